@@ -1,0 +1,106 @@
+//! One tier's answer.
+
+use core::time::Duration;
+
+/// Whether a charge was granted, and if not, when it would be. Times are whole microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Yes. With a `leaky_bucket` quota the work may start after `delay`; otherwise it is zero.
+    Granted {
+        /// How long to wait before starting, in microseconds.
+        delay: u64,
+    },
+    /// Not yet: the same charge is granted after exactly this wait if nobody else charges meanwhile,
+    /// and not one microsecond earlier.
+    Denied {
+        /// The wait in microseconds, at least 1.
+        retry_after: u64,
+    },
+    /// Never: the cost is more than the bucket can hold.
+    Never,
+}
+
+/// The answer of one bucket to one charge.
+///
+/// On a grant the figures are those after the charge, on a denial those without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// Yes, not yet, or never.
+    pub outcome: Outcome,
+    /// The most that can be taken at once: the capacity, or a window's tokens.
+    pub limit: u64,
+    /// Whole tokens left.
+    pub remaining: u64,
+    /// Microseconds until the bucket is full again: how long a store must remember it.
+    pub reset_after: u64,
+}
+
+impl Decision {
+    /// Was the charge granted (perhaps after a [`delay`](Self::delay))?
+    #[must_use]
+    pub const fn is_granted(&self) -> bool {
+        matches!(self.outcome, Outcome::Granted { .. })
+    }
+
+    /// Can this charge never be granted, however long one waits?
+    #[must_use]
+    pub const fn is_never(&self) -> bool {
+        matches!(self.outcome, Outcome::Never)
+    }
+
+    /// How long to wait before asking again: zero when granted, `None` for never.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.outcome {
+            Outcome::Granted { .. } => Some(Duration::ZERO),
+            Outcome::Denied { retry_after } => Some(Duration::from_micros(retry_after)),
+            Outcome::Never => None,
+        }
+    }
+
+    /// [`retry_after`](Self::retry_after) in whole milliseconds, rounded up.
+    #[must_use]
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match self.outcome {
+            Outcome::Granted { .. } => Some(0),
+            Outcome::Denied { retry_after } => Some(retry_after.div_ceil(1000)),
+            Outcome::Never => None,
+        }
+    }
+
+    /// How long granted work must wait in the queue of a `leaky_bucket`; zero for every other
+    /// algorithm and for every charge that was not granted.
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        match self.outcome {
+            Outcome::Granted { delay } => Duration::from_micros(delay),
+            Outcome::Denied { .. } | Outcome::Never => Duration::ZERO,
+        }
+    }
+
+    /// How long until the bucket is full again.
+    #[must_use]
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_micros(self.reset_after)
+    }
+
+    /// [`reset_after`](Self::reset_after) in whole milliseconds, rounded up.
+    #[must_use]
+    pub const fn reset_after_ms(&self) -> u64 {
+        self.reset_after.div_ceil(1000)
+    }
+}
+
+/// `Ordering` of outcomes by how long they make the caller wait: granted, then denied by its wait,
+/// then never. The verdict names the greatest.
+impl Outcome {
+    /// How long this outcome makes one wait, with never as the longest.
+    #[must_use]
+    pub const fn wait(&self) -> u64 {
+        match self {
+            Self::Granted { .. } => 0,
+            Self::Denied { retry_after } => *retry_after,
+            Self::Never => u64::MAX,
+        }
+    }
+}

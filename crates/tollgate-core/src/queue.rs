@@ -1,0 +1,60 @@
+//! The leaky bucket as a queue: work is let out at a steady N per P, and a grant says how long to wait
+//! in line for one's turn.
+//!
+//! ```text
+//!   queue of 3, 1/s    t: 0    0      0      0        1
+//!                         ok   ok     ok     no       ok
+//!                  delay: 0s   1s     2s     -        2s
+//! ```
+
+use crate::bucket::Level;
+use crate::token_bucket::TokenBucket;
+use crate::{Micros, Quota, State};
+
+/// The line in front of the outlet. It is counted as a token bucket's debt: the units of work that
+/// have been let in and not yet out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue(TokenBucket);
+
+impl Queue {
+    #[inline]
+    pub(crate) fn read(quota: &Quota, n: u64, p: u64, state: Option<State>, now: Micros) -> Self {
+        Self(TokenBucket::read(quota, n, p, state, now))
+    }
+}
+
+impl Level for Queue {
+    type Stored = State;
+
+    fn is_beyond(&self) -> bool {
+        self.0.is_beyond()
+    }
+
+    /// Both the room in the queue and the longest acceptable wait must allow it.
+    fn take(&self, quota: &Quota, cost: u64) -> Result<(Self, u64), u64> {
+        let too_late = self.0.debt.saturating_sub(quota.units_to_wait()).div_ceil(self.0.n);
+        match self.0.take(quota, cost) {
+            Ok((charged, _)) if too_late == 0 => {
+                Ok((Self(charged), self.0.debt.div_ceil(self.0.n)))
+            }
+            Ok(_) => Err(too_late),
+            Err(no_room) => Err(no_room.max(too_late)),
+        }
+    }
+
+    fn give(&self, quota: &Quota, amount: u64) -> Self {
+        Self(self.0.give(quota, amount))
+    }
+
+    fn remaining(&self, quota: &Quota) -> u64 {
+        if self.0.debt > quota.units_to_wait() { 0 } else { self.0.remaining(quota) }
+    }
+
+    fn reset_after(&self, quota: &Quota) -> u64 {
+        self.0.reset_after(quota)
+    }
+
+    fn store(&self, quota: &Quota) -> Option<State> {
+        self.0.store(quota)
+    }
+}
