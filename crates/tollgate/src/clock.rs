@@ -1,0 +1,105 @@
+//! Where time comes from. Nothing else in the library asks the machine what time it is.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tollgate_core::Micros;
+
+/// A source of time for stores that keep their own.
+///
+/// # Time
+///
+/// Readings may be compared across threads: one that happens after another must not be earlier, or
+/// buckets treat it as a clock that stepped back (no credit is given, nobody is stalled).
+pub trait Clock: Debug + Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> Micros;
+}
+
+/// The machine's monotonic clock, anchored to wall time when it was made.
+///
+/// It never steps back and does not follow later corrections of the wall clock, so that a limit holds
+/// whatever happens to that.
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    started: Instant,
+    started_at_us: u64,
+}
+
+impl SystemClock {
+    /// A clock that reads wall time now and counts on from there.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time comes from")]
+    pub fn new() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let started_at_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+        Self { started: Instant::now(), started_at_us }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[inline]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time comes from")]
+    fn now(&self) -> Micros {
+        let elapsed = Instant::now().saturating_duration_since(self.started);
+        // Seconds and a part of one, rather than a 128-bit product: this is on every check's path.
+        let elapsed_us = elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros());
+        Micros::new(self.started_at_us.saturating_add(elapsed_us))
+    }
+}
+
+/// A clock that stands still until it is told otherwise. Clones show the same time.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Clock, ManualClock, Micros};
+///
+/// let clock = ManualClock::new(Micros::new(1_000_000));
+/// clock.advance(Duration::from_millis(1500));
+/// clock.step_back(Duration::from_millis(500));
+/// assert_eq!(clock.now(), Micros::new(2_000_000));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    now_us: Arc<AtomicU64>,
+}
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    #[must_use]
+    pub fn new(now: Micros) -> Self {
+        let clock = Self::default();
+        clock.set(now);
+        clock
+    }
+
+    /// Shows `now` from here on, be it later or earlier.
+    pub fn set(&self, now: Micros) {
+        self.now_us.store(now.get(), Ordering::SeqCst);
+    }
+
+    /// Goes forward.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now().after(by));
+    }
+
+    /// Goes back, as a corrected wall clock or a failed-over server may.
+    pub fn step_back(&self, by: Duration) {
+        let by_us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        self.set(Micros::new(self.now().get().saturating_sub(by_us)));
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Micros {
+        Micros::new(self.now_us.load(Ordering::SeqCst))
+    }
+}

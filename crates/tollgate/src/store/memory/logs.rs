@@ -1,0 +1,55 @@
+//! The logs of a shard's exact sliding windows, which do not fit a slot.
+
+use tollgate_core::sliding_window::{Edit, Entry};
+
+/// Logs by number; numbers of dropped logs are used again.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    buffers: Vec<Buffer>,
+    free: Vec<u64>,
+}
+
+/// Entries from `start` on; what is before has left the window and waits to be moved over.
+#[derive(Debug, Default)]
+struct Buffer {
+    entries: Vec<Entry>,
+    start: usize,
+}
+
+impl Logs {
+    /// The number of a new log with these entries.
+    pub(super) fn insert(&mut self, entries: Vec<Entry>) -> u64 {
+        let buffer = Buffer { entries, start: 0 };
+        if let Some(number) = self.free.pop() {
+            self.buffers[number as usize] = buffer;
+            return number;
+        }
+        self.buffers.push(buffer);
+        self.buffers.len() as u64 - 1
+    }
+
+    /// Forgets a log.
+    pub(super) fn remove(&mut self, number: u64) {
+        self.buffers[number as usize] = Buffer::default();
+        self.free.push(number);
+    }
+
+    /// Its entries, oldest first.
+    pub(super) fn entries(&self, number: u64) -> &[Entry] {
+        let buffer = &self.buffers[number as usize];
+        &buffer.entries[buffer.start..]
+    }
+
+    /// Keeps what the edit keeps and appends what it appends.
+    pub(super) fn apply(&mut self, number: u64, edit: &Edit) {
+        let buffer = &mut self.buffers[number as usize];
+        buffer.entries.truncate(buffer.start + edit.keep.end);
+        buffer.start += edit.keep.start;
+        // Moved over only when at least half of it has left: a constant share of the work per entry.
+        if buffer.start * 2 > buffer.entries.len() {
+            buffer.entries.drain(..buffer.start);
+            buffer.start = 0;
+        }
+        buffer.entries.extend(edit.tail);
+    }
+}

@@ -1,0 +1,351 @@
+//! One shard: a table behind a lock, that can also be read without it.
+//!
+//! # How it works
+//!
+//! Writers hold the lock. Around every change they make the sequence number odd and then even again.
+//! A reader without the lock takes the number, reads the words it wants, and looks at the number again:
+//! if it was even and has not changed, no writer was at work meanwhile, and the words belong together.
+//! Otherwise it has wasted a few loads, and takes the lock like everybody else.
+//!
+//! ```text
+//!   writer   number = odd     (fence)   words ...   number = even (release)
+//!   reader   number (acquire)           words ...   (fence)   number again
+//! ```
+//!
+//! The writer's fence keeps its words from being seen before the odd number; its last store keeps them
+//! from being seen after the even one; the reader's fence keeps its second look behind its words.
+//! `model.rs` checks this protocol under every interleaving and every reordering that C11 allows.
+//!
+//! Reading without the lock is for denials: they change nothing, so a thousand threads that hammer one
+//! exhausted bucket share its cache line instead of tearing it from each other.
+//!
+//! A table that grows or shrinks is copied and swapped. Old tables live on until their last reader is
+//! done (`arc-swap`). Shards are small, so a copy is a matter of microseconds.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tollgate_core::sliding_window::{self, Edit, Log};
+use tollgate_core::{Form, Micros, State, is_full};
+
+use super::logs::Logs;
+use super::table::{FORMS_MAX, Record, Table};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
+
+/// Grow when more than four fifths full, by a quarter: between 64 and 80 percent of slots are used.
+const LOAD_MAX: (usize, usize) = (4, 5);
+/// Slots of the smallest table that is not empty.
+const SLOTS_MIN: usize = 8;
+/// Forms of the smallest table that is not empty.
+const FORMS_MIN: usize = 4;
+
+/// See the module's documentation.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Shard {
+    sequence: AtomicU64,
+    /// The last charge under the lock was denied, so the next one may well be too: worth a look.
+    denied_last: AtomicBool,
+    shown: ArcSwap<Table>,
+    inner: Mutex<Inner>,
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+struct Inner {
+    /// The same table as is shown.
+    table: Arc<Table>,
+    buckets: usize,
+    /// How many buckets were written under each form.
+    users: Vec<u32>,
+    logs: Logs,
+    /// Where the next sweep goes on.
+    swept_to: usize,
+}
+
+/// A shard whose lock is held.
+#[derive(Debug)]
+pub(super) struct Locked<'a> {
+    shard: &'a Shard,
+    inner: MutexGuard<'a, Inner>,
+}
+
+/// What is stored of a bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stored<'a> {
+    /// Two integers.
+    State(State),
+    /// A log.
+    Log(Log<'a>),
+}
+
+/// A consistent look at one bucket without the lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Glimpse {
+    sequence: u64,
+    pub(super) state: State,
+}
+
+// ===== impl Shard =====
+
+impl Shard {
+    pub(super) fn new() -> Self {
+        let table = Arc::new(Table::new(0, 0));
+        let inner = Inner {
+            table: Arc::clone(&table),
+            buckets: 0,
+            users: Vec::new(),
+            logs: Logs::default(),
+            swept_to: 0,
+        };
+        Self {
+            sequence: AtomicU64::new(0),
+            denied_last: AtomicBool::new(false),
+            shown: ArcSwap::new(table),
+            inner: Mutex::new(inner),
+        }
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> Locked<'_> {
+        Locked { shard: self, inner: self.inner.lock() }
+    }
+
+    pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
+        Some(Locked { shard: self, inner: self.inner.try_lock()? })
+    }
+
+    /// Was the last charge here denied?
+    #[inline]
+    pub(super) fn denied_last(&self) -> bool {
+        self.denied_last.load(Ordering::Relaxed)
+    }
+
+    /// Looks at a bucket without the lock. `None` if there is nothing of this form, or a writer is at
+    /// work. The glimpse counts for nothing until [`is_current`](Self::is_current) says so.
+    #[inline]
+    pub(super) fn glimpse(&self, key: [u64; 2], form: Form) -> Option<Glimpse> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        if !sequence.is_multiple_of(2) {
+            return None;
+        }
+        let table = self.shown.load();
+        let record = table.record(table.find(key).ok()?);
+        let state = table.is_form(record.form, form).then_some(record.state)?;
+        Some(Glimpse { sequence, state })
+    }
+
+    /// Has nothing been written since the glimpse began?
+    #[inline]
+    pub(super) fn is_current(&self, glimpse: Glimpse) -> bool {
+        fence(Ordering::Acquire);
+        self.sequence.load(Ordering::Relaxed) == glimpse.sequence
+    }
+
+    /// Marks the beginning of a change; the caller holds the lock.
+    #[inline]
+    fn begin(&self) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    /// Marks its end.
+    #[inline]
+    fn end(&self) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
+    }
+}
+
+// ===== impl Locked =====
+
+impl Locked<'_> {
+    /// The slot of a bucket, if it is here.
+    #[inline]
+    pub(super) fn find(&self, key: [u64; 2]) -> Option<usize> {
+        self.inner.table.find(key).ok()
+    }
+
+    /// What is stored in a slot, if it was written under this form.
+    #[inline]
+    pub(super) fn stored_as(&self, index: usize, form: Form) -> Option<Stored<'_>> {
+        let record = self.inner.table.record(index);
+        self.inner.table.is_form(record.form, form).then(|| self.read(form, record.state))
+    }
+
+    /// What is stored in a slot, and the form it was written under.
+    pub(super) fn stored(&self, index: usize) -> Option<(Form, Stored<'_>)> {
+        let record = self.inner.table.record(index);
+        let form = self.inner.table.form(record.form)?;
+        Some((form, self.read(form, record.state)))
+    }
+
+    #[inline]
+    fn read(&self, form: Form, state: State) -> Stored<'_> {
+        match form {
+            Form::SlidingWindow { .. } => {
+                Stored::Log(Log { base: state.b, entries: self.inner.logs.entries(state.a) })
+            }
+            _ => Stored::State(state),
+        }
+    }
+
+    /// Remembers whether the charge was denied. Written only when it changes.
+    #[inline]
+    pub(super) fn set_denied_last(&self, denied: bool) {
+        if self.shard.denied_last() != denied {
+            self.shard.denied_last.store(denied, Ordering::Relaxed);
+        }
+    }
+
+    /// Replaces the state in a slot that was written under the same form.
+    #[inline]
+    pub(super) fn update(&mut self, index: usize, state: State) {
+        let form = self.inner.table.record(index).form;
+        self.shard.begin();
+        self.inner.table.set_record(index, Record { form, state });
+        self.shard.end();
+    }
+
+    /// Edits the log of a slot that was written under the same form.
+    pub(super) fn edit(&mut self, index: usize, edit: &Edit) {
+        let State { a: number, .. } = self.inner.table.record(index).state;
+        self.inner.logs.apply(number, edit);
+        self.update(index, State { a: number, b: edit.base });
+    }
+
+    /// Stores a bucket that is new, or changes its form. Says whether it is new.
+    pub(super) fn put(&mut self, key: [u64; 2], form: Form, state: State) -> bool {
+        let is_new = !self.remove(key);
+        self.reserve(form);
+        let id = self.adopt(form);
+        // After `reserve` there is an empty slot, and the search for a new key ends at it.
+        if let Err(Some(index)) = self.inner.table.find(key) {
+            self.shard.begin();
+            self.inner.table.fill(index, key, Record { form: id, state });
+            self.shard.end();
+            self.inner.buckets += 1;
+        }
+        is_new
+    }
+
+    /// Stores a log that is new, or takes the place of a state of another form.
+    pub(super) fn put_log(&mut self, key: [u64; 2], form: Form, edit: &Edit) -> bool {
+        let number = self.inner.logs.insert(edit.tail.into_iter().collect());
+        self.put(key, form, State { a: number, b: edit.base })
+    }
+
+    /// Forgets a bucket. Says whether it was there.
+    pub(super) fn remove(&mut self, key: [u64; 2]) -> bool {
+        let Some(index) = self.find(key) else { return false };
+        self.clear(index);
+        true
+    }
+
+    fn clear(&mut self, index: usize) {
+        let Record { form, state } = self.inner.table.record(index);
+        if let Some(Form::SlidingWindow { .. }) = self.inner.table.form(form) {
+            self.inner.logs.remove(state.a);
+        }
+        self.inner.users[form as usize] -= 1;
+        self.shard.begin();
+        self.inner.table.clear(index);
+        self.shard.end();
+        self.inner.buckets -= 1;
+    }
+
+    /// Forgets the full ones among the next `slots` slots, and says how many that were.
+    pub(super) fn sweep(&mut self, now: Micros, slots: usize) -> usize {
+        let mut forgotten = 0;
+        for _ in 0..slots.min(self.inner.table.slots()) {
+            let index = self.inner.swept_to;
+            if self.inner.table.key(index).is_some() && self.is_full(index, now) {
+                // Another bucket may move into the slot, so the sweep stays where it is.
+                self.clear(index);
+                forgotten += 1;
+            } else {
+                self.inner.swept_to = (index + 1) % self.inner.table.slots();
+            }
+        }
+        self.shrink();
+        forgotten
+    }
+
+    fn is_full(&self, index: usize, now: Micros) -> bool {
+        match self.stored(index) {
+            Some((form, Stored::State(state))) => is_full(form, state, now),
+            Some((form, Stored::Log(log))) => sliding_window::spent(form, log, now) == 0,
+            None => false,
+        }
+    }
+
+    /// Gives the memory of a table back that has become far too large.
+    fn shrink(&mut self) {
+        let (buckets, slots) = (self.inner.buckets, self.inner.table.slots());
+        if slots > SLOTS_MIN && buckets * 4 < slots {
+            self.resize(slots_for(buckets), self.inner.table.forms());
+        }
+    }
+
+    /// Makes room for one more bucket, of this form.
+    fn reserve(&mut self, form: Form) {
+        let (slots, forms) = (self.inner.table.slots(), self.inner.table.forms());
+        let no_slot = (self.inner.buckets + 1) * LOAD_MAX.1 > slots * LOAD_MAX.0;
+        let no_form = self.form_id(form).is_none() && !self.inner.users.contains(&0);
+        if no_slot || no_form {
+            let slots = if no_slot { slots_for(self.inner.buckets + 1) } else { slots };
+            let forms = if no_form { (forms * 2).clamp(FORMS_MIN, FORMS_MAX) } else { forms };
+            self.resize(slots, forms);
+        }
+    }
+
+    /// Copies the table into one of another size and shows that instead.
+    fn resize(&mut self, slots: usize, forms: usize) {
+        let old = Arc::clone(&self.inner.table);
+        let new = Arc::new(Table::new(slots, forms));
+        for id in 0..old.forms() as u32 {
+            if let Some(form) = old.form(id) {
+                new.set_form(id, form);
+            }
+        }
+        for index in 0..old.slots() {
+            if let Some(key) = old.key(index)
+                && let Err(Some(empty)) = new.find(key)
+            {
+                new.fill(empty, key, old.record(index));
+            }
+        }
+        self.shard.begin();
+        self.shard.shown.store(Arc::clone(&new));
+        self.shard.end();
+        self.inner.table = new;
+        self.inner.users.resize(forms, 0);
+        self.inner.swept_to = 0;
+    }
+
+    fn form_id(&self, form: Form) -> Option<u32> {
+        let table = &self.inner.table;
+        (0..table.forms() as u32).find(|id| table.is_form(*id, form))
+    }
+
+    /// The id of a form, one more bucket of which is about to be stored. `reserve` has made sure that
+    /// there is one for it.
+    fn adopt(&mut self, form: Form) -> u32 {
+        let id = self.form_id(form).unwrap_or_else(|| {
+            let unused = self.inner.users.iter().position(|users| *users == 0);
+            unused.unwrap_or_default() as u32
+        });
+        self.shard.begin();
+        self.inner.table.set_form(id, form);
+        self.shard.end();
+        self.inner.users[id as usize] += 1;
+        id
+    }
+}
+
+/// How many slots a table gets that must hold this many buckets: a quarter more than it needs.
+fn slots_for(buckets: usize) -> usize {
+    let needed = (buckets * LOAD_MAX.1).div_ceil(LOAD_MAX.0);
+    (needed + needed / 4).max(SLOTS_MIN)
+}

@@ -1,0 +1,113 @@
+//! Where buckets live: the contract that every store keeps.
+//!
+//! A store charges several buckets in one atomic step, all of them or none, and reports every bucket's
+//! decision. It knows nothing of requests, rules or plans.
+
+pub(crate) mod memory;
+
+use std::fmt::Debug;
+use std::future::Future;
+
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Quota};
+
+use crate::rules::Mode;
+
+/// Decisions of one charge, in the order of its parts; up to four without allocating.
+pub type Decisions = SmallVec<[Decision; 4]>;
+
+/// A family of buckets. Buckets of two spaces are never the same, whatever their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space<'a> {
+    /// The buckets of the rule with this id.
+    Rule(u64),
+    /// Buckets without a rule, named by their key alone.
+    Take,
+    /// The buckets of a named in-process limiter.
+    Named(&'a str),
+}
+
+/// One bucket's part in a charge.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a, K> {
+    /// Which bucket.
+    pub key: &'a K,
+    /// What it holds and how it refills.
+    pub quota: &'a Quota,
+    /// How many tokens to take; zero only looks.
+    pub cost: u64,
+    /// Whether its denial denies the whole charge.
+    pub mode: Mode,
+}
+
+/// A place where buckets live.
+///
+/// # The contract of `charge`
+///
+/// - All buckets in `Enforce` mode grant their cost, and all of them are charged, and so is every one
+///   in `Shadow` mode that has enough; or none is charged at all. No other charge sees anything between.
+/// - The decisions are in the order of the charges. In a denied charge every decision shows what is
+///   really left, uncharged; one that would have been granted says so.
+/// - The same bucket twice in one charge: its costs are added.
+/// - A bucket is only ever forgotten when it is full.
+///
+/// This trait is sealed: it will still change before 1.0.
+pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
+    /// What this store calls a bucket.
+    type Key: Clone + Debug + Send + Sync + 'static;
+    /// Store trouble. [`Infallible`](std::convert::Infallible) for stores that cannot have any.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The key of the bucket with this name: a space and any number of parts, of arbitrary bytes. Two
+    /// different names never share a key.
+    fn key(&self, space: Space<'_>, parts: &[&[u8]]) -> Self::Key;
+
+    /// Charges all buckets or none, in one atomic step.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is done charges either everything or nothing.
+    fn charge(
+        &self,
+        charges: &[Charge<'_, Self::Key>],
+    ) -> impl Future<Output = Result<Decisions, Self::Error>> + Send;
+
+    /// Gives back `amount` tokens, capped at full, and reports what is left then.
+    fn refund(
+        &self,
+        key: &Self::Key,
+        quota: &Quota,
+        amount: u64,
+    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send;
+
+    /// Forgets a bucket: it is full again. Says whether there was anything to forget.
+    fn reset(&self, key: &Self::Key) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+}
+
+/// A store inside this process: the same contract without waiting, and without a runtime.
+pub trait LocalStore: Store<Error = std::convert::Infallible> {
+    /// [`Store::charge`], at once.
+    fn charge_now(&self, charges: &[Charge<'_, Self::Key>]) -> Decisions;
+
+    /// [`Store::charge`] of a single bucket, at once.
+    fn charge_one_now(&self, charge: Charge<'_, Self::Key>) -> Decision;
+
+    /// [`Store::refund`], at once.
+    fn refund_now(&self, key: &Self::Key, quota: &Quota, amount: u64) -> Decision;
+
+    /// [`Store::reset`], at once.
+    fn reset_now(&self, key: &Self::Key) -> bool;
+}
+
+/// Was the whole charge granted? That is, did every enforced part of it grant?
+pub(crate) fn is_granted<K>(charges: &[Charge<'_, K>], decisions: &[Decision]) -> bool {
+    charges
+        .iter()
+        .zip(decisions)
+        .all(|(charge, decision)| charge.mode == Mode::Shadow || decision.is_granted())
+}
+
+pub(crate) mod sealed {
+    /// Only stores of this crate keep the contract.
+    pub trait Sealed {}
+}
