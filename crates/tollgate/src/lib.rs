@@ -1,10 +1,66 @@
-//! x
+//! Exact token-bucket rate limiting, atomic over many tiers: the library.
+//!
+//! A request carries attributes and a cost; rules turn it into a few buckets; one atomic step charges
+//! all of those buckets or none; the answer says yes, not yet (and exactly when), or never, and which
+//! rule said so.
+//!
+//! # Limit something in five lines
+//!
+//! ```
+//! use tollgate::{KeyedLimiter, Quota};
+//!
+//! let limiter = KeyedLimiter::<str>::new("login", Quota::per_minute(5)?);
+//! let decision = limiter.take("203.0.113.9", 1);
+//! assert!(decision.is_granted());
+//! # Ok::<(), tollgate::QuotaError>(())
+//! ```
+//!
+//! # Which part do I want?
+//!
+//! - [`KeyedLimiter`]: one quota, keys of any type, in this process.
+//! - [`Limiter`]: rules by user, endpoint, address and plan, over any [`store`]; and buckets by name
+//!   without rules ([`Limiter::take`]).
+//! - [`RuleSet`] and [`Rule`]: what the rules are; feature `file` reads them from `rules.toml`.
+//! - [`Quota`] and the rest of [`tollgate_core`]: the arithmetic alone.
+//!
+//! # Time
+//!
+//! Stores take the time from a [`Clock`]; tests give them a [`ManualClock`]. Waits are exact: after
+//! `retry_after` the same charge is granted if nobody else charged meanwhile, and not a microsecond
+//! earlier.
+//!
+//! # Features
+//!
+//! - `file`: reading rules from `rules.toml`, with errors that show the line.
+//! - `tokio`: waiting for tokens, [`Limiter::until_granted`] and [`KeyedLimiter::until_granted`].
+
 mod clock;
-mod rules;
-mod store;
+mod keyed;
+mod limiter;
+mod request;
+mod reservation;
+pub mod rules;
+pub mod store;
 mod sync;
-pub use clock::*;
-pub use rules::Mode;
-pub use store::memory::*;
-pub use store::*;
-pub use tollgate_core::*;
+mod verdict;
+#[cfg(feature = "tokio")]
+mod wait;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use keyed::KeyedLimiter;
+pub use limiter::Limiter;
+pub use request::Request;
+pub use reservation::Reservation;
+pub use rules::{Mode, OnError, Rule, RuleSet, Scope};
+pub use store::memory::{
+    MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder,
+    OnFull,
+};
+pub use store::{Charge, Decisions, LocalStore, Space, Store};
+pub use tollgate_core::{
+    Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
+    RateError, Refill,
+};
+pub use verdict::{Tier, Verdict};
+#[cfg(feature = "tokio")]
+pub use wait::WaitError;

@@ -1,0 +1,272 @@
+//! Request in, verdict out.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Quota};
+
+use crate::request::Request;
+use crate::reservation::Reservation;
+use crate::rules::{Mode, RuleSet};
+use crate::store::memory::MemoryStore;
+use crate::store::{Charge, Decisions, LocalStore, Space, Store};
+use crate::sync::Mutex;
+use crate::verdict::Verdict;
+
+/// Checks requests against a set of rules, and charges buckets that need no rule.
+///
+/// Clones share everything. The rules can be [replaced](Self::replace_rules) at any time; every verdict
+/// is made by one set of them, whole.
+///
+/// ```
+/// use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+///
+/// let rules = RuleSet::new(vec![
+///     Rule::new(1, "user:{user_id}", Quota::per_second(10)?.with_capacity(2)?)?,
+///     Rule::new(2, "global", Quota::per_second(50_000)?)?,
+/// ])?;
+/// let limiter = Limiter::new(MemoryStore::new(), rules);
+///
+/// let request = Request::new().user_id("42");
+/// assert!(limiter.check_now(&request).is_allowed());
+/// assert!(limiter.check_now(&request).is_allowed());
+/// let verdict = limiter.check_now(&request);
+/// assert_eq!(verdict.violated().unwrap().rule.key_pattern().as_str(), "user:{user_id}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+///
+/// None of its methods does.
+#[derive(Debug)]
+pub struct Limiter<S = MemoryStore> {
+    store: Arc<S>,
+    rules: Arc<Rules>,
+}
+
+#[derive(Debug)]
+struct Rules {
+    current: ArcSwap<RuleSet>,
+    /// Held while a set takes the place of another, so that versions only grow.
+    replacing: Mutex<()>,
+}
+
+/// The tiers of a request, ready to be charged.
+pub(crate) struct Tiers<K> {
+    rules: Guard<Arc<RuleSet>>,
+    /// Positions of rules, and their buckets' keys.
+    tiers: SmallVec<[(u32, K); 4]>,
+}
+
+impl<S> Clone for Limiter<S> {
+    fn clone(&self) -> Self {
+        Self { store: Arc::clone(&self.store), rules: Arc::clone(&self.rules) }
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// A limiter over a store of its own.
+    pub fn new(store: S, rules: RuleSet) -> Self {
+        Self::on(Arc::new(store), rules)
+    }
+
+    /// A limiter over a store that others use too.
+    pub fn on(store: Arc<S>, rules: RuleSet) -> Self {
+        let current = ArcSwap::from_pointee(rules.with_version(1));
+        Self { store, rules: Arc::new(Rules { current, replacing: Mutex::new(()) }) }
+    }
+
+    /// Its store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<S> {
+        &self.store
+    }
+
+    /// The rules in force now.
+    #[must_use]
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.rules.current.load_full()
+    }
+
+    /// Puts another set of rules in force, whole, and returns its version. Buckets keep what was spent:
+    /// a rule whose quota changed goes on with the tokens that are left, and nothing is refilled for free.
+    pub fn replace_rules(&self, rules: RuleSet) -> u64 {
+        let _one_at_a_time = self.rules.replacing.lock();
+        let version = self.rules.current.load().version() + 1;
+        self.rules.current.store(Arc::new(rules.with_version(version)));
+        version
+    }
+
+    /// Checks a request: charges every bucket that the rules give it, or none.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only; a store in memory has none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is done has charged everything or nothing.
+    pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, S::Error> {
+        let tiers = self.tiers(request);
+        let decisions = self.store.charge(&tiers.charges(request.get_cost())).await?;
+        Ok(tiers.verdict(decisions))
+    }
+
+    /// [`check`](Self::check)s a request and keeps a handle on the charge, that can give it back.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`check`](Self::check).
+    pub async fn reserve(&self, request: &Request<'_>) -> Result<Reservation<S>, S::Error> {
+        let tiers = self.tiers(request);
+        let decisions = self.store.charge(&tiers.charges(request.get_cost())).await?;
+        Ok(self.reservation(tiers, decisions, request.get_cost()))
+    }
+
+    /// Takes `cost` tokens from the bucket of a key that needs no rule.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`check`](Self::check).
+    pub async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Result<Decision, S::Error> {
+        let key = self.take_key(key);
+        let charge = Charge { key: &key, quota, cost, mode: Mode::Enforce };
+        Ok(self.store.charge(&[charge]).await?[0])
+    }
+
+    /// Looks at the bucket of a key, spending nothing.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn peek(&self, key: &str, quota: &Quota) -> Result<Decision, S::Error> {
+        self.take(key, quota, 0).await
+    }
+
+    /// Gives tokens back to the bucket of a key, capped at full, and reports what is left then.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn refund(
+        &self,
+        key: &str,
+        quota: &Quota,
+        amount: u64,
+    ) -> Result<Decision, S::Error> {
+        self.store.refund(&self.take_key(key), quota, amount).await
+    }
+
+    /// Forgets the bucket of a key: it is full again. Says whether there was anything to forget.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn reset(&self, key: &str) -> Result<bool, S::Error> {
+        self.store.reset(&self.take_key(key)).await
+    }
+
+    fn take_key(&self, key: &str) -> S::Key {
+        self.store.key(Space::Take, &[key.as_bytes()])
+    }
+
+    /// The tiers of a request: which rules apply, and their buckets.
+    #[inline]
+    fn tiers(&self, request: &Request<'_>) -> Tiers<S::Key> {
+        let rules = self.rules.current.load();
+        let key = |position: u32| {
+            let rule = rules.rule(position);
+            let values: SmallVec<[&[u8]; 4]> = rule
+                .key_pattern()
+                .attributes()
+                .iter()
+                .map(|attribute| request.get(attribute).unwrap_or_default().as_bytes())
+                .collect();
+            self.store.key(Space::Rule(rule.rule_id()), &values)
+        };
+        let matches = rules.matches(request);
+        let tiers = matches.into_iter().map(|position| (position, key(position))).collect();
+        Tiers { rules, tiers }
+    }
+
+    fn reservation(&self, tiers: Tiers<S::Key>, decisions: Decisions, cost: u64) -> Reservation<S> {
+        let granted = tiers.tiers.iter().zip(&decisions).filter(|(_, d)| d.is_granted());
+        let charged = granted
+            .map(|((position, key), _)| (key.clone(), *tiers.rules.rule(*position).quota()))
+            .collect();
+        Reservation::new(Arc::clone(&self.store), tiers.verdict(decisions), charged, cost)
+    }
+}
+
+impl<S: LocalStore> Limiter<S> {
+    /// [`check`](Self::check), at once and without a runtime.
+    #[inline]
+    #[must_use]
+    pub fn check_now(&self, request: &Request<'_>) -> Verdict {
+        let tiers = self.tiers(request);
+        let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
+        tiers.verdict(decisions)
+    }
+
+    /// [`reserve`](Self::reserve), at once and without a runtime.
+    pub fn reserve_now(&self, request: &Request<'_>) -> Reservation<S> {
+        let tiers = self.tiers(request);
+        let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
+        self.reservation(tiers, decisions, request.get_cost())
+    }
+
+    /// [`take`](Self::take), at once and without a runtime.
+    #[inline]
+    #[must_use]
+    pub fn take_now(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
+        let key = self.take_key(key);
+        self.store.charge_one_now(Charge { key: &key, quota, cost, mode: Mode::Enforce })
+    }
+
+    /// [`peek`](Self::peek), at once and without a runtime.
+    #[must_use]
+    pub fn peek_now(&self, key: &str, quota: &Quota) -> Decision {
+        self.take_now(key, quota, 0)
+    }
+
+    /// [`refund`](Self::refund), at once and without a runtime.
+    pub fn refund_now(&self, key: &str, quota: &Quota, amount: u64) -> Decision {
+        self.store.refund_now(&self.take_key(key), quota, amount)
+    }
+
+    /// [`reset`](Self::reset), at once and without a runtime.
+    pub fn reset_now(&self, key: &str) -> bool {
+        self.store.reset_now(&self.take_key(key))
+    }
+}
+
+impl<K> Tiers<K> {
+    /// What to charge for a request of this cost.
+    #[inline]
+    fn charges(&self, cost: u64) -> SmallVec<[Charge<'_, K>; 4]> {
+        let rules = &self.rules;
+        self.tiers
+            .iter()
+            .map(|(position, key)| {
+                let rule = rules.rule(*position);
+                Charge { key, quota: rule.quota(), cost, mode: rule.mode() }
+            })
+            .collect()
+    }
+
+    #[inline]
+    fn verdict(self, decisions: Decisions) -> Verdict {
+        let positions = self.tiers.iter().map(|(position, _)| *position);
+        let tiers = positions.zip(decisions).collect();
+        Verdict::new(self.rules, tiers)
+    }
+}

@@ -1,0 +1,168 @@
+//! Globs: `*` stays within one path segment, `**` crosses them.
+//!
+//! Matching keeps the set of places in the pattern that the text so far can have led to, as bits, and
+//! moves all of them along with every byte: its time is linear in the text, whatever the pattern, and
+//! it never goes back.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// The longest glob, in bytes.
+pub(crate) const GLOB_BYTES_MAX: usize = 256;
+
+/// A parsed glob. Without a `*` it matches one text only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    text: Box<str>,
+    /// `None` for plain text, which is compared as it is.
+    steps: Option<Box<[Step]>>,
+}
+
+/// Why a glob was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GlobError {
+    /// It is too long.
+    #[error("a glob has at most {GLOB_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is empty, and would match the empty text only.
+    #[error("an empty glob matches nothing")]
+    Empty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// This byte.
+    Byte(u8),
+    /// Any bytes but `/`.
+    Star,
+    /// Any bytes.
+    StarStar,
+}
+
+/// Places in a pattern, as bits: a place for every step and one behind the last.
+#[derive(Clone, Copy, Default)]
+struct Places([u64; GLOB_BYTES_MAX / 64 + 1]);
+
+impl Places {
+    fn insert(&mut self, place: usize) {
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    fn contains(&self, place: usize) -> bool {
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    fn for_each(&self, mut visit: impl FnMut(usize)) {
+        for (index, word) in self.0.iter().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                visit(index * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+}
+
+impl Glob {
+    /// Parses a glob.
+    ///
+    /// # Errors
+    ///
+    /// An empty or over-long one.
+    pub fn parse(text: &str) -> Result<Self, GlobError> {
+        match text.len() {
+            0 => Err(GlobError::Empty),
+            1..=GLOB_BYTES_MAX => Ok(Self::within_limits(text)),
+            _ => Err(GlobError::TooLong),
+        }
+    }
+
+    /// Parses a glob that is known to be short enough.
+    pub(crate) fn within_limits(text: &str) -> Self {
+        debug_assert!(text.len() <= GLOB_BYTES_MAX);
+        let steps = text.contains('*').then(|| steps(text.as_bytes()).into());
+        Self { text: text.into(), steps }
+    }
+
+    /// The glob as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The only text it matches, if there is only one.
+    #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        self.steps.is_none().then_some(&self.text)
+    }
+
+    /// Does it match the whole of `text`?
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let Some(steps) = &self.steps else { return *self.text == *text };
+        let mut places = Places::default();
+        enter(steps, 0, &mut places);
+        for byte in text.bytes() {
+            let mut next = Places::default();
+            places.for_each(|place| match steps.get(place) {
+                Some(Step::Byte(expected)) if *expected == byte => {
+                    enter(steps, place + 1, &mut next);
+                }
+                Some(Step::Star) if byte != b'/' => enter(steps, place, &mut next),
+                Some(Step::StarStar) => enter(steps, place, &mut next),
+                _ => {}
+            });
+            if next.is_empty() {
+                return false;
+            }
+            places = next;
+        }
+        places.contains(steps.len())
+    }
+}
+
+/// Adds a place, and those behind it that a star matching nothing leads to.
+fn enter(steps: &[Step], place: usize, places: &mut Places) {
+    let mut place = place;
+    loop {
+        places.insert(place);
+        match steps.get(place) {
+            Some(Step::Star | Step::StarStar) => place += 1,
+            _ => return,
+        }
+    }
+}
+
+fn steps(text: &[u8]) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        rest = match (first, tail) {
+            (b'*', [b'*', tail @ ..]) => {
+                steps.push(Step::StarStar);
+                tail
+            }
+            (b'*', tail) => {
+                steps.push(Step::Star);
+                tail
+            }
+            (byte, tail) => {
+                steps.push(Step::Byte(*byte));
+                tail
+            }
+        };
+    }
+    steps
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,359 @@
+//! One rule: a limit, whom it counts, and when it applies.
+
+use std::fmt;
+
+use thiserror::Error;
+use tollgate_core::Quota;
+
+use super::attribute::{Attribute, NAME_BYTES_MAX};
+use super::glob::{Glob, GlobError};
+use super::pattern::{Pattern, PatternError};
+use crate::request::Request;
+
+/// The longest name of a plan.
+pub(crate) const PLAN_BYTES_MAX: usize = 32;
+/// The most conditions of one rule.
+pub(crate) const CONDITIONS_MAX: usize = 16;
+/// The longest description.
+pub(crate) const DESCRIPTION_BYTES_MAX: usize = 1024;
+
+/// The plan of rules for requests whose own plan no other rule names.
+pub(crate) const DEFAULT_PLAN: &str = "default";
+
+/// What a rule is about, for people; and the order in which ties between denials are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Everybody together.
+    Global,
+    /// An address.
+    Ip,
+    /// An endpoint.
+    Endpoint,
+    /// A user.
+    User,
+    /// Anything else.
+    Custom,
+}
+
+/// Whether a rule's denials count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// They deny the request.
+    #[default]
+    Enforce,
+    /// They are only recorded: what would have happened.
+    Shadow,
+}
+
+/// What a rule's answer is while its store is in trouble.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnError {
+    /// A bucket in this process answers, with a share of the quota.
+    #[default]
+    Local,
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+/// A limit, whom it counts, and when it applies.
+///
+/// ```
+/// use tollgate::{Quota, Rule};
+///
+/// let login = Rule::new(5, "login:{ip}", Quota::per_minute(5)?)?
+///     .with_condition("endpoint", "/login")?
+///     .with_description("brute force");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    rule_id: u64,
+    key_pattern: Pattern,
+    scope: Scope,
+    quota: Quota,
+    plan: Option<Box<str>>,
+    mode: Mode,
+    on_error: OnError,
+    is_active: bool,
+    description: Box<str>,
+    conditions: Box<[(Attribute, Glob)]>,
+}
+
+/// Why a rule was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// Its key pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// A condition's glob.
+    #[error("condition on {attribute}: {error}")]
+    Glob {
+        /// The attribute it is about.
+        attribute: String,
+        /// What is wrong with it.
+        error: GlobError,
+    },
+    /// A condition on something that cannot be an attribute.
+    #[error(
+        "`{name}` is not the name of an attribute (at most {NAME_BYTES_MAX} letters, digits, `_`, `-`, `.`)"
+    )]
+    AttributeName {
+        /// The name.
+        name: String,
+    },
+    /// Too many conditions.
+    #[error("a rule has at most {CONDITIONS_MAX} conditions")]
+    TooManyConditions,
+    /// The plan's name is too long, or has control characters in it.
+    #[error("a plan's name has at most {PLAN_BYTES_MAX} bytes and no control characters")]
+    PlanName,
+    /// The description is too long.
+    #[error("a description has at most {DESCRIPTION_BYTES_MAX} bytes")]
+    Description,
+}
+
+impl Rule {
+    /// A rule that is enforced, for every plan, without conditions; its scope is what its key pattern
+    /// suggests.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the key pattern, and where.
+    pub fn new(rule_id: u64, key_pattern: &str, quota: Quota) -> Result<Self, PatternError> {
+        let key_pattern = Pattern::parse(key_pattern)?;
+        Ok(Self {
+            rule_id,
+            scope: Scope::of(&key_pattern),
+            key_pattern,
+            quota,
+            plan: None,
+            mode: Mode::default(),
+            on_error: OnError::default(),
+            is_active: true,
+            description: Box::default(),
+            conditions: Box::default(),
+        })
+    }
+
+    /// This rule with another scope.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// This rule for one plan only; for all of them if the name is empty; for those that no other rule
+    /// with the same key pattern names, if it is `default`. Names are case-sensitive.
+    ///
+    /// # Errors
+    ///
+    /// An over-long name.
+    pub fn with_plan(mut self, plan: &str) -> Result<Self, RuleError> {
+        if plan.len() > PLAN_BYTES_MAX || plan.contains(char::is_control) {
+            return Err(RuleError::PlanName);
+        }
+        self.plan = (!plan.is_empty()).then(|| plan.into());
+        Ok(self)
+    }
+
+    /// This rule for requests whose `attribute` matches `glob`, besides its other conditions.
+    ///
+    /// # Errors
+    ///
+    /// Names that cannot be attributes, bad globs, and too many conditions.
+    pub fn with_condition(mut self, attribute: &str, glob: &str) -> Result<Self, RuleError> {
+        if !Attribute::is_name(attribute) {
+            return Err(RuleError::AttributeName { name: attribute.into() });
+        }
+        if self.conditions.len() == CONDITIONS_MAX {
+            return Err(RuleError::TooManyConditions);
+        }
+        let glob = Glob::parse(glob)
+            .map_err(|error| RuleError::Glob { attribute: attribute.into(), error })?;
+        let mut conditions = self.conditions.into_vec();
+        conditions.push((Attribute::new(attribute), glob));
+        self.conditions = conditions.into();
+        Ok(self)
+    }
+
+    /// This rule enforced, or in the shadow.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// This rule with another policy for store trouble.
+    #[must_use]
+    pub fn with_on_error(mut self, on_error: OnError) -> Self {
+        self.on_error = on_error;
+        self
+    }
+
+    /// This rule switched on or off.
+    #[must_use]
+    pub fn with_is_active(mut self, is_active: bool) -> Self {
+        self.is_active = is_active;
+        self
+    }
+
+    /// This rule with a note for people; what is longer than a kilobyte is cut.
+    #[must_use]
+    pub fn with_description(mut self, description: &str) -> Self {
+        let end = description.floor_char_boundary(DESCRIPTION_BYTES_MAX);
+        self.description = description[..end].into();
+        self
+    }
+
+    /// Its number, which names its buckets and breaks ties.
+    #[must_use]
+    pub fn rule_id(&self) -> u64 {
+        self.rule_id
+    }
+
+    /// Which requests share a bucket.
+    #[must_use]
+    pub fn key_pattern(&self) -> &Pattern {
+        &self.key_pattern
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// What each of its buckets holds.
+    #[must_use]
+    pub fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// The plan it is for, if it is for one.
+    #[must_use]
+    pub fn plan(&self) -> Option<&str> {
+        self.plan.as_deref()
+    }
+
+    /// Whether its denials count.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Its policy for store trouble.
+    #[must_use]
+    pub fn on_error(&self) -> OnError {
+        self.on_error
+    }
+
+    /// Is it switched on?
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// The note for people.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// What must match, besides the endpoint that the key pattern may name.
+    #[must_use]
+    pub fn conditions(&self) -> &[(Attribute, Glob)] {
+        &self.conditions
+    }
+
+    /// Do all its conditions match, and the endpoint in its key pattern if it names one?
+    #[must_use]
+    pub fn conditions_match(&self, request: &Request<'_>) -> bool {
+        let matches = |attribute: &Attribute, glob: &Glob| {
+            request.get(attribute).is_some_and(|value| glob.matches(value))
+        };
+        self.conditions.iter().all(|(attribute, glob)| matches(attribute, glob))
+            && self.key_pattern.endpoint().is_none_or(|glob| matches(&Attribute::Endpoint, glob))
+    }
+
+    /// Does the request have every attribute that its key pattern asks for?
+    #[must_use]
+    pub fn attributes_present(&self, request: &Request<'_>) -> bool {
+        self.key_pattern.attributes().iter().all(|attribute| request.get(attribute).is_some())
+    }
+
+    /// The globs that an endpoint must match for this rule to apply.
+    pub(crate) fn endpoint_globs(&self) -> impl Iterator<Item = &Glob> {
+        let conditions = self.conditions.iter().filter(|(name, _)| *name == Attribute::Endpoint);
+        self.key_pattern.endpoint().into_iter().chain(conditions.map(|(_, glob)| glob))
+    }
+}
+
+// ===== impl Scope, Mode, OnError =====
+
+impl Scope {
+    /// Every scope, in the order that breaks ties.
+    pub const ALL: [Self; 5] = [Self::Global, Self::Ip, Self::Endpoint, Self::User, Self::Custom];
+
+    /// What a key pattern suggests.
+    fn of(pattern: &Pattern) -> Self {
+        match pattern.attributes().first() {
+            Some(Attribute::UserId) => Self::User,
+            Some(Attribute::Ip) => Self::Ip,
+            Some(Attribute::Endpoint) => Self::Endpoint,
+            Some(_) => Self::Custom,
+            None if pattern.endpoint().is_some() => Self::Endpoint,
+            None if pattern.as_str() == "global" => Self::Global,
+            None => Self::Custom,
+        }
+    }
+
+    /// Its name in rules and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Ip => "ip",
+            Self::Endpoint => "endpoint",
+            Self::User => "user",
+            Self::Custom => "custom",
+        }
+    }
+}
+
+impl Mode {
+    /// Both modes.
+    pub const ALL: [Self; 2] = [Self::Enforce, Self::Shadow];
+
+    /// Its name in rules and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Shadow => "shadow",
+        }
+    }
+}
+
+impl OnError {
+    /// Every policy.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Allow, Self::Deny];
+
+    /// Its name in rules and answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,127 @@
+//! The answer to a request: its tiers' decisions, and what they come to.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use smallvec::SmallVec;
+use tollgate_core::Decision;
+
+use crate::rules::{Mode, Rule, RuleSet};
+
+/// The answer to a request.
+///
+/// It is allowed if every enforced tier granted it, or if no rule applied. If not, nothing was charged,
+/// and the verdict names the denying tier with the longest wait, because that is when the client may come
+/// back; never is longest. Ties go by [`Scope`](crate::Scope) and then by the lowest rule id.
+pub struct Verdict {
+    /// Borrowed from the limiter without counting references, so that threads do not meet over it.
+    rules: Guard<Arc<RuleSet>>,
+    tiers: SmallVec<[(u32, Decision); 4]>,
+    violated: Option<u32>,
+}
+
+/// A rule applied to a request, and what its bucket answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Tier<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// Its bucket's answer.
+    pub decision: &'a Decision,
+}
+
+impl Verdict {
+    pub(crate) fn new(rules: Guard<Arc<RuleSet>>, tiers: SmallVec<[(u32, Decision); 4]>) -> Self {
+        let mut verdict = Self { rules, tiers, violated: None };
+        verdict.violated = verdict.find_violated();
+        verdict
+    }
+
+    /// The position of the denying tier with the longest wait.
+    #[inline]
+    fn find_violated(&self) -> Option<u32> {
+        if self.tiers.iter().all(|(_, decision)| decision.is_granted()) {
+            return None;
+        }
+        let longest_first = |tier: &Tier<'_>| {
+            let wait = tier.decision.outcome.wait();
+            (std::cmp::Reverse(wait), tier.rule.scope(), tier.rule.rule_id())
+        };
+        (0..)
+            .zip(self.tiers())
+            .filter(|(_, tier)| tier.is_enforced() && !tier.decision.is_granted())
+            .min_by_key(|(_, tier)| longest_first(tier))
+            .map(|(position, _)| position)
+    }
+
+    /// May the request go ahead (perhaps after a [`delay`](Self::delay))?
+    #[inline]
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.violated.is_none()
+    }
+
+    /// The tiers, in the order of their rules' ids; shadow tiers too.
+    pub fn tiers(&self) -> impl ExactSizeIterator<Item = Tier<'_>> {
+        self.tiers.iter().map(|(rule, decision)| Tier { rule: self.rules.rule(*rule), decision })
+    }
+
+    /// The tier that denied it.
+    #[must_use]
+    pub fn violated(&self) -> Option<Tier<'_>> {
+        self.violated.and_then(|position| self.tiers().nth(position as usize))
+    }
+
+    /// The tier whose figures sum the verdict up: the one that denied it, else the enforced one with the
+    /// least remaining. `None` if no enforced rule applied.
+    #[must_use]
+    pub fn tightest(&self) -> Option<Tier<'_>> {
+        self.violated().or_else(|| {
+            self.tiers().filter(Tier::is_enforced).min_by_key(|tier| {
+                (tier.decision.remaining, tier.rule.scope(), tier.rule.rule_id())
+            })
+        })
+    }
+
+    /// How long to wait before asking again: zero when allowed, `None` for never.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.violated().map_or(Some(Duration::ZERO), |tier| tier.decision.retry_after())
+    }
+
+    /// How long the work must wait in line before it may start: the longest delay of its enforced
+    /// `leaky_bucket` tiers; zero if there are none, or if it was denied.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        if !self.is_allowed() {
+            return Duration::ZERO;
+        }
+        let enforced = self.tiers().filter(Tier::is_enforced);
+        enforced.map(|tier| tier.decision.delay()).max().unwrap_or_default()
+    }
+
+    /// The version of the rule set that judged it.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.rules.version()
+    }
+}
+
+impl Tier<'_> {
+    /// Does its denial count?
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.rule.mode() == Mode::Enforce
+    }
+}
+
+impl fmt::Debug for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verdict")
+            .field("version", &self.version())
+            .field("violated", &self.violated().map(|tier| tier.rule.rule_id()))
+            .field("tiers", &self.tiers)
+            .finish_non_exhaustive()
+    }
+}
