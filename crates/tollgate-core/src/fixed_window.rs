@@ -8,6 +8,8 @@ use crate::{Micros, Quota, State};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedWindow {
     count: u64,
+    /// The window that the count is kept for, and how long it lasts from now: this one or, on a clock
+    /// that stepped back, the next.
     start: u64,
     left: u64,
     beyond: bool,
@@ -17,14 +19,20 @@ impl FixedWindow {
     /// Brings the stored state up to date: an earlier window's count is over.
     pub(crate) fn read(quota: &Quota, p: u64, state: Option<State>, now: Micros) -> Self {
         let elapsed = now.get() % p;
-        let start = now.get() - elapsed;
-        let (count, beyond) = match state {
-            Some(state) if state.b == start => (state.a, false),
-            // A window of the future: the clock stepped back. What was spent stays spent, here.
-            Some(state) if state.b > start => (state.a, state.a > 0),
-            _ => (0, false),
-        };
-        Self { count: count.min(quota.capacity()), start, left: p - elapsed, beyond }
+        let (start, left) = (now.get() - elapsed, p - elapsed);
+        let spent = |state: State| state.a.min(quota.capacity());
+        match state {
+            Some(state) if state.b == start => {
+                Self { count: spent(state), start, left, beyond: false }
+            }
+            // A window of the future: the clock stepped back over its edge, and will pass that edge once
+            // more. What was spent stays spent until after the window that begins there.
+            Some(state) if state.b > start && state.a > 0 => {
+                let next = start + p;
+                Self { count: spent(state), start: next, left: left + p, beyond: state.b != next }
+            }
+            _ => Self { count: 0, start, left, beyond: false },
+        }
     }
 }
 

@@ -173,13 +173,34 @@ impl Quota {
     ///
     /// Rates that cannot be counted exactly.
     pub fn from_rate(rate: Rate) -> Result<Self, QuotaError> {
-        Self::build(
-            rate,
-            Algorithm::TokenBucket,
-            Refill::Continuous,
-            rate.whole_tokens().max(1),
-            None,
-        )
+        Self::build(rate, Algorithm::TokenBucket, Refill::Continuous, None, None)
+    }
+
+    /// A quota from all its parts at once, as a rule has them. Without a capacity it holds the whole
+    /// tokens of one period, at least one.
+    ///
+    /// This builds every quota there is. A chain of `with_...` passes through others on its way, each of
+    /// which must be exact too: 1 000 003 a day is no token bucket, but a good window.
+    ///
+    /// # Errors
+    ///
+    /// As the `with_...` of each part.
+    pub fn build(
+        rate: Rate,
+        algorithm: Algorithm,
+        refill: Refill,
+        capacity: Option<u64>,
+        max_wait: Option<Duration>,
+    ) -> Result<Self, QuotaError> {
+        if max_wait.is_some() && algorithm != Algorithm::LeakyBucket {
+            return Err(QuotaError::MaxWaitNeedsLeakyBucket);
+        }
+        let given = capacity.unwrap_or(rate.whole_tokens().max(1));
+        let quota = Self::exact(rate, algorithm, refill, given, max_wait)?;
+        if given != quota.capacity {
+            return Err(QuotaError::WindowHasNoCapacity);
+        }
+        Ok(quota)
     }
 
     /// This quota with another capacity: the most that can be taken at once.
@@ -188,9 +209,7 @@ impl Quota {
     ///
     /// A capacity of zero, one that cannot be counted exactly, and any for a window.
     pub fn with_capacity(self, capacity: u64) -> Result<Self, QuotaError> {
-        if self.is_window() && capacity != self.capacity {
-            return Err(QuotaError::WindowHasNoCapacity);
-        }
+        let capacity = Some(capacity);
         Self::build(self.rate, self.algorithm(), self.refill(), capacity, self.max_wait())
     }
 
@@ -200,7 +219,8 @@ impl Quota {
     ///
     /// Interval refill for anything but a token bucket, or of fractional tokens.
     pub fn with_refill(self, refill: Refill) -> Result<Self, QuotaError> {
-        Self::build(self.rate, self.algorithm(), refill, self.capacity, self.max_wait())
+        let capacity = Some(self.capacity);
+        Self::build(self.rate, self.algorithm(), refill, capacity, self.max_wait())
     }
 
     /// This quota counted another way. A window's capacity is its tokens; a leaky bucket's capacity is
@@ -211,7 +231,7 @@ impl Quota {
     /// Fractional tokens or too many of them for a window, and interval refill for anything but a token
     /// bucket.
     pub fn with_algorithm(self, algorithm: Algorithm) -> Result<Self, QuotaError> {
-        Self::build(self.rate, algorithm, self.refill(), self.capacity, None)
+        Self::exact(self.rate, algorithm, self.refill(), self.capacity, None)
     }
 
     /// This leaky bucket with a bound on how long granted work may have to wait in line.
@@ -220,14 +240,13 @@ impl Quota {
     ///
     /// Any other algorithm, and waits that cannot be counted exactly.
     pub fn with_max_wait(self, max_wait: Duration) -> Result<Self, QuotaError> {
-        if self.algorithm() != Algorithm::LeakyBucket {
-            return Err(QuotaError::MaxWaitNeedsLeakyBucket);
-        }
-        Self::build(self.rate, self.algorithm(), self.refill(), self.capacity, Some(max_wait))
+        let capacity = Some(self.capacity);
+        Self::build(self.rate, self.algorithm(), self.refill(), capacity, Some(max_wait))
     }
 
-    /// The one place where a quota is made: every check is here.
-    fn build(
+    /// The one place where a quota is made: every check of what can be counted is here. A window takes
+    /// its tokens for its capacity, whatever was given.
+    fn exact(
         rate: Rate,
         algorithm: Algorithm,
         refill: Refill,
@@ -381,13 +400,6 @@ impl Quota {
         }
     }
 
-    const fn is_window(&self) -> bool {
-        matches!(
-            self.form,
-            Form::FixedWindow { .. } | Form::SlidingWindow { .. } | Form::SlidingCounter { .. }
-        )
-    }
-
     #[inline]
     pub(crate) const fn units_to_full(&self) -> u64 {
         self.units_to_full
@@ -445,7 +457,7 @@ impl FromStr for Quota {
         };
         let capacity = burst.trim().parse().map_err(|_| RateError::BadBurst)?;
         let rate = rate.parse::<Rate>()?;
-        Self::build(rate, Algorithm::TokenBucket, Refill::Continuous, capacity, None)
+        Self::build(rate, Algorithm::TokenBucket, Refill::Continuous, Some(capacity), None)
     }
 }
 

@@ -292,8 +292,12 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Reads a period such as `2s`, `62.5 s`, `minute` or `1 day`, in microseconds.
-fn parse_period(text: &str) -> Result<u64, RateError> {
+/// Reads a period such as `2s`, `62.5 s`, `minute` or `1 day`.
+///
+/// # Errors
+///
+/// What is not a number and a unit of time, or cannot be the period of a [`Rate`].
+pub fn parse_period(text: &str) -> Result<Duration, RateError> {
     let text = text.trim();
     let number_len = text.find(|c: char| c != '.' && c != '-' && !c.is_ascii_digit());
     let (number, unit) = text.split_at(number_len.ok_or(RateError::Syntax)?);
@@ -304,7 +308,7 @@ fn parse_period(text: &str) -> Result<u64, RateError> {
     let unit = unit.trim_start();
     let (_, unit_us) =
         UNITS.iter().find(|(name, _)| *name == unit).ok_or(RateError::UnknownUnit)?;
-    number.micros(*unit_us)
+    number.micros(*unit_us).map(Duration::from_micros)
 }
 
 /// Reads `10/s`, `100/minute`, `5 per 2s`, `0.016/s`.
@@ -315,8 +319,7 @@ impl FromStr for Rate {
         let (tokens, period) =
             text.split_once('/').or_else(|| text.split_once(" per ")).ok_or(RateError::Syntax)?;
         let tokens = tokens.trim().parse().map_err(RateError::Number)?;
-        let period = Duration::from_micros(parse_period(period)?);
-        Self::from_decimal(tokens, period)
+        Self::from_decimal(tokens, parse_period(period)?)
     }
 }
 

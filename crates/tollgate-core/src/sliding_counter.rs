@@ -43,8 +43,9 @@ impl SlidingCounter {
                 if b == start {
                     (previous, current, false)
                 } else if b > start {
-                    // The clock stepped back. What was spent stays spent, here.
-                    (previous, current, a > 0)
+                    // The clock stepped back over an edge. How much of the earlier count had faded is
+                    // not known, so that all of it stays spent, here: at most an empty bucket's.
+                    (0, (previous + current).min(quota.capacity()), a > 0)
                 } else if start - b == p {
                     (current, 0, false)
                 } else {
@@ -53,14 +54,14 @@ impl SlidingCounter {
             }
             None => (0, 0, false),
         };
-        let limit = quota.capacity();
-        let (previous, current) = (previous.min(limit), current.min(limit));
         Self { p, previous, current, start, left: p - elapsed, beyond }
     }
 
-    /// Units (1/P of a token) that still fit the sliding window.
+    /// Units (1/P of a token) that still fit the sliding window. Counts above the limit, which was
+    /// lowered, are taken as they are: they fade like any other. Only corrupt ones saturate.
     fn room(&self, quota: &Quota) -> u64 {
-        let used = self.previous * self.left + self.current * self.p;
+        let fading = self.previous.saturating_mul(self.left);
+        let used = self.current.saturating_mul(self.p).saturating_add(fading);
         (quota.capacity() * self.p).saturating_sub(used)
     }
 }

@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use crate::bucket::{Level, decide_level, stale};
-use crate::{Decision, Micros, Quota};
+use crate::{Decision, EXACT_MAX, Micros, Quota};
 
 /// The most tokens per window, and so the most entries in a log: 1 MiB of them.
 pub const TOKENS_MAX: u64 = 1 << 16;
@@ -95,6 +95,21 @@ impl<'a> SlidingWindow<'a> {
             0 => log.base,
             _ => log.entries[first - 1].total,
         };
+        // The log begins again, and its totals with it, where nothing in it counts, and where the next
+        // total would not be exact: nobody has spent 2^53 tokens without a pause, so that it is corrupt.
+        if total <= base || total > EXACT_MAX - TOKENS_MAX {
+            let first = log.entries.len();
+            return Self {
+                p,
+                now,
+                live: &[],
+                first,
+                base: 0,
+                total: 0,
+                tail_at: now,
+                beyond: false,
+            };
+        }
         let live = &log.entries[first..end];
         Self { p, now, live, first, base, total, tail_at: now, beyond: end < log.entries.len() }
     }
@@ -107,7 +122,8 @@ impl<'a> SlidingWindow<'a> {
     fn wait_until_at_most(&self, most: u64) -> u64 {
         let index = self.live.partition_point(|e| self.total.saturating_sub(e.total) > most);
         let leaving = self.live.get(index).map_or(self.tail_at, |entry| entry.at);
-        leaving.saturating_add(self.p).saturating_sub(self.now).max(1)
+        // What is live was admitted within the last period, so that only a corrupt log is clamped.
+        leaving.saturating_add(self.p).saturating_sub(self.now).clamp(1, self.p)
     }
 }
 
@@ -147,7 +163,7 @@ impl Level for SlidingWindow<'_> {
             return None;
         }
         let (mut keep, kept) = (self.live.len(), self.live.last());
-        let rest = kept.map_or(self.base, |entry| entry.total) < self.total;
+        let rest = kept.map_or(self.base, |entry| entry.total) != self.total;
         // Two admissions in one microsecond are one entry.
         if rest && kept.is_some_and(|entry| entry.at == self.tail_at) {
             keep -= 1;

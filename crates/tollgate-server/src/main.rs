@@ -1,1 +1,11 @@
-fn main() {}
+//! The `tollgate` binary.
+
+use std::process::ExitCode;
+
+/// Threads allocate and free without waiting for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    tollgate_server::cli::main()
+}

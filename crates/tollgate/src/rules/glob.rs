@@ -127,36 +127,24 @@ impl Glob {
     }
 }
 
-/// Adds a place, and those behind it that a star matching nothing leads to.
+/// Adds a place and, since a star may match nothing, the one behind it.
 fn enter(steps: &[Step], place: usize, places: &mut Places) {
-    let mut place = place;
-    loop {
-        places.insert(place);
-        match steps.get(place) {
-            Some(Step::Star | Step::StarStar) => place += 1,
-            _ => return,
-        }
+    places.insert(place);
+    if let Some(Step::Star | Step::StarStar) = steps.get(place) {
+        // Behind a star there is never another.
+        places.insert(place + 1);
     }
 }
 
+/// The steps of a glob. Stars in a row are one step: more than two say no more than two.
 fn steps(text: &[u8]) -> Vec<Step> {
     let mut steps = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        rest = match (first, tail) {
-            (b'*', [b'*', tail @ ..]) => {
-                steps.push(Step::StarStar);
-                tail
-            }
-            (b'*', tail) => {
-                steps.push(Step::Star);
-                tail
-            }
-            (byte, tail) => {
-                steps.push(Step::Byte(*byte));
-                tail
-            }
-        };
+    for &byte in text {
+        match (byte, steps.last_mut()) {
+            (b'*', Some(last @ (Step::Star | Step::StarStar))) => *last = Step::StarStar,
+            (b'*', _) => steps.push(Step::Star),
+            (byte, _) => steps.push(Step::Byte(byte)),
+        }
     }
     steps
 }

@@ -1,12 +1,23 @@
 //! Finding the rules that apply without looking at those that don't.
 //!
-//! Rules are grouped by the endpoint they are for: one endpoint, everything below one first path
-//! segment, or anywhere. Within a group they are listed by plan. A request looks into three groups at
-//! the most, and in each at two lists, however many rules there are for other endpoints and plans.
+//! Rules are grouped by the endpoints they are for: one endpoint, or all that begin with the same whole
+//! segments, down a tree with a step for every segment; a rule for any endpoint is at its root. Within a
+//! group they are listed by plan.
+//!
+//! ```text
+//!   /api/search      in endpoints      a request for /api/users/7 looks at endpoints["/api/users/7"],
+//!   /api/users/*     / api / users     and on its way down the tree at the root, `/`, `/ api` and
+//!   /api/**          / api             `/ api / users`
+//!   **/login, none   the root
+//! ```
+//!
+//! So a request looks into one group for every segment of its endpoint that some rule asks for, and in
+//! each at two lists, however many rules there are for other endpoints and plans.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use super::glob::Glob;
 use super::rule::{DEFAULT_PLAN, Rule};
 use crate::request::Request;
 use crate::rules::Attribute;
@@ -17,13 +28,19 @@ pub(crate) type Matches = SmallVec<[u32; 8]>;
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    anywhere: Group,
+    root: Node,
     /// By an endpoint.
     endpoints: HashMap<String, Group>,
-    /// By an endpoint's first segment.
-    segments: HashMap<String, Group>,
-    /// For every key pattern that has a rule for `default`: the rules that name a plan.
-    named: HashMap<String, Vec<u32>>,
+    /// By a key pattern and a plan: the rule that names them. There is at most one.
+    named: HashMap<String, HashMap<String, u32>>,
+}
+
+/// Rules for endpoints that begin with certain segments.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    group: Group,
+    /// By the next segment. Globs are short, so this is not deep.
+    below: HashMap<String, Self>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,9 +74,9 @@ impl Index {
         let mut index = Self::default();
         for (position, rule) in (0..).zip(rules).filter(|(_, rule)| rule.is_active()) {
             index.group_of(rule).insert(position, rule);
-            if rule.plan().is_some_and(|plan| plan != DEFAULT_PLAN) {
+            if let Some(plan) = rule.plan().filter(|plan| *plan != DEFAULT_PLAN) {
                 let named = index.named.entry_ref(rule.key_pattern().as_str()).or_default();
-                named.push(position);
+                named.insert(plan.into(), position);
             }
         }
         index
@@ -70,29 +87,29 @@ impl Index {
         if let Some(endpoint) = rule.endpoint_globs().find_map(|glob| glob.literal()) {
             return self.endpoints.entry_ref(endpoint).or_default();
         }
-        let fixed_segment = |glob: &str| {
-            let segment = first_segment(glob);
-            (segment.len() < glob.len() && !segment.contains('*')).then(|| segment.to_owned())
-        };
-        match rule.endpoint_globs().find_map(|glob| fixed_segment(glob.as_str())) {
-            Some(segment) => self.segments.entry_ref(segment.as_str()).or_default(),
-            None => &mut self.anywhere,
+        let globs = rule.endpoint_globs().map(Glob::as_str);
+        let longest = globs.max_by_key(|glob| fixed_segments(glob).count());
+        let mut node = &mut self.root;
+        for segment in longest.into_iter().flat_map(fixed_segments) {
+            node = node.below.entry_ref(segment).or_default();
         }
+        &mut node.group
     }
 
     /// The rules that apply to a request, in the order of their set.
     #[inline]
     pub(super) fn matches(&self, rules: &[Rule], request: &Request<'_>) -> Matches {
         let mut matches = Matches::new();
-        self.collect(&self.anywhere, rules, request, &mut matches);
+        self.collect(&self.root.group, rules, request, &mut matches);
         if let Some(endpoint) = request.get(&Attribute::Endpoint) {
             if let Some(group) = self.endpoints.get(endpoint) {
                 self.collect(group, rules, request, &mut matches);
             }
-            if !self.segments.is_empty()
-                && let Some(group) = self.segments.get(first_segment(endpoint))
-            {
-                self.collect(group, rules, request, &mut matches);
+            let mut node = &self.root;
+            for segment in endpoint.split('/') {
+                let Some(below) = node.below.get(segment) else { break };
+                node = below;
+                self.collect(&node.group, rules, request, &mut matches);
             }
         }
         matches.sort_unstable();
@@ -121,17 +138,12 @@ impl Index {
 
     /// Is there a rule with this key pattern that names the plan and whose conditions match?
     fn is_named(&self, rules: &[Rule], pattern: &str, plan: &str, request: &Request<'_>) -> bool {
-        self.named.get(pattern).is_some_and(|positions| {
-            positions.iter().any(|position| {
-                let rule = &rules[*position as usize];
-                rule.plan() == Some(plan) && rule.conditions_match(request)
-            })
-        })
+        let named = self.named.get(pattern).and_then(|plans| plans.get(plan));
+        named.is_some_and(|position| rules[*position as usize].conditions_match(request))
     }
 }
 
-/// A path up to its second slash: `/api` of `/api/search`.
-fn first_segment(path: &str) -> &str {
-    let second_slash = path.bytes().skip(1).position(|byte| byte == b'/');
-    second_slash.map_or(path, |offset| &path[..=offset])
+/// The whole segments that every text a glob matches begins with: those in front of its first star's.
+fn fixed_segments(glob: &str) -> impl Iterator<Item = &str> {
+    glob.split('/').take_while(|segment| !segment.contains('*'))
 }

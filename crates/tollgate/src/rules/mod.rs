@@ -1,6 +1,8 @@
 //! Rules: which limits there are, and which of them a request meets.
 
 mod attribute;
+#[cfg(feature = "file")]
+pub mod file;
 mod glob;
 mod index;
 mod pattern;
@@ -10,8 +12,10 @@ mod spec;
 mod starter;
 
 pub use attribute::Attribute;
+#[cfg(feature = "file")]
+pub use file::{FileError, FileErrors, RULES_FILE_BYTES_MAX};
 pub use glob::{Glob, GlobError};
 pub use pattern::{Pattern, PatternError};
 pub use rule::{Mode, OnError, Rule, RuleError, Scope};
-pub use set::{RULES_MAX, RuleSet, RuleSetError};
+pub use set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors};
 pub use spec::{FieldError, RuleSpec};

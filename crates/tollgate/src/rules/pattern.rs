@@ -63,6 +63,9 @@ pub enum PatternError {
     /// Too many placeholders.
     #[error("a key pattern has at most {PLACEHOLDERS_MAX} placeholders")]
     TooMany { at: usize },
+    /// `endpoint:` and nothing behind it.
+    #[error("an endpoint is missing behind `endpoint:`")]
+    NoEndpoint { at: usize },
     /// A control character.
     #[error("control characters have no place in a key pattern")]
     Control { at: usize },
@@ -80,6 +83,7 @@ impl PatternError {
             | Self::BadName { at, .. }
             | Self::Twice { at, .. }
             | Self::TooMany { at }
+            | Self::NoEndpoint { at }
             | Self::Control { at } => *at,
         }
     }
@@ -103,6 +107,7 @@ impl Pattern {
         }
         let (pieces, placeholders) = split(text)?;
         let endpoint = match text.strip_prefix(ENDPOINT_PREFIX) {
+            Some("") => return Err(PatternError::NoEndpoint { at: text.len() }),
             Some(path) if placeholders.is_empty() => Some(Glob::within_limits(path)),
             _ => None,
         };

@@ -110,9 +110,6 @@ pub enum RuleError {
     /// The plan's name is too long, or has control characters in it.
     #[error("a plan's name has at most {PLAN_BYTES_MAX} bytes and no control characters")]
     PlanName,
-    /// The description is too long.
-    #[error("a description has at most {DESCRIPTION_BYTES_MAX} bytes")]
-    Description,
 }
 
 impl Rule {
@@ -150,7 +147,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// An over-long name.
+    /// A name that is too long or has control characters in it.
     pub fn with_plan(mut self, plan: &str) -> Result<Self, RuleError> {
         if plan.len() > PLAN_BYTES_MAX || plan.contains(char::is_control) {
             return Err(RuleError::PlanName);

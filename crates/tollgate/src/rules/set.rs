@@ -1,6 +1,7 @@
 //! A set of rules: immutable, checked as a whole, swapped as a whole.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use thiserror::Error;
 
@@ -20,7 +21,7 @@ pub struct RuleSet {
     version: u64,
 }
 
-/// Why a set of rules was refused.
+/// One reason why a set of rules was refused. Positions count from zero, in the list that was given.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleSetError {
@@ -29,18 +30,22 @@ pub enum RuleSetError {
     SameId {
         /// The id.
         rule_id: u64,
+        /// The position of the rule that has it first.
+        first: usize,
+        /// The position of the other.
+        second: usize,
     },
     /// Two rules with one key pattern and one plan.
-    #[error("{} with the key_pattern `{key_pattern}` are there already: rule_id {first} and {second}", plan_text(plan.as_deref()))]
+    #[error("key_pattern `{key_pattern}` is there twice for {}", plan_text(plan.as_deref()))]
     SamePattern {
         /// The key pattern.
         key_pattern: String,
         /// The plan.
         plan: Option<String>,
-        /// The id of one.
-        first: u64,
-        /// The id of the other.
-        second: u64,
+        /// The position of the rule that has them first.
+        first: usize,
+        /// The position of the other.
+        second: usize,
     },
     /// Too many rules.
     #[error("{rules} rules are more than {RULES_MAX}")]
@@ -50,8 +55,19 @@ pub enum RuleSetError {
     },
 }
 
+/// Every reason why a set of rules was refused: at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSetErrors(Vec<RuleSetError>);
+
+/// What only one rule of a set may have: its id, and its key pattern together with its plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim<'a> {
+    pub(super) rule_id: Option<u64>,
+    pub(super) key_pattern: Option<(&'a str, Option<&'a str>)>,
+}
+
 fn plan_text(plan: Option<&str>) -> String {
-    plan.map_or_else(|| "rules for every plan".into(), |plan| format!("rules for plan `{plan}`"))
+    plan.map_or_else(|| "every plan".into(), |plan| format!("plan `{plan}`"))
 }
 
 impl RuleSet {
@@ -59,27 +75,20 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// The first clash between two of them: the same id, or the same key pattern and plan.
-    pub fn new(mut rules: Vec<Rule>) -> Result<Self, RuleSetError> {
+    /// Every clash between two of them: the same id, or the same key pattern and plan (be they switched
+    /// on or not); or that there are more than [`RULES_MAX`].
+    pub fn new(mut rules: Vec<Rule>) -> Result<Self, RuleSetErrors> {
         if rules.len() > RULES_MAX {
-            return Err(RuleSetError::TooMany { rules: rules.len() });
+            return Err(RuleSetErrors(vec![RuleSetError::TooMany { rules: rules.len() }]));
         }
-        rules.sort_by_key(Rule::rule_id);
-        let mut seen = HashMap::new();
-        for (position, rule) in rules.iter().enumerate() {
-            if position > 0 && rules[position - 1].rule_id() == rule.rule_id() {
-                return Err(RuleSetError::SameId { rule_id: rule.rule_id() });
-            }
-            let (key_pattern, plan) = (rule.key_pattern().as_str(), rule.plan());
-            if let Some(first) = seen.insert((key_pattern, plan), rule.rule_id()) {
-                return Err(RuleSetError::SamePattern {
-                    key_pattern: key_pattern.into(),
-                    plan: plan.map(Into::into),
-                    first,
-                    second: rule.rule_id(),
-                });
-            }
+        let clashes = clashes(rules.iter().map(|rule| Claim {
+            rule_id: Some(rule.rule_id()),
+            key_pattern: Some((rule.key_pattern().as_str(), rule.plan())),
+        }));
+        if !clashes.is_empty() {
+            return Err(RuleSetErrors(clashes));
         }
+        rules.sort_unstable_by_key(Rule::rule_id);
         let index = Index::new(&rules);
         Ok(Self { rules: rules.into(), index, version: 0 })
     }
@@ -116,3 +125,47 @@ impl RuleSet {
         &self.rules[position as usize]
     }
 }
+
+/// Everything that two of these rules cannot both have, in the order of the rules that have it again.
+pub(super) fn clashes<'a>(rules: impl IntoIterator<Item = Claim<'a>>) -> Vec<RuleSetError> {
+    let (mut ids, mut patterns) = (HashMap::new(), HashMap::new());
+    let mut clashes = Vec::new();
+    for (second, claim) in rules.into_iter().enumerate() {
+        if let Some(rule_id) = claim.rule_id {
+            let first = *ids.entry(rule_id).or_insert(second);
+            if first < second {
+                clashes.push(RuleSetError::SameId { rule_id, first, second });
+            }
+        }
+        if let Some((key_pattern, plan)) = claim.key_pattern {
+            let first = *patterns.entry((key_pattern, plan)).or_insert(second);
+            if first < second {
+                let (key_pattern, plan) = (key_pattern.into(), plan.map(Into::into));
+                clashes.push(RuleSetError::SamePattern { key_pattern, plan, first, second });
+            }
+        }
+    }
+    clashes
+}
+
+// ===== impl RuleSetErrors =====
+
+impl RuleSetErrors {
+    /// The reasons, in the order of the rules that clash with an earlier one.
+    #[must_use]
+    pub fn as_slice(&self) -> &[RuleSetError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for RuleSetErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, error) in self.0.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "; " };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for RuleSetErrors {}

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use tollgate_core::{Algorithm, Decimal, Quota, QuotaError, Rate, RateError, Refill};
 
-use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, Scope};
+use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
+
+/// The largest id of a rule: up to it, every language that reads our JSON or runs our scripts has it
+/// exactly.
+pub(crate) const RULE_ID_MAX: u64 = (1 << 53) - 1;
 
 /// The columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a
 /// [`Rule`] of them, or says about each column what is wrong with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the columns are documented in docs/reference/rules.md")]
 pub struct RuleSpec {
     pub rule_id: u64,
@@ -28,6 +32,30 @@ pub struct RuleSpec {
     pub is_active: bool,
     pub description: String,
     pub conditions: Vec<(String, String)>,
+}
+
+/// A rule of which nothing is written: switched on, enforced, for every plan.
+impl Default for RuleSpec {
+    fn default() -> Self {
+        Self {
+            rule_id: 0,
+            key_pattern: String::new(),
+            scope: None,
+            rate_per_second: None,
+            tokens: None,
+            period: None,
+            burst_capacity: None,
+            algorithm: Algorithm::default(),
+            refill: Refill::default(),
+            max_wait: None,
+            plan: String::new(),
+            mode: Mode::default(),
+            on_error: OnError::default(),
+            is_active: true,
+            description: String::new(),
+            conditions: Vec::new(),
+        }
+    }
 }
 
 /// What is wrong with one column.
@@ -66,7 +94,10 @@ impl RuleSpec {
     /// Everything that is wrong, column by column.
     pub fn build(&self) -> Result<Rule, Vec<FieldError>> {
         let mut errors = Vec::new();
-        let quota = self.quota().map_err(|error| errors.push(error)).ok();
+        if self.rule_id > RULE_ID_MAX {
+            errors.push(error("rule_id", format_args!("is at most {RULE_ID_MAX}")));
+        }
+        let quota = self.quota(&mut errors);
         // A stand-in lets the other columns be looked at too.
         let some_quota = quota.or_else(|| Quota::per_second(1).ok());
         let rule = some_quota.and_then(|quota| {
@@ -105,8 +136,13 @@ impl RuleSpec {
             match rule.clone().with_condition(name, glob) {
                 Ok(with_condition) => rule = with_condition,
                 Err(wrong) => {
-                    errors
-                        .push(FieldError { of: Some(name.clone()), ..error("conditions", wrong) });
+                    let reason = match wrong {
+                        // Which condition it is about is said already.
+                        RuleError::Glob { error, .. } => error.to_string(),
+                        wrong => wrong.to_string(),
+                    };
+                    let of = Some(name.clone());
+                    errors.push(FieldError { field: "conditions", of, at: None, reason });
                 }
             }
         }
@@ -127,67 +163,76 @@ impl RuleSpec {
     }
 
     /// The quota of `tokens` and `period`, or `rate_per_second`, or both if they agree.
-    fn quota(&self) -> Result<Quota, FieldError> {
-        let (rate_field, rate) = self.rate()?;
-        let quota = Quota::from_rate(rate).map_err(|wrong| error(rate_field, wrong))?;
-        let with_capacity = |quota: Quota, field| match self.burst_capacity {
-            Some(capacity) => quota.with_capacity(capacity).map_err(|wrong| error(field, wrong)),
-            None => Ok(quota),
-        };
-        let wrong_algorithm = |wrong| match wrong {
-            QuotaError::IntervalNeedsTokenBucket => error("refill", wrong),
-            QuotaError::FractionalTokens | QuotaError::WindowTooLarge { .. } => {
-                error(rate_field, wrong)
-            }
-            wrong => error("algorithm", wrong),
-        };
-        let quota = match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::LeakyBucket => {
-                let quota = with_capacity(quota, "burst_capacity")?;
-                quota.with_algorithm(self.algorithm).map_err(wrong_algorithm)?
-            }
-            // A window's capacity is its tokens: anything else would be ignored in silence.
-            _ => {
-                let quota = quota.with_algorithm(self.algorithm).map_err(wrong_algorithm)?;
-                with_capacity(quota, "burst_capacity")?
+    fn quota(&self, errors: &mut Vec<FieldError>) -> Option<Quota> {
+        let (rate_field, rate) = match self.rate(errors) {
+            Ok(rate) => rate,
+            Err(error) => {
+                errors.push(error);
+                return None;
             }
         };
-        let quota = quota.with_refill(self.refill).map_err(wrong_algorithm)?;
-        match self.max_wait {
-            Some(wait) => quota.with_max_wait(wait).map_err(|wrong| error("max_wait", wrong)),
-            None => Ok(quota),
+        let (mut capacity, mut refill, mut max_wait) =
+            (self.burst_capacity, self.refill, self.max_wait);
+        loop {
+            let wrong = match Quota::build(rate, self.algorithm, refill, capacity, max_wait) {
+                Ok(quota) => return Some(quota),
+                Err(wrong) => wrong,
+            };
+            let field = match wrong {
+                QuotaError::WindowHasNoCapacity => "burst_capacity",
+                QuotaError::ZeroCapacity
+                | QuotaError::CapacityTooLarge
+                | QuotaError::TooSlowToFill
+                    if capacity.is_some() =>
+                {
+                    "burst_capacity"
+                }
+                QuotaError::IntervalNeedsTokenBucket => "refill",
+                QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitTooLong => "max_wait",
+                _ => rate_field,
+            };
+            errors.push(error(field, wrong));
+            // Without the column at fault, the others show what is wrong with them.
+            match field {
+                "burst_capacity" if capacity.is_some() => capacity = None,
+                "refill" if refill != Refill::default() => refill = Refill::default(),
+                "max_wait" if max_wait.is_some() => max_wait = None,
+                _ => return None,
+            }
         }
     }
 
     /// The rate, and the column that it came from.
-    fn rate(&self) -> Result<(&'static str, Rate), FieldError> {
-        let wrong = |wrong: RateError| match wrong {
-            RateError::ZeroPeriod | RateError::PeriodTooFine | RateError::PeriodTooLong => {
-                error("period", wrong)
-            }
-            RateError::ZeroTokens if self.tokens.is_some() => error("tokens", wrong),
-            wrong => error("rate_per_second", wrong),
-        };
+    fn rate(&self, errors: &mut Vec<FieldError>) -> Result<(&'static str, Rate), FieldError> {
         let per_second = self
             .rate_per_second
             .map(|tokens| Rate::from_decimal(tokens, Duration::from_secs(1)))
             .transpose()
-            .map_err(|zero| error("rate_per_second", zero))?;
-        match (self.tokens, self.period, per_second) {
-            (Some(tokens), Some(period), per_second) => {
-                let rate = Rate::new(tokens, period).map_err(wrong)?;
-                if per_second.is_some_and(|per_second| per_second != rate) {
-                    let unequal = format!("is not {tokens} tokens per period: leave it out");
-                    return Err(error("rate_per_second", unequal));
+            .map_err(|wrong| error("rate_per_second", wrong));
+        match (self.tokens, self.period) {
+            (Some(tokens), Some(period)) => {
+                let rate = Rate::new(tokens, period).map_err(|wrong| match wrong {
+                    RateError::ZeroTokens => error("tokens", wrong),
+                    wrong => error("period", wrong),
+                })?;
+                match per_second {
+                    Ok(Some(per_second)) if per_second != rate => {
+                        let unequal = format!("is not {tokens} per period: leave it out");
+                        errors.push(error("rate_per_second", unequal));
+                    }
+                    Ok(_) => {}
+                    Err(wrong) => errors.push(wrong),
                 }
                 Ok(("tokens", rate))
             }
-            (Some(_), None, _) => Err(error("period", "is missing: tokens need a period")),
-            (None, Some(_), _) => Err(error("tokens", "is missing: a period needs tokens")),
-            (None, None, Some(per_second)) => Ok(("rate_per_second", per_second)),
-            (None, None, None) => {
-                Err(error("tokens", "is missing: give tokens and period, or rate_per_second"))
-            }
+            (Some(_), None) => Err(error("period", "is missing: tokens need a period")),
+            (None, Some(_)) => Err(error("tokens", "is missing: a period needs tokens")),
+            (None, None) => match per_second? {
+                Some(per_second) => Ok(("rate_per_second", per_second)),
+                None => {
+                    Err(error("tokens", "is missing: give tokens and period, or rate_per_second"))
+                }
+            },
         }
     }
 }

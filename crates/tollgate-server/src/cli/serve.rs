@@ -1,0 +1,161 @@
+//! `tollgate serve`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::error::Error;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use super::Exit;
+use crate::config::{Config, FILE_NAME, KEYS, Key, Kind, Sources};
+use crate::logging::Audience;
+use crate::rules_source::RulesSource;
+use crate::serve::{self, ServeError};
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate serve                                  the starter rules on http://127.0.0.1:8080
+  tollgate serve --rules rules.toml               your rules, reloaded when the file changes
+  tollgate serve --listen-http 127.0.0.1:0        a free port; the start-up message says which
+  tollgate serve --config prod.toml --check-config
+                                                  what is wrong where, or what is in force and why
+
+Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here;
+flags win over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN, or
+a file named in TOLLGATE_ADMIN_TOKEN_FILE.
+
+Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken).";
+
+/// Serve over HTTP until a signal ends it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The file of settings, which must be there [default: tollgate.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Check settings and rules, say what is wrong where or what is in force, and end
+    #[arg(long)]
+    check_config: bool,
+
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// A flag for every setting that may be one, made from their table.
+#[derive(Debug, Default)]
+struct Settings(Vec<(&'static Key, String)>);
+
+/// Serves, or checks whether that would go well.
+pub(super) fn run(arguments: &Arguments) -> Exit {
+    let audience = Audience::of_stderr();
+    let sources = Sources {
+        file: arguments.config.clone(),
+        environment: std::env::vars_os().collect(),
+        flags: arguments.settings.0.clone(),
+    };
+    let loaded = match sources.load() {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            say(&errors.render(audience.in_colours));
+            return Exit::Usage;
+        }
+    };
+    if !arguments.check_config {
+        return serve(loaded.config, audience);
+    }
+    let source = RulesSource::new(loaded.config.rules.file.as_deref());
+    match source.load() {
+        Ok((rules, _)) => {
+            let read = loaded
+                .file
+                .as_ref()
+                .map_or_else(|| format!("no {FILE_NAME}"), |file| file.path.display().to_string());
+            let count = rules.rules().len();
+            let report = loaded.report();
+            let _ = write!(io::stdout(), "ok: {read}, {count} rules ({source})\n\n{report}");
+            Exit::Done
+        }
+        Err(error) => {
+            say(&format!("{}\n", ServeError::from(error).report(audience.in_colours)));
+            Exit::Usage
+        }
+    }
+}
+
+fn serve(config: Config, audience: Audience) -> Exit {
+    match serve::run(config, audience) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            say(&format!("{}\n", error.report(audience.in_colours)));
+            match error {
+                ServeError::Rules(_) => Exit::Usage,
+                ServeError::Listen { .. } | ServeError::System { .. } => Exit::Unavailable,
+            }
+        }
+    }
+}
+
+/// Tells whoever started this process. If nobody reads it, nothing can be done about that.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+// ===== impl Settings =====
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        command.args(KEYS.iter().filter_map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        settings.update_from_arg_matches(matches)?;
+        Ok(settings)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0 = KEYS
+            .iter()
+            .filter(|key| key.flag.is_some())
+            .filter_map(|key| Some((key, matches.get_one::<String>(key.name)?.clone())))
+            .collect();
+        Ok(())
+    }
+}
+
+/// The flag of a setting.
+fn flag(key: &'static Key) -> Option<Arg> {
+    let help = match &key.kind {
+        Kind::Text { default, .. } => format!("{} [default: {default}]", key.doc),
+        Kind::Choice { default, choices, .. } => {
+            format!("{} [default: {default}] [possible: {}]", key.doc, choices.join(", "))
+        }
+        Kind::Number { default, min, max, .. } => {
+            format!("{} [default: {default}] [from {min} to {max}]", key.doc)
+        }
+        Kind::Path { .. } | Kind::Secret { .. } => key.doc.into(),
+    };
+    let help = format!("{help} [env: {}]", key.variable());
+    let (section, _) = key.section_and_name();
+    let arg = Arg::new(key.name).long(key.flag?).value_name(key.value).help(help);
+    Some(arg.help_heading(heading(section)).action(ArgAction::Set).allow_hyphen_values(true))
+}
+
+fn heading(section: &str) -> &'static str {
+    match section {
+        "listen" => "Listening",
+        "store" => "Store",
+        "rules" => "Rules",
+        "limits" => "Limits",
+        "log" => "Log",
+        "shutdown" => "Ending",
+        _ => "Settings",
+    }
+}

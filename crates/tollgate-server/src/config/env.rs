@@ -1,0 +1,112 @@
+//! Settings from the environment: `section.key` is `TOLLGATE_SECTION_KEY`.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::error::{Place, Problem};
+use super::keys::{KEYS, Key, SECRET_BYTES_MAX};
+use super::load::{Loader, Origin, read_bounded, reason};
+use super::suggest::closest;
+
+const PREFIX: &str = "TOLLGATE_";
+
+/// Takes every variable that is ours. One that begins like ours and is not is a mistake: whoever wrote
+/// it believes that it has an effect.
+pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
+    let mut ours: Vec<_> = environment
+        .iter()
+        .filter_map(|(name, value)| name.to_str().map(|name| (name, value)))
+        .filter(|(name, _)| name.starts_with(PREFIX) && !is_kubernetes_link(name))
+        .collect();
+    ours.sort();
+    for (name, value) in &ours {
+        let place = || Place::Variable((*name).to_owned());
+        let Some(text) = value.to_str() else {
+            loader.problems.push(Problem::new(place(), "its value is no UTF-8"));
+            continue;
+        };
+        let origin = Origin::Variable((*name).to_owned());
+        if let Some(key) = KEYS.iter().find(|key| key.variable() == *name) {
+            loader.give(key, text, origin);
+        } else if let Some(key) =
+            KEYS.iter().find(|key| key.file_variable().as_deref() == Some(*name))
+        {
+            let is_given_too = ours.iter().any(|(other, _)| *other == key.variable());
+            match read_secret(key, text, is_given_too) {
+                Ok(secret) => loader.give(key, &secret, origin),
+                Err(wrong) => loader.problems.push(Problem::new(place(), wrong)),
+            }
+        } else {
+            loader.problems.push(unknown(name));
+        }
+    }
+}
+
+fn read_secret(key: &Key, path: &str, is_given_too: bool) -> Result<String, String> {
+    if is_given_too {
+        return Err(format!("{} is set too: which of them is it?", key.variable()));
+    }
+    // One more than allowed, and a line end: what is too long is found out where secrets are checked.
+    let secret = read_bounded(Path::new(path), SECRET_BYTES_MAX as u64 + 2)
+        .map_err(|error| format!("cannot read {path}: {}", reason(&error)))?;
+    let secret = secret.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(format!("{path} is empty"));
+    }
+    Ok(secret.to_owned())
+}
+
+fn unknown(name: &str) -> Problem {
+    let variables = KEYS.iter().flat_map(|key| [Some(key.variable()), key.file_variable()]);
+    // The prefix is right anyhow: it must not make strangers look alike.
+    let known: Vec<_> =
+        variables.flatten().map(|name| name.trim_start_matches(PREFIX).to_owned()).collect();
+    let bare = name.trim_start_matches(PREFIX);
+    let message = match closest(bare, known.iter().map(String::as_str)) {
+        Some(close) => format!("unknown variable: did you mean {PREFIX}{close}?"),
+        None => "unknown variable: `tollgate serve --help` lists them".into(),
+    };
+    Problem::new(Place::Variable(name.to_owned()), message)
+}
+
+/// Whether Kubernetes made this variable: for a service called `tollgate` (or `tollgate-...`) it sets
+/// `TOLLGATE_SERVICE_HOST`, `TOLLGATE_PORT_8080_TCP_ADDR` and their like in every pod beside it.
+fn is_kubernetes_link(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = |rest: &str| {
+        let mut parts = rest.split('_');
+        let number = parts.next().is_some_and(is_number);
+        let protocol = parts.next().is_some_and(|part| matches!(part, "TCP" | "UDP" | "SCTP"));
+        let last = parts.next().is_none_or(|part| matches!(part, "PROTO" | "PORT" | "ADDR"));
+        number && protocol && last && parts.next().is_none()
+    };
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.ends_with("_PORT")
+        || name.split_once("_PORT_").is_some_and(|(_, rest)| is_port(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_kubernetes_sets_are_nobodys_mistake() {
+        for name in [
+            "TOLLGATE_SERVICE_HOST",
+            "TOLLGATE_SERVICE_PORT",
+            "TOLLGATE_SERVICE_PORT_HTTP",
+            "TOLLGATE_PORT",
+            "TOLLGATE_PORT_8080_TCP",
+            "TOLLGATE_PORT_8080_TCP_PROTO",
+            "TOLLGATE_EU_PORT_53_UDP_ADDR",
+        ] {
+            assert!(is_kubernetes_link(name), "{name}");
+        }
+        for name in ["TOLLGATE_LISTEN_HTTP", "TOLLGATE_PORT_HTTP", "TOLLGATE_PORT_80_HTTP"] {
+            assert!(!is_kubernetes_link(name), "{name}");
+        }
+        assert!(KEYS.iter().all(|key| !is_kubernetes_link(&key.variable())));
+    }
+}

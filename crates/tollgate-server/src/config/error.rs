@@ -1,0 +1,155 @@
+//! What is wrong with the settings, shown where it stands.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::keys::{KEYS, Key};
+use super::load::{ConfigFile, Origin};
+
+/// Everything that is wrong with the settings.
+#[derive(Debug)]
+pub struct ConfigErrors {
+    pub(super) file: Option<ConfigFile>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) place: Place,
+    message: String,
+    help: Option<String>,
+}
+
+/// Where it is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the file, at these bytes.
+    File(Range<usize>),
+    Variable(String),
+    Flag(&'static str),
+    Nowhere,
+}
+
+impl Problem {
+    pub(super) fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Place {
+    /// Where in the file.
+    pub(super) fn position(&self) -> usize {
+        if let Self::File(span) = self { span.start } else { 0 }
+    }
+}
+
+impl From<&Origin> for Place {
+    fn from(origin: &Origin) -> Self {
+        match origin {
+            Origin::Default => Self::Nowhere,
+            Origin::File(span) => Self::File(span.clone()),
+            Origin::Variable(name) => Self::Variable(name.clone()),
+            Origin::Flag(flag) => Self::Flag(flag),
+        }
+    }
+}
+
+impl ConfigErrors {
+    /// All of it for people, in colours or without, ending in a line break.
+    #[must_use]
+    pub fn render(&self, in_colours: bool) -> String {
+        let renderer = if in_colours { Renderer::styled() } else { Renderer::plain() };
+        let shown =
+            self.file.as_ref().map(|file| (file.path.to_string_lossy(), masked(&file.text)));
+        let mut text = String::new();
+        for problem in &self.problems {
+            let title = match &problem.place {
+                Place::Variable(name) => format!("{name}: {}", problem.message),
+                Place::Flag(flag) => format!("--{flag}: {}", problem.message),
+                Place::File(_) | Place::Nowhere => problem.message.clone(),
+            };
+            let mut group = Group::with_title(Level::ERROR.primary_title(title));
+            if let (Place::File(span), Some((path, text))) = (&problem.place, &shown) {
+                let here = AnnotationKind::Primary.span(span.clone());
+                let snippet = Snippet::source(text.as_str()).path(path.as_ref()).annotation(here);
+                group = group.element(snippet);
+            }
+            if let Some(help) = &problem.help {
+                group = group.element(Level::HELP.message(help));
+            }
+            text += &renderer.render(&[group]);
+            text += "\n\n";
+        }
+        text.pop();
+        text
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// The text with asterisks in place of what may be a secret, byte for byte, so that places stay where
+/// they are. Broken text has no keys and values yet, so lines are judged by their looks: everything
+/// after `=` in a section that has a secret and wherever a secret's name stands, and what stands before
+/// the `@` of a URL.
+fn masked(text: &str) -> String {
+    let secrets = || KEYS.iter().filter(|key| key.is_secret()).map(Key::section_and_name);
+    let mut in_secret_section = false;
+    let mut masked = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let is_header = line.trim_start().starts_with('[');
+        if is_header {
+            let name = |c: char| c == '[' || c.is_whitespace() || c == '"' || c == '\'';
+            let header = line.trim_start_matches(name);
+            in_secret_section = secrets().any(|(section, _)| header.starts_with(section));
+        }
+        let names_one = secrets().any(|(_, name)| line.contains(name));
+        let hidden = if !is_header && (in_secret_section || names_one) {
+            // Without `=` it may be the next line of a long value.
+            line.find('=').map_or(0, |equals| equals + 1)..line.len()
+        } else {
+            let start = line.find("://").map_or(line.len(), |scheme| scheme + 3);
+            start..line.rfind('@').map_or(start, |at| at.max(start))
+        };
+        masked.push_str(&line[..hidden.start]);
+        let hide = |byte: u8| if byte.is_ascii_whitespace() { char::from(byte) } else { '*' };
+        masked.extend(line[hidden.clone()].bytes().map(hide));
+        masked.push_str(&line[hidden.end..]);
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_and_everything_else_stays_in_place() {
+        let text = "[listen]\nhttp = \"x\"\n[admin]\ntoken = canaryé # mine\n\"\"\"canary\"\"\"\n\
+                    [store]\nurl = 1\n";
+        let masked = masked(text);
+        assert_eq!(masked.len(), text.len());
+        assert!(!masked.contains("canary"), "{masked}");
+        assert!(masked.starts_with("[listen]\nhttp = \"x\"\n[admin]\ntoken = ********"));
+        assert!(masked.ends_with("[store]\nurl = 1\n"));
+        assert!(!super::masked("admin = { token = \"canary\" }").contains("canary"));
+        assert!(!super::masked("[admin]\ntokn = canary").contains("canary"));
+        assert!(!super::masked("[ admin ]\ntokn = canary").contains("canary"));
+        assert!(!super::masked("admin.token = 'canary'").contains("canary"));
+        let url = super::masked("url = \"redis://me:canary@h@ost/0\"");
+        assert_eq!(url, "url = \"redis://***********@ost/0\"");
+    }
+}

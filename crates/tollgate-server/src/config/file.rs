@@ -1,0 +1,126 @@
+//! Settings from `tollgate.toml`.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Place, Problem};
+use super::keys::{KEYS, Key, Kind};
+use super::load::{ConfigFile, Loader, Origin};
+use super::suggest::closest;
+
+/// Takes every value of the file, and notes everything that is wrong with it in the order of the text.
+pub(super) fn read(file: &ConfigFile, loader: &mut Loader) {
+    let (table, errors) = DeTable::parse_recoverable(&file.text);
+    let first = loader.problems.len();
+    loader.problems.extend(errors.iter().map(|error| {
+        let place = error.span().map_or(Place::Nowhere, Place::File);
+        Problem::new(place, error.message())
+    }));
+    // What was understood of broken text may not be what was meant: only the breaks are told.
+    if errors.is_empty() {
+        for (section, value) in table.get_ref() {
+            read_section(file, section, value, loader);
+        }
+    }
+    loader.problems[first..].sort_by_key(|problem| problem.place.position());
+}
+
+fn read_section(
+    file: &ConfigFile,
+    section: &Spanned<impl AsRef<str>>,
+    value: &Spanned<DeValue<'_>>,
+    loader: &mut Loader,
+) {
+    let name = section.get_ref().as_ref();
+    let keys: Vec<_> = KEYS.iter().filter(|key| key.section_and_name().0 == name).collect();
+    if keys.is_empty() {
+        loader.problems.push(unknown_section(name, section.span()));
+        return;
+    }
+    let DeValue::Table(table) = value.get_ref() else {
+        let message = format!("`{name}` is a section: write [{name}]");
+        loader.problems.push(Problem::new(Place::File(value.span()), message));
+        return;
+    };
+    for (key, value) in table {
+        let known = keys.iter().find(|known| known.section_and_name().1 == key.get_ref().as_ref());
+        match known {
+            Some(known) => read_value(file, known, value, loader),
+            None => loader.problems.push(unknown_key(name, key.get_ref(), key.span(), &keys)),
+        }
+    }
+}
+
+fn read_value(
+    file: &ConfigFile,
+    key: &'static Key,
+    value: &Spanned<DeValue<'_>>,
+    loader: &mut Loader,
+) {
+    let origin = Origin::File(value.span());
+    match (&key.kind, value.get_ref()) {
+        (Kind::Number { .. }, DeValue::Integer(integer)) => {
+            let decimal = i128::from_str_radix(integer.as_str(), integer.radix());
+            let text = decimal.map_or_else(|_| integer.to_string(), |number| number.to_string());
+            loader.give(key, &text, origin);
+        }
+        (Kind::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
+            let folder = file.path.parent().unwrap_or(&file.path);
+            loader.give(key, &folder.join(path.as_ref()).to_string_lossy(), origin);
+        }
+        (
+            Kind::Text { .. } | Kind::Choice { .. } | Kind::Path { .. } | Kind::Secret { .. },
+            DeValue::String(text),
+        ) => loader.give(key, text, origin),
+        (kind, other) => {
+            let wanted = match kind {
+                Kind::Number { .. } => "a whole number",
+                _ => "text in quotes",
+            };
+            let message = format!("`{}` is {wanted}, not {}", key.name, a_kind_of(other));
+            loader.problems.push(Problem::new(Place::from(&origin), message));
+        }
+    }
+}
+
+fn a_kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
+}
+
+fn unknown_section(name: &str, span: Range<usize>) -> Problem {
+    let sections = KEYS.iter().map(|key| key.section_and_name().0);
+    let message = match (belongs_in(name), closest(name, sections)) {
+        (Some(section), _) => format!("`{name}` belongs in [{section}]"),
+        (None, Some(section)) => format!("unknown section `{name}`: did you mean `{section}`?"),
+        (None, None) => format!("unknown section `{name}`"),
+    };
+    Problem::new(Place::File(span), message)
+}
+
+fn unknown_key(section: &str, name: &str, span: Range<usize>, keys: &[&Key]) -> Problem {
+    let names = || keys.iter().map(|key| key.section_and_name().1);
+    let message = match (belongs_in(name), closest(name, names())) {
+        (Some(section), _) => format!("`{name}` belongs in [{section}]"),
+        (None, Some(key)) => format!("unknown key `{name}`: did you mean `{key}`?"),
+        (None, None) => {
+            let all: Vec<_> = names().map(|name| format!("`{name}`")).collect();
+            format!("unknown key `{name}`: [{section}] has {}", all.join(", "))
+        }
+    };
+    Problem::new(Place::File(span), message)
+}
+
+/// The section that has a key of this name.
+fn belongs_in(name: &str) -> Option<&'static str> {
+    KEYS.iter().map(Key::section_and_name).find(|(_, key)| *key == name).map(|(section, _)| section)
+}

@@ -1,0 +1,104 @@
+//! Request bodies: bounded in size and time, JSON, and refused with the name of what is wrong.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use super::problem::Problem;
+
+/// Reads a body of at most `bytes_max`, within `timeout`.
+pub(crate) async fn read(
+    request: Request<Body>,
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<Bytes, Problem> {
+    require_json(request.headers())?;
+    let body = Limited::new(request.into_body(), bytes_max).collect();
+    match tokio::time::timeout(timeout, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let detail = format!("the body has more than {bytes_max} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+        }
+        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body ended early")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+/// A body that says what it is must say that it is JSON. This also keeps other sites' forms out, which a
+/// browser sends without asking.
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let is_json = essence.eq_ignore_ascii_case("application/json")
+        || (essence.len() > 5 && essence[essence.len() - 5..].eq_ignore_ascii_case("+json"));
+    if is_json {
+        return Ok(());
+    }
+    let detail = "the body must be JSON: send `content-type: application/json` (curl --json does)";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// A struct that is written as a JSON object, and as nothing else: left to itself, an array of its
+/// fields would do as well.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+/// Parses JSON.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    // Keeping track of where one is costs time, so that is done only when something is wrong.
+    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+}
+
+/// Parses again to find out where it went wrong.
+fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
+        // A whole value and then something else.
+        return Problem::new(StatusCode::BAD_REQUEST, "the body goes on after the JSON value");
+    };
+    let path = error.path().to_string();
+    let reason = error.inner().to_string();
+    let is_root = path == ".";
+    // Where the syntax is at fault there may be no field to speak of.
+    if !error.inner().is_data() && (is_root || path.contains('?')) {
+        return Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {reason}"));
+    }
+    // An unknown, missing or repeated field is reported at its parent.
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| reason.strip_prefix(start)?.split('`').next());
+    let field = match (named, is_root) {
+        (Some(name), true) => name.to_owned(),
+        (Some(name), false) if !path.ends_with(name) => format!("{path}.{name}"),
+        (None, true) => return Problem::new(StatusCode::BAD_REQUEST, reason),
+        _ => path,
+    };
+    Problem::field(field, reason)
+}

@@ -1,0 +1,295 @@
+//! `/v1/check` and `/v1/check/batch`: requests against the rules.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request as HttpRequest;
+use axum::response::{IntoResponse, Response};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use tollgate::rules::Attribute;
+use tollgate::{Request, Tier, Verdict};
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::problem::Problem;
+use super::scalar::{Id, Text, Whole};
+use super::{App, HttpLimits, body};
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckBody<'a> {
+    #[serde(borrow)]
+    user_id: Option<Id<'a>>,
+    ip: Option<Text<'a>>,
+    endpoint: Option<Text<'a>>,
+    method: Option<Text<'a>>,
+    plan: Option<Text<'a>>,
+    cost: Option<Whole>,
+    #[serde(default)]
+    attributes: Attributes<'a>,
+}
+
+/// Any other attributes, none of them twice.
+#[derive(Debug, Default)]
+struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// The answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CheckAnswer<'a> {
+    /// May it go ahead?
+    allowed: bool,
+    /// The most that the denying tier holds, else the one with the least remaining; null if no rule
+    /// applies.
+    limit: Option<u64>,
+    /// What is left in that tier.
+    remaining: Option<u64>,
+    /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
+    retry_after_ms: Option<u64>,
+    /// Milliseconds until that tier is full again.
+    reset_after_ms: Option<u64>,
+    /// Milliseconds that allowed work must wait in line, where a `leaky_bucket` rule applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+    /// The scope of the rule that denied it.
+    violated_tier: Option<&'a str>,
+    /// The key pattern of the rule that denied it.
+    violated_rule: Option<&'a str>,
+    /// The id of the rule that denied it.
+    rule_id: Option<u64>,
+    /// Every rule that applies.
+    tiers: Vec<TierAnswer<'a>>,
+}
+
+/// A rule's part in the answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TierAnswer<'a> {
+    rule_id: u64,
+    scope: &'a str,
+    key_pattern: &'a str,
+    /// `enforce` or `shadow`.
+    mode: &'a str,
+    allowed: bool,
+    limit: u64,
+    remaining: u64,
+    retry_after_ms: Option<u64>,
+    reset_after_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+}
+
+/// The answers of a batch, in its order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BatchAnswer<'a> {
+    results: Vec<CheckAnswer<'a>>,
+}
+
+/// Checks one request: charges every bucket that the rules give it, or none.
+#[utoipa::path(
+    post,
+    path = "/v1/check",
+    request_body = super::openapi::Check,
+    responses(
+        (status = 200, description = "The verdict, allowed or not", body = CheckAnswer),
+        (status = "4XX", description = "What is wrong with the request", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn check(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
+    body.validate(limits)?;
+    let ip = body.ip()?;
+    let verdict = app.check(&body.request(ip.as_deref())).await;
+    Ok(Json(CheckAnswer::new(&verdict)).into_response())
+}
+
+/// Checks several requests, each by itself, in order. All are validated before anything is charged.
+#[utoipa::path(
+    post,
+    path = "/v1/check/batch",
+    request_body = Vec<super::openapi::Check>,
+    responses(
+        (status = 200, description = "The verdicts, in order", body = BatchAnswer),
+        (status = "4XX", description = "What is wrong, and in which member", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn check_batch(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.batch_bytes_max(), limits.body_timeout).await?;
+    let members: Vec<Object<CheckBody<'_>>> = body::parse(&bytes)?;
+    if members.len() > limits.batch_max {
+        let detail = format!("{} members are more than {}", members.len(), limits.batch_max);
+        return Err(Problem::field("[]", detail));
+    }
+    let mut ips = Vec::with_capacity(members.len());
+    for (position, Object(member)) in members.iter().enumerate() {
+        member.validate(limits).map_err(|problem| problem.within(position))?;
+        ips.push(member.ip().map_err(|problem| problem.within(position))?);
+    }
+    let mut verdicts = Vec::with_capacity(members.len());
+    for (Object(member), ip) in members.iter().zip(&ips) {
+        verdicts.push(app.check(&member.request(ip.as_deref())).await);
+    }
+    let results = verdicts.iter().map(CheckAnswer::new).collect();
+    Ok(Json(BatchAnswer { results }).into_response())
+}
+
+// ===== impl CheckBody =====
+
+impl<'a> CheckBody<'a> {
+    /// Everything but the address, which is looked at where it is read.
+    fn validate(&self, limits: &HttpLimits) -> Result<(), Problem> {
+        let texts = [
+            ("user_id", self.user_id.as_ref().map(|id| &id.0)),
+            ("endpoint", self.endpoint.as_ref().map(|text| &text.0)),
+            ("method", self.method.as_ref().map(|text| &text.0)),
+            ("plan", self.plan.as_ref().map(|text| &text.0)),
+        ];
+        for (field, text) in texts {
+            limits.check_length(field, text.map_or(0, |text| text.len()))?;
+        }
+        if self.attributes.0.len() > limits.attributes_max {
+            let most = format!("has more than {} members", limits.attributes_max);
+            return Err(Problem::field("attributes", most));
+        }
+        for (name, value) in &self.attributes.0 {
+            let field = format!("attributes.{name}");
+            if !Attribute::is_name(name) {
+                return Err(Problem::field("attributes", format!("{name:?} is not a name")));
+            }
+            if ["user_id", "ip", "endpoint", "method", "plan", "cost"].contains(&&**name) {
+                return Err(Problem::field(field, "has a field of its own"));
+            }
+            limits.check_length(&field, value.len())?;
+        }
+        Ok(())
+    }
+
+    /// The address in its one spelling: IPv4 inside IPv6 is IPv4.
+    fn ip(&self) -> Result<Option<Cow<'_, str>>, Problem> {
+        let Some(Text(text)) = &self.ip else { return Ok(None) };
+        match text.parse() {
+            // IPv4 has only one spelling that parses.
+            Ok(IpAddr::V4(_)) => Ok(Some(Cow::Borrowed(text))),
+            Ok(IpAddr::V6(ip)) => Ok(Some(Cow::Owned(ip.to_canonical().to_string()))),
+            Err(_) => Err(Problem::field("ip", "is not an address")),
+        }
+    }
+
+    fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        let mut request = Request::new().cost(self.cost.map_or(1, |cost| cost.0));
+        if let Some(Id(user_id)) = &self.user_id {
+            request = request.user_id(user_id);
+        }
+        if let Some(ip) = ip {
+            request = request.ip(ip);
+        }
+        if let Some(Text(endpoint)) = &self.endpoint {
+            request = request.endpoint(endpoint);
+        }
+        if let Some(Text(method)) = &self.method {
+            request = request.method(method);
+        }
+        if let Some(Text(plan)) = &self.plan {
+            request = request.plan(plan);
+        }
+        for (name, value) in &self.attributes.0 {
+            request = request.attribute(name, value);
+        }
+        request
+    }
+}
+
+struct AttributesVisitor;
+
+impl<'de> Visitor<'de> for AttributesVisitor {
+    type Value = Attributes<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut attributes: Vec<(Cow<'de, str>, _)> = Vec::new();
+        while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
+            // Bounded by the size of the body, and short in practice.
+            if attributes.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+            let Id(value) = map.next_value()?;
+            attributes.push((name, value));
+        }
+        Ok(Attributes(attributes))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Attributes::default())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AttributesVisitor)
+    }
+}
+
+// ===== impl CheckAnswer =====
+
+impl<'a> CheckAnswer<'a> {
+    fn new(verdict: &'a Verdict) -> Self {
+        let (violated, tightest) = (verdict.violated(), verdict.tightest());
+        let tiers: Vec<_> = verdict.tiers().map(|tier| TierAnswer::new(&tier)).collect();
+        let queues = tiers.iter().any(|tier| tier.delay_ms.is_some());
+        Self {
+            allowed: verdict.is_allowed(),
+            limit: tightest.map(|tier| tier.decision.limit),
+            remaining: tightest.map(|tier| tier.decision.remaining),
+            retry_after_ms: violated.map_or(Some(0), |tier| tier.decision.retry_after_ms()),
+            reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),
+            delay_ms: queues.then(|| millis_up(verdict.delay())),
+            violated_tier: violated.map(|tier| tier.rule.scope().name()),
+            violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
+            rule_id: violated.map(|tier| tier.rule.rule_id()),
+            tiers,
+        }
+    }
+}
+
+impl<'a> TierAnswer<'a> {
+    fn new(Tier { rule, decision }: &Tier<'a>) -> Self {
+        Self {
+            rule_id: rule.rule_id(),
+            scope: rule.scope().name(),
+            key_pattern: rule.key_pattern().as_str(),
+            mode: rule.mode().name(),
+            allowed: decision.is_granted(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after_ms: decision.retry_after_ms(),
+            reset_after_ms: decision.reset_after_ms(),
+            delay_ms: super::delay_ms(rule.quota(), decision),
+        }
+    }
+}
+
+fn millis_up(wait: std::time::Duration) -> u64 {
+    u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}

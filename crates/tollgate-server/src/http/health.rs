@@ -1,0 +1,53 @@
+//! Is it alive, is it ready, and what does it measure?
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+
+/// `OpenMetrics`, the text format that Prometheus asks for first.
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The process runs. Nothing else is looked at: a restart would not mend anything else.
+#[utoipa::path(get, path = "/livez", responses((status = 200, description = "The process runs")))]
+pub(crate) async fn live() -> &'static str {
+    "ok\n"
+}
+
+/// Requests may be sent here. `?verbose` says why or why not.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    params(("verbose" = Option<String>, Query, description = "Say more")),
+    responses(
+        (status = 200, description = "Ready"),
+        (status = 503, description = "Not ready"),
+    )
+)]
+pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
+    let is_ready = app.ready.is_ready();
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let is_verbose = query.is_some_and(|query| {
+        query.split('&').any(|part| part.split('=').next() == Some("verbose"))
+    });
+    let text = match (is_verbose, is_ready) {
+        (true, _) => app.ready.describe(),
+        (false, true) => "ok\n".into(),
+        (false, false) => "not ready\n".into(),
+    };
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}
+
+/// Everything that is measured, for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, description = "Metrics", content_type = METRICS_TYPE))
+)]
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let text = app.metrics.encode();
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response()
+}

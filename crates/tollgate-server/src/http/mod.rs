@@ -1,0 +1,123 @@
+//! The HTTP front door: JSON in, the limiter's answer out. It translates and never decides.
+
+mod body;
+mod check;
+mod guard;
+mod health;
+mod openapi;
+mod problem;
+mod scalar;
+mod take;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{any, delete, get, post};
+use tollgate::{Algorithm, Decision, Limiter, MemoryStore, Quota, Request, Verdict};
+
+pub use self::guard::Guard;
+use self::problem::Problem;
+use crate::metrics::Metrics;
+use crate::ready::Readiness;
+
+/// How much larger a batch may be than a single request.
+const BATCH_BYTES_FACTOR: usize = 16;
+
+/// Everything that the handlers need.
+#[derive(Debug)]
+pub struct App {
+    /// What decides.
+    pub limiter: Limiter<MemoryStore>,
+    /// What counts.
+    pub metrics: Metrics,
+    /// Whether requests may be sent here.
+    pub ready: Readiness,
+    /// Who may ask.
+    pub guard: Guard,
+    /// How much may be asked at once.
+    pub limits: HttpLimits,
+}
+
+/// Bounds on what a client may send.
+#[derive(Clone, Debug)]
+pub struct HttpLimits {
+    /// Bytes in the body of one request; a batch may have sixteen times as many.
+    pub body_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// Members of a batch.
+    pub batch_max: usize,
+    /// Attributes of a request.
+    pub attributes_max: usize,
+    /// Bytes in a key or the value of an attribute.
+    pub value_bytes_max: usize,
+}
+
+/// The routes, and what stands in front of them.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/check", post(check::check))
+        .route("/v1/check/batch", post(check::check_batch))
+        .route("/v1/take", post(take::take))
+        .route("/v1/buckets/{key}", delete(take::forget))
+        .route("/livez", get(health::live))
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi::document))
+        .fallback(any(not_found))
+        .method_not_allowed_fallback(method_not_allowed)
+        // Bodies are bounded where they are read.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(Arc::clone(&app), guard::own_site_only))
+        .with_state(app)
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    let detail = format!("{} does not take {method}", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}
+
+impl App {
+    async fn check(&self, request: &Request<'_>) -> Verdict {
+        let timer = self.metrics.start();
+        let Ok(verdict) = self.limiter.check(request).await;
+        self.metrics.decided(timer, &verdict);
+        verdict
+    }
+
+    async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
+        let timer = self.metrics.start();
+        let Ok(decision) = self.limiter.take(key, quota, cost).await;
+        self.metrics.took(timer, &decision);
+        decision
+    }
+}
+
+impl HttpLimits {
+    fn batch_bytes_max(&self) -> usize {
+        self.body_bytes_max.saturating_mul(BATCH_BYTES_FACTOR)
+    }
+
+    fn check_length(&self, field: &str, bytes: usize) -> Result<(), Problem> {
+        if bytes > self.value_bytes_max {
+            let most = format!("has more than {} bytes", self.value_bytes_max);
+            return Err(Problem::field(field, most));
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds in line, rounded up, where the algorithm is a queue.
+fn delay_ms(quota: &Quota, decision: &Decision) -> Option<u64> {
+    let is_queue = quota.algorithm() == Algorithm::LeakyBucket;
+    is_queue.then(|| u64::try_from(decision.delay().as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
+}

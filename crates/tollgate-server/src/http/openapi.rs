@@ -1,0 +1,111 @@
+//! The document that describes the API: `/openapi.json`.
+//!
+//! Answers describe themselves where they are made. Bodies borrow their text from the wire, so what they
+//! look like is said here.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi, ToSchema};
+
+use super::{check, health, take};
+
+/// A request to be checked against the rules.
+#[derive(ToSchema)]
+#[schema(example = json!({"user_id": "42", "ip": "203.0.113.9", "endpoint": "/api/search", "plan": "free"}))]
+#[expect(dead_code, reason = "describes the body of /v1/check and is never made")]
+pub(super) struct Check {
+    /// Who asks: text, or a whole number.
+    user_id: Option<Id>,
+    /// From which address.
+    ip: Option<String>,
+    /// For what: a path, or better the route's template.
+    endpoint: Option<String>,
+    /// To do what with it.
+    method: Option<String>,
+    /// Under which plan.
+    plan: Option<String>,
+    /// How many tokens it takes; 0 only looks.
+    #[schema(default = 1, minimum = 0)]
+    cost: Option<u64>,
+    /// Anything else that rules ask for.
+    attributes: Option<BTreeMap<String, Id>>,
+}
+
+/// Text, or a whole number.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a value and is never made")]
+pub(super) enum Id {
+    Text(String),
+    Number(i64),
+}
+
+/// Tokens to be taken from the bucket of a key.
+#[derive(ToSchema)]
+#[schema(example = json!({"key": "user:123", "capacity": 10, "refill_rate": 1}))]
+#[expect(dead_code, reason = "describes the body of /v1/take and is never made")]
+pub(super) struct Take {
+    /// The bucket's name.
+    key: String,
+    /// The most it holds. Windows hold `refill_rate`, and need none.
+    #[schema(minimum = 1)]
+    capacity: Option<u64>,
+    /// Tokens per interval.
+    #[schema(exclusive_minimum = 0)]
+    refill_rate: f64,
+    /// Seconds.
+    #[schema(default = 1, exclusive_minimum = 0)]
+    refill_interval: Option<f64>,
+    /// `continuous` or `interval`.
+    #[schema(default = "continuous")]
+    refill: Option<String>,
+    /// `token_bucket`, `fixed_window`, `sliding_window`, `sliding_counter` or `leaky_bucket`.
+    #[schema(default = "token_bucket")]
+    algorithm: Option<String>,
+    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`.
+    max_wait: Option<f64>,
+    /// How many tokens to take; 0 only looks.
+    #[schema(default = 1, minimum = 0)]
+    cost: Option<u64>,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Tollgate", description = "Exact token-bucket rate limiting, atomic over many tiers."),
+    paths(
+        check::check,
+        check::check_batch,
+        take::take,
+        take::forget,
+        health::live,
+        health::ready,
+        health::metrics,
+    ),
+    modifiers(&Token)
+)]
+struct Document;
+
+/// The token of the administration.
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        if let Some(components) = &mut document.components {
+            components.add_security_scheme("token", scheme);
+        }
+    }
+}
+
+static JSON: LazyLock<String> =
+    LazyLock::new(|| Document::openapi().to_pretty_json().unwrap_or_default());
+
+/// The document.
+pub(crate) async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], JSON.as_str()).into_response()
+}

@@ -1,0 +1,145 @@
+//! JSON values as clients in many languages write them: ids as text or numbers, whole numbers with or
+//! without a point, decimals read as they were written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
+use tollgate::{Decimal, DecimalError};
+
+/// Text, borrowed from the body where nothing in it is escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+/// Text, or a whole number in its place: `"42"` and `42` are the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Id<'a>(pub(crate) Cow<'a, str>);
+
+/// A whole number that is not negative; `1.0` is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whole(pub(crate) u64);
+
+/// A decimal number, as the shortest one that reads back as the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(pub(crate) Decimal);
+
+/// Whole floats up to this are exact.
+const WHOLE_MAX: f64 = (1u64 << 53) as f64;
+
+struct TextVisitor {
+    numbers: bool,
+}
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.numbers { "text or a whole number" } else { "text" })
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        if self.numbers {
+            return Ok(Cow::Owned(number.to_string()));
+        }
+        Err(E::invalid_type(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        if self.numbers {
+            return Ok(Cow::Owned(number.to_string()));
+        }
+        Err(E::invalid_type(Unexpected::Signed(number), &self))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor { numbers: false }).map(Self)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor { numbers: true }).map(Self)
+    }
+}
+
+struct WholeVisitor;
+
+impl Visitor<'_> for WholeVisitor {
+    type Value = Whole;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number that is not negative")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Whole, E> {
+        Ok(Whole(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Whole, E> {
+        u64::try_from(number)
+            .map(Whole)
+            .map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range and whole"
+    )]
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Whole, E> {
+        if number.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&number) {
+            return Ok(Whole(number as u64));
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WholeVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl NumberVisitor {
+    fn read<E: de::Error>(number: Result<Decimal, DecimalError>) -> Result<Number, E> {
+        number.map(Number).map_err(E::custom)
+    }
+}
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Number, E> {
+        Self::read(number.to_string().parse())
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Number, E> {
+        Self::read(number.to_string().parse())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Number, E> {
+        Self::read(Decimal::from_f64(number))
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}

@@ -1,0 +1,166 @@
+//! `/v1/take` and `/v1/buckets/{key}`: one bucket without a rule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Request as HttpRequest, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill};
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::problem::Problem;
+use super::scalar::{Number, Text, Whole};
+use super::{App, body};
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TakeBody<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    capacity: Option<Whole>,
+    refill_rate: Number,
+    refill_interval: Option<Number>,
+    refill: Option<Text<'a>>,
+    algorithm: Option<Text<'a>>,
+    max_wait: Option<Number>,
+    cost: Option<Whole>,
+}
+
+/// The answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TakeAnswer {
+    /// Were the tokens taken?
+    allowed: bool,
+    /// The most the bucket holds.
+    limit: u64,
+    /// What is left.
+    remaining: u64,
+    /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
+    retry_after_ms: Option<u64>,
+    /// Milliseconds until the bucket is full again.
+    reset_after_ms: u64,
+    /// Milliseconds that allowed work must wait in line, for a `leaky_bucket`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+}
+
+/// Takes tokens from the bucket of a key, under a quota that comes with the request.
+#[utoipa::path(
+    post,
+    path = "/v1/take",
+    request_body = super::openapi::Take,
+    responses(
+        (status = 200, description = "Granted or not", body = TakeAnswer),
+        (status = "4XX", description = "What is wrong with the request", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn take(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
+    limits.check_length("key", body.key.0.len())?;
+    let quota = body.quota()?;
+    let decision = app.take(&body.key.0, &quota, body.cost.map_or(1, |cost| cost.0)).await;
+    Ok(Json(TakeAnswer::new(&quota, &decision)).into_response())
+}
+
+/// Forgets the bucket of a key: it is full again.
+#[utoipa::path(
+    delete,
+    path = "/v1/buckets/{key}",
+    params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
+    responses(
+        (status = 204, description = "The bucket is full"),
+        (status = 401, description = "No token, or a wrong one", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(crate) async fn forget(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Path(key): Path<String>,
+) -> Result<StatusCode, Problem> {
+    app.guard.require_token(&headers)?;
+    app.limits.check_length("key", key.len())?;
+    let Ok(_) = app.limiter.reset(&key).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl TakeBody<'_> {
+    /// The quota, or which field keeps it from being one.
+    fn quota(&self) -> Result<Quota, Problem> {
+        let refill = choice("refill", self.refill.as_ref(), Refill::ALL, Refill::name)?;
+        let algorithm =
+            choice("algorithm", self.algorithm.as_ref(), Algorithm::ALL, Algorithm::name)?;
+        let seconds = |field, number: Number| {
+            number.0.seconds().map_err(|error: RateError| Problem::field(field, error))
+        };
+        let period = self
+            .refill_interval
+            .map_or(Ok(Duration::from_secs(1)), |number| seconds("refill_interval", number))?;
+        let rate = Rate::from_decimal(self.refill_rate.0, period)
+            .map_err(|error| Problem::field("refill_rate", error))?;
+        let max_wait = self.max_wait.map(|number| seconds("max_wait", number)).transpose()?;
+        let capacity = match algorithm {
+            Algorithm::TokenBucket | Algorithm::LeakyBucket if self.capacity.is_none() => {
+                return Err(Problem::field("capacity", "missing field `capacity`"));
+            }
+            Algorithm::TokenBucket | Algorithm::LeakyBucket => self.capacity,
+            // A window's capacity is its tokens, whatever is given here.
+            _ => None,
+        };
+        let capacity = capacity.map(|Whole(capacity)| capacity);
+        Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)
+    }
+}
+
+/// One of a few names; the default if there is none.
+fn choice<T: Copy + Default, const N: usize>(
+    field: &str,
+    text: Option<&Text<'_>>,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, Problem> {
+    let Some(Text(text)) = text else { return Ok(T::default()) };
+    all.into_iter().find(|choice| name(*choice) == *text).ok_or_else(|| {
+        let names = all.map(name).join(", ");
+        Problem::field(field, format!("{text:?} is none of {names}"))
+    })
+}
+
+/// Which field is to blame for a quota that cannot be.
+fn quota_problem(error: QuotaError) -> Problem {
+    let field = match error {
+        QuotaError::ZeroCapacity | QuotaError::CapacityTooLarge | QuotaError::TooSlowToFill => {
+            "capacity"
+        }
+        QuotaError::IntervalNeedsTokenBucket => "refill",
+        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitTooLong => "max_wait",
+        _ => "refill_rate",
+    };
+    Problem::field(field, error)
+}
+
+impl TakeAnswer {
+    fn new(quota: &Quota, decision: &Decision) -> Self {
+        Self {
+            allowed: decision.is_granted(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after_ms: decision.retry_after_ms(),
+            reset_after_ms: decision.reset_after_ms(),
+            delay_ms: super::delay_ms(quota, decision),
+        }
+    }
+}

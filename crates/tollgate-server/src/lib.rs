@@ -1,0 +1,19 @@
+//! The Tollgate service: front doors over the `tollgate` library, its settings and its command line.
+//!
+//! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. From the
+//! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules
+//! of [`rules_source`], the listeners and the front doors ([`http`]), and ends it in order.
+
+pub mod cli;
+pub mod config;
+mod descriptors;
+pub mod http;
+mod listen;
+pub mod logging;
+pub mod metrics;
+pub mod ready;
+mod reload;
+pub mod rules_source;
+pub mod serve;
+mod shutdown;
+pub mod startup;

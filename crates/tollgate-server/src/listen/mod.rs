@@ -1,0 +1,163 @@
+//! Listening: taking connections, no more than there may be, and serving each.
+//!
+//! Nothing that a client or the operating system does ends a listener. Out of file descriptors, it
+//! waits a little and goes on; a connection that breaks, stalls or panics ends alone.
+
+mod activity;
+mod connection;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use self::connection::{Connection, Protocols, Timeouts, protocols};
+use crate::config::Limits;
+use crate::metrics::Metrics;
+use crate::shutdown::{Phase, PhaseWatch};
+
+/// Connections that the kernel holds until they are taken.
+const BACKLOG: u32 = 1024;
+/// How long to wait when no connection can be taken. Short enough that one is soon after it can.
+const TAKE_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long connections that came before the end may take to be seen.
+const LAST_CALL: Duration = Duration::from_millis(10);
+
+/// A socket that listens, and what to do with whoever connects.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    protocols: Arc<Protocols>,
+    serving: Serving,
+}
+
+/// What serving a connection takes.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) router: Router,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    pub(crate) phase: PhaseWatch,
+}
+
+/// The connections of a listener that takes no more.
+pub(crate) struct Remaining {
+    slots: Arc<Semaphore>,
+    connections_max: usize,
+}
+
+impl Listener {
+    /// Listens on an address.
+    ///
+    /// # Errors
+    ///
+    /// If it is taken, or may not be.
+    pub(crate) fn bind(address: SocketAddr, serving: Serving) -> io::Result<Self> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // Connections of a process that has ended do not hold its address.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let socket = socket.listen(BACKLOG)?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address, protocols: Arc::new(protocols()), serving })
+    }
+
+    /// Where it listens: the port is the real one.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes connections and serves them until the end, and returns those that are then left.
+    pub(crate) async fn run(self) -> Remaining {
+        let connections_max = self.serving.limits.connections_max;
+        let slots = Arc::new(Semaphore::new(connections_max));
+        let mut phase = self.serving.phase.clone();
+        let draining = phase.wait_for(|phase| *phase == Phase::Draining);
+        tokio::select! {
+            () = self.take_connections(&slots) => {}
+            _ = draining => {}
+        }
+        // Whoever has connected by now is in flight as well.
+        let _ = timeout(LAST_CALL, self.take_connections(&slots)).await;
+        Remaining { slots, connections_max }
+    }
+
+    /// Takes connections for ever.
+    async fn take_connections(&self, slots: &Arc<Semaphore>) {
+        let mut failures: u64 = 0;
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    if failures > 0 {
+                        info!(address = %self.address, failures, "connections are taken again");
+                        failures = 0;
+                    }
+                    self.serve(stream, peer, slots);
+                }
+                Err(error) if is_the_peers(&error) => {}
+                Err(error) => {
+                    if failures == 0 {
+                        warn!(address = %self.address, %error, "no connection can be taken");
+                    }
+                    failures += 1;
+                    sleep(TAKE_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection by its own task, or closes it if there are too many.
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, slots: &Arc<Semaphore>) {
+        let Ok(slot) = Arc::clone(slots).try_acquire_owned() else {
+            self.serving.metrics.connection_refused();
+            return;
+        };
+        // Answers are small and wanted at once. If it cannot be had, they come all the same.
+        let _ = stream.set_nodelay(true);
+        let counted = self.serving.metrics.connection();
+        let limits = &self.serving.limits;
+        let connection = Connection {
+            stream,
+            peer,
+            router: self.serving.router.clone(),
+            protocols: Arc::clone(&self.protocols),
+            timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
+            phase: self.serving.phase.clone(),
+        };
+        tokio::spawn(async move {
+            connection.serve().await;
+            drop((counted, slot));
+        });
+    }
+}
+
+impl Remaining {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.connections_max - self.slots.available_permits()
+    }
+
+    /// Waits until there is none.
+    pub(crate) async fn ended(&self) {
+        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
+        // Nobody closes the semaphore.
+        let _ = self.slots.acquire_many(all).await;
+    }
+}
+
+/// Whether an error is about the connection that was to be taken, and not about taking any.
+fn is_the_peers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

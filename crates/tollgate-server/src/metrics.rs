@@ -1,0 +1,247 @@
+//! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tollgate::{Decision, MemoryStore, Outcome, RuleSet, Tier, Verdict};
+
+/// From a microsecond to a second: a decision in memory takes about one, one in trouble many.
+const SECONDS: [f64; 13] =
+    [1e-6, 2e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1.0];
+
+/// Every metric of the service. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    decisions: Family<DecisionLabels, Counter>,
+    /// The counters of the rules in force, so that no decision looks a label up.
+    rules: Arc<ArcSwap<RuleCounters>>,
+    duration: Histogram,
+    reloads: Family<ReloadLabels, Counter>,
+    last_reload: Gauge<f64, AtomicU64>,
+    rule_count: Gauge,
+    rule_version: Gauge,
+    connections: Gauge,
+    connections_refused: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    /// The rule's id; `take` for buckets without a rule.
+    rule_id: String,
+    /// Its key pattern, which the operator wrote.
+    rule: String,
+    plan: String,
+    mode: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReloadLabels {
+    result: &'static str,
+}
+
+/// Granted, denied and never, of every rule in force.
+#[derive(Debug)]
+struct RuleCounters {
+    by_rule: HashMap<u64, [Counter; 3]>,
+    take: [Counter; 3],
+    /// What to forget when another set of rules takes over.
+    labels: Vec<DecisionLabels>,
+}
+
+/// Figures that the store keeps itself.
+#[derive(Debug)]
+struct StoreFigures(Arc<MemoryStore>);
+
+impl Metrics {
+    /// The metrics of a service with this store.
+    pub fn new(store: Arc<MemoryStore>) -> Self {
+        let mut registry = Registry::with_prefix("tollgate");
+        let decisions = Family::default();
+        let metrics = Self {
+            registry: Arc::default(),
+            rules: Arc::new(ArcSwap::from_pointee(RuleCounters::new(
+                &decisions,
+                &RuleSet::default(),
+            ))),
+            decisions,
+            duration: Histogram::new(SECONDS),
+            reloads: Family::default(),
+            last_reload: Gauge::default(),
+            rule_count: Gauge::default(),
+            rule_version: Gauge::default(),
+            connections: Gauge::default(),
+            connections_refused: Counter::default(),
+        };
+        metrics.register(&mut registry);
+        registry.register_collector(Box::new(StoreFigures(store)));
+        Self { registry: Arc::new(registry), ..metrics }
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The build that runs", build);
+        let decisions = self.decisions.clone();
+        registry.register("decisions", "Decisions by rule and outcome", decisions);
+        let duration = self.duration.clone();
+        registry.register("decision_duration_seconds", "Time from request to verdict", duration);
+        registry.register("rules_reloads", "Reloads of the rules by result", self.reloads.clone());
+        registry.register(
+            "rules_last_reload_success_timestamp_seconds",
+            "When the rules in force were loaded",
+            self.last_reload.clone(),
+        );
+        registry.register("rules", "Rules in force", self.rule_count.clone());
+        registry.register("rules_version", "Version of the rules", self.rule_version.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register(
+            "connections_refused",
+            "Connections closed at once because there were too many",
+            self.connections_refused.clone(),
+        );
+    }
+
+    /// All of it, as text.
+    pub(crate) fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Starts timing a decision.
+    pub(crate) fn start(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Counts a verdict.
+    pub(crate) fn decided(&self, started: Instant, verdict: &Verdict) {
+        self.duration.observe(started.elapsed().as_secs_f64());
+        let counters = self.rules.load();
+        for Tier { rule, decision } in verdict.tiers() {
+            // A rule that is no longer there, or not yet, is in the middle of a reload: let it go.
+            if let Some(counters) = counters.by_rule.get(&rule.rule_id()) {
+                counters[outcome_of(decision)].inc();
+            }
+        }
+    }
+
+    /// Counts a decision on a bucket without a rule.
+    pub(crate) fn took(&self, started: Instant, decision: &Decision) {
+        self.duration.observe(started.elapsed().as_secs_f64());
+        self.rules.load().take[outcome_of(decision)].inc();
+    }
+
+    /// Says which rules are in force since when (Unix seconds).
+    pub fn reloaded(&self, rules: &RuleSet, at: f64) {
+        self.reloads.get_or_create(&ReloadLabels { result: "success" }).inc();
+        self.last_reload.set(at);
+        self.rule_count.set(rules.rules().len() as i64);
+        self.rule_version.set(i64::try_from(rules.version()).unwrap_or(i64::MAX));
+        let counters = Arc::new(RuleCounters::new(&self.decisions, rules));
+        let before = self.rules.swap(Arc::clone(&counters));
+        for labels in before.labels.iter().filter(|labels| !counters.labels.contains(labels)) {
+            self.decisions.remove(labels);
+        }
+    }
+
+    /// Counts a set of rules that was refused.
+    pub fn reload_failed(&self) {
+        self.reloads.get_or_create(&ReloadLabels { result: "failure" }).inc();
+    }
+
+    /// Counts an open connection until the guard is dropped.
+    pub fn connection(&self) -> ConnectionGuard {
+        self.connections.inc();
+        ConnectionGuard(self.connections.clone())
+    }
+
+    /// Counts a connection that was closed at once.
+    pub fn connection_refused(&self) {
+        self.connections_refused.inc();
+    }
+}
+
+impl RuleCounters {
+    fn new(decisions: &Family<DecisionLabels, Counter>, rules: &RuleSet) -> Self {
+        let mut all = Vec::new();
+        let mut counters = |rule_id: &str, rule: &str, plan: &str, mode: &'static str| {
+            OUTCOMES.map(|outcome| {
+                let (rule_id, rule, plan) = (rule_id.into(), rule.into(), plan.into());
+                let labels = DecisionLabels { rule_id, rule, plan, mode, outcome };
+                all.push(labels.clone());
+                decisions.get_or_create_owned(&labels)
+            })
+        };
+        let by_rule = rules
+            .rules()
+            .iter()
+            .map(|rule| {
+                let (id, pattern) = (rule.rule_id(), rule.key_pattern().as_str());
+                let plan = rule.plan().unwrap_or_default();
+                (id, counters(&id.to_string(), pattern, plan, rule.mode().name()))
+            })
+            .collect();
+        let take = counters("take", "", "", "enforce");
+        Self { by_rule, take, labels: all }
+    }
+}
+
+const OUTCOMES: [&str; 3] = ["granted", "denied", "never"];
+
+/// The position of a decision's outcome in [`OUTCOMES`].
+fn outcome_of(decision: &Decision) -> usize {
+    match decision.outcome {
+        Outcome::Granted { .. } => 0,
+        Outcome::Denied { .. } => 1,
+        Outcome::Never => 2,
+    }
+}
+
+/// Counts down when a connection ends, however it ends.
+#[derive(Debug)]
+pub struct ConnectionGuard(Gauge);
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Collector for StoreFigures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let stats = self.0.stats();
+        let gauges = [
+            ("buckets", "Buckets remembered", stats.buckets),
+            ("buckets_max", "The most buckets that may be", stats.max_buckets),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+            gauge.encode(metric)?;
+        }
+        let counters = [
+            ("buckets_forgotten", "Full buckets that were forgotten", stats.forgotten),
+            ("overflow", "Charges of new keys that found the store full", stats.overflowed),
+        ];
+        for (name, help, value) in counters {
+            let counter = ConstCounter::new(value);
+            let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
+            counter.encode(metric)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether requests may be sent here, and why not.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// What readiness depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Every listener listens.
+    Listeners,
+    /// Rules are loaded.
+    Rules,
+    /// Nobody has asked this process to end.
+    Shutdown,
+}
+
+const CHECKS: [(Check, &str); 3] =
+    [(Check::Listeners, "listeners"), (Check::Rules, "rules"), (Check::Shutdown, "shutdown")];
+
+/// Named checks that must all pass. Clones are the same checks.
+#[derive(Clone, Debug)]
+pub struct Readiness {
+    states: Arc<Mutex<[State; CHECKS.len()]>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Why it does not pass; it does if none.
+    failing: Option<String>,
+    /// What to know about it though it passes.
+    note: Option<String>,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Readiness {
+    /// Of a process that has only begun: not ready.
+    #[must_use]
+    pub fn new() -> Self {
+        let starting = || State { failing: Some("not yet".into()), note: None };
+        Self { states: Arc::new(Mutex::new([starting(), starting(), State::default()])) }
+    }
+
+    /// This check passes from here on.
+    pub fn pass(&self, check: Check) {
+        self.states.lock()[check as usize].failing = None;
+    }
+
+    /// This check fails from here on.
+    pub fn fail(&self, check: Check, reason: impl Into<String>) {
+        self.states.lock()[check as usize].failing = Some(reason.into());
+    }
+
+    /// Something to know about a check, whether it passes or not.
+    pub fn note(&self, check: Check, note: Option<String>) {
+        self.states.lock()[check as usize].note = note;
+    }
+
+    /// Whether all checks pass.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.states.lock().iter().all(|state| state.failing.is_none())
+    }
+
+    /// Every check, line by line, as Kubernetes writes them.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let states = self.states.lock().clone();
+        let mut text = String::new();
+        for ((_, name), state) in CHECKS.iter().zip(&states) {
+            // Writing to a string cannot fail.
+            let _ = match &state.failing {
+                None => writeln!(text, "[+]{name} ok"),
+                Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
+            };
+            for line in state.note.iter().flat_map(|note| note.lines()) {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+        let is_ready = states.iter().all(|state| state.failing.is_none());
+        text.push_str(if is_ready { "ready\n" } else { "not ready\n" });
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_checks_must_pass_and_notes_do_not_count() {
+        let ready = Readiness::new();
+        assert!(!ready.is_ready());
+        ready.pass(Check::Listeners);
+        assert!(!ready.is_ready());
+        ready.pass(Check::Rules);
+        assert!(ready.is_ready());
+        ready.note(Check::Rules, Some("the new file was refused\nline 3".into()));
+        assert!(ready.is_ready());
+        assert_eq!(
+            ready.describe(),
+            "[+]listeners ok\n[+]rules ok\n    the new file was refused\n    line 3\n\
+             [+]shutdown ok\nready\n"
+        );
+        ready.clone().fail(Check::Shutdown, "asked to end");
+        assert!(!ready.is_ready());
+        assert!(ready.describe().ends_with("[-]shutdown failed: asked to end\nnot ready\n"));
+    }
+
+    #[test]
+    fn checks_stand_in_their_order() {
+        for (position, (check, _)) in CHECKS.iter().enumerate() {
+            assert_eq!(*check as usize, position);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where rules come from: a file, or the starter rules without one.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use tollgate::RuleSet;
+use tollgate::rules::{FileErrors, RULES_FILE_BYTES_MAX};
+
+use crate::config::reason;
+
+/// Where rules come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RulesSource {
+    /// The rules that a new installation starts with.
+    Starter,
+    /// A file.
+    File(PathBuf),
+}
+
+/// Why rules could not be had.
+#[derive(Debug, Error)]
+pub enum RulesError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {}", path.display(), reason(source))]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What the file says is wrong.
+    #[error("{0}")]
+    Refused(FileErrors),
+}
+
+impl RulesSource {
+    /// The source that the settings name.
+    #[must_use]
+    pub fn new(file: Option<&Path>) -> Self {
+        file.map_or(Self::Starter, |path| Self::File(path.to_owned()))
+    }
+
+    /// The rules, now, and the text that they were made of.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file.
+    pub fn load(&self) -> Result<(RuleSet, String), RulesError> {
+        match self {
+            Self::Starter => Ok((RuleSet::starter(), String::new())),
+            Self::File(path) => {
+                let text = read(path)?;
+                Ok((parse(path, &text)?, text))
+            }
+        }
+    }
+}
+
+impl fmt::Display for RulesSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starter => f.write_str("starter"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The text of a file of rules, or of one that is too long to be one as much as shows it.
+pub(crate) fn read(path: &Path) -> Result<String, RulesError> {
+    let unreadable = |source| RulesError::Unreadable { path: path.into(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(RULES_FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > RULES_FILE_BYTES_MAX {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let no_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8");
+    String::from_utf8(bytes).map_err(no_utf8).map_err(unreadable)
+}
+
+/// The rules of a text that was read from a file.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<RuleSet, RulesError> {
+    RuleSet::from_toml(&path.to_string_lossy(), text).map_err(RulesError::Refused)
+}

@@ -1,0 +1,77 @@
+//! Ending: who asks for it, and in which order things stop.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How far this process is with ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Not at all.
+    Serving,
+    /// Not ready any more. Whoever asks is still answered, and told that the connection will close.
+    Leaving,
+    /// Nothing new is taken; what is in flight is answered, and quiet connections are closed.
+    Draining,
+}
+
+/// Tells everybody about the phase.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    sender: watch::Sender<Phase>,
+}
+
+/// Hears about the phase.
+pub(crate) type PhaseWatch = watch::Receiver<Phase>;
+
+impl Phases {
+    pub(crate) fn new() -> Self {
+        Self { sender: watch::Sender::new(Phase::Serving) }
+    }
+
+    pub(crate) fn watch(&self) -> PhaseWatch {
+        self.sender.subscribe()
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.sender.send_replace(phase);
+    }
+}
+
+/// The signals that ask this process to end.
+#[derive(Debug)]
+pub(crate) struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndSignal {
+    pub(crate) name: &'static str,
+    /// What a shell reports of a process that this signal ended.
+    pub(crate) exit_code: u8,
+}
+
+impl EndSignals {
+    /// From here on these signals do not end the process by themselves.
+    pub(crate) fn catch() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// A signal is not lost: the next call returns it.
+    pub(crate) async fn next(&mut self) -> EndSignal {
+        tokio::select! {
+            _ = self.terminate.recv() => EndSignal { name: "SIGTERM", exit_code: 128 + 15 },
+            _ = self.interrupt.recv() => EndSignal { name: "SIGINT", exit_code: 128 + 2 },
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a person at a terminal is told when the service starts.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::rules_source::RulesSource;
+
+/// What there is to say.
+#[derive(Debug)]
+pub struct Startup<'a> {
+    /// Where HTTP is served.
+    pub address: SocketAddr,
+    /// Where the rules came from.
+    pub source: &'a RulesSource,
+    /// How many there are.
+    pub rules: usize,
+    /// How many buckets are remembered at most.
+    pub max_buckets: usize,
+    /// Whether administration needs a token.
+    pub has_token: bool,
+}
+
+/// A request that the starter rules allow five times a minute: six in a row are one too many, however
+/// long ago the first one was.
+const LOGIN: (&str, &str) = ("/v1/check", r#"{"ip":"203.0.113.9","endpoint":"/login"}"#);
+/// A request that is allowed five times whatever the rules, and then once a minute.
+const TAKE: (&str, &str) =
+    ("/v1/take", r#"{"key":"hello","capacity":5,"refill_rate":1,"refill_interval":60}"#);
+
+impl Startup<'_> {
+    /// The message, in whole lines.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let mut text = String::new();
+        let url = format!("http://{}", reachable(self.address));
+        let rules = match self.source {
+            RulesSource::Starter => {
+                format!("the {} starter rules, for none were given (--rules FILE)", self.rules)
+            }
+            RulesSource::File(path) => {
+                format!("{} from {}, reloaded when it changes", self.rules, path.display())
+            }
+        };
+        let admin = if self.has_token { "needs the token" } else { "open to this machine" };
+        let (path, body) = match self.source {
+            RulesSource::Starter => LOGIN,
+            RulesSource::File(_) => TAKE,
+        };
+        let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\
+tollgate {version} serves {url}
+
+  rules    {rules}
+  store    in memory, at most {buckets} buckets
+  admin    {admin}
+  more     {url}/openapi.json  /readyz?verbose  /metrics
+
+Try it. One request is allowed:
+
+  {ask}
+
+and of six more the last is denied, and says exactly how long to wait:
+
+  for i in 1 2 3 4 5 6; do {ask}; echo; done
+
+Ctrl-C ends it.
+",
+            version = env!("CARGO_PKG_VERSION"),
+            buckets = self.max_buckets,
+        );
+        text
+    }
+}
+
+/// The address under which this machine reaches itself: nobody can connect to "any".
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}

@@ -1,0 +1,68 @@
+//! Probes, metrics and the document that describes the API.
+
+use serde_json::json;
+
+use crate::common::Server;
+
+#[test]
+fn alive_and_ready() {
+    let server = Server::start(&[]);
+    for path in ["/livez", "/healthz", "/readyz"] {
+        let response = server.get(path);
+        assert_eq!((response.status, response.body.as_str()), (200, "ok\n"), "{path}");
+    }
+    let verbose = server.get("/readyz?verbose").body;
+    assert!(verbose.contains("rules") && verbose.contains("listeners"), "{verbose}");
+}
+
+#[test]
+fn metrics_count_decisions_by_rule_and_outcome() {
+    let server = Server::start(&[]);
+    let login = json!({"ip": "203.0.113.9", "endpoint": "/login"}).to_string();
+    for _ in 0..7 {
+        server.post_json("/v1/check", &login);
+    }
+    server.post_json("/v1/take", r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1}"#);
+    let response = server.get("/metrics");
+    let metrics = &response.body;
+    let kind = response.header("content-type").unwrap();
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    for line in [
+        r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
+        r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,
+        r#"tollgate_decisions_total{rule_id="take",rule="",plan="",mode="enforce",outcome="granted"} 1"#,
+        "tollgate_decision_duration_seconds_count 8",
+        "tollgate_rules 9",
+        "tollgate_rules_version 1",
+        "tollgate_buckets_max 1000000",
+        "tollgate_buckets_forgotten_total ",
+        "tollgate_rules_reloads_total{result=\"success\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    assert!(!metrics.contains("203.0.113.9") && !metrics.contains("secret-key"), "{metrics}");
+    assert!(metrics.ends_with("# EOF\n"));
+}
+
+#[test]
+fn the_document_describes_every_route() {
+    let server = Server::start(&[]);
+    let document = server.get("/openapi.json").json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3."));
+    let paths = document["paths"].as_object().unwrap();
+    let described: Vec<_> = paths.keys().map(String::as_str).collect();
+    let expected = [
+        "/livez",
+        "/metrics",
+        "/readyz",
+        "/v1/buckets/{key}",
+        "/v1/check",
+        "/v1/check/batch",
+        "/v1/take",
+    ];
+    assert_eq!(described, expected);
+    let body = &document["components"]["schemas"]["Check"]["properties"];
+    for field in ["user_id", "ip", "endpoint", "method", "plan", "cost", "attributes"] {
+        assert!(body[field].is_object(), "{field}");
+    }
+}

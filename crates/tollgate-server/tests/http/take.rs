@@ -1,0 +1,104 @@
+//! `/v1/take` and `/v1/buckets/{key}`.
+
+use serde_json::{Value, json};
+
+use crate::common::{Launch, Server};
+
+fn take(server: &Server, body: &Value) -> Value {
+    let response = server.post_json("/v1/take", &body.to_string());
+    assert_eq!(response.status, 200, "{body} -> {response:?}");
+    response.json()
+}
+
+#[test]
+fn the_example_of_the_design() {
+    let server = Server::start(&[]);
+    let body = json!({
+        "key": "user:123", "capacity": 10, "refill_rate": 1, "refill_interval": 1.0,
+        "refill": "continuous", "algorithm": "token_bucket", "cost": 1,
+    });
+    let expected = json!({
+        "allowed": true, "limit": 10, "remaining": 9, "retry_after_ms": 0, "reset_after_ms": 1000,
+    });
+    assert_eq!(take(&server, &body), expected);
+}
+
+#[test]
+fn defaults_are_a_second_continuous_and_one() {
+    let server = Server::start(&[]);
+    let answer = take(&server, &json!({"key": "k", "capacity": 3, "refill_rate": 0.016}));
+    // 0.016/s is one every 62.5 s exactly.
+    assert_eq!((&answer["remaining"], &answer["reset_after_ms"]), (&json!(2), &json!(62_500)));
+}
+
+#[test]
+fn interval_refill_comes_all_at_once() {
+    let server = Server::start(&[]);
+    let body = json!({
+        "key": "i", "capacity": 4, "refill_rate": 2, "refill_interval": 60, "refill": "interval",
+        "cost": 4,
+    });
+    let answer = take(&server, &body);
+    assert_eq!((&answer["remaining"], &answer["reset_after_ms"]), (&json!(0), &json!(120_000)));
+    let denied = take(
+        &server,
+        &json!({
+            "key": "i", "capacity": 4, "refill_rate": 2, "refill_interval": 60, "refill": "interval",
+        }),
+    );
+    let wait = denied["retry_after_ms"].as_u64().unwrap();
+    assert!((50_000..=60_000).contains(&wait), "{denied}");
+}
+
+#[test]
+fn every_algorithm_denies_the_token_after_the_last() {
+    let server = Server::start(&[]);
+    for algorithm in
+        ["token_bucket", "fixed_window", "sliding_window", "sliding_counter", "leaky_bucket"]
+    {
+        // A window of a day: the test will not see its edge (but for once, at midnight, for a moment).
+        let body = json!({
+            "key": algorithm, "capacity": 3, "refill_rate": 3, "refill_interval": 86400,
+            "algorithm": algorithm,
+        });
+        for remaining in [2, 1, 0] {
+            let answer = take(&server, &body);
+            assert_eq!(answer["remaining"], remaining, "{algorithm}: {answer}");
+            assert_eq!(answer["limit"], 3);
+            assert_eq!(answer.get("delay_ms").is_some(), algorithm == "leaky_bucket");
+        }
+        let denied = take(&server, &body);
+        assert_eq!(denied["allowed"], false, "{algorithm}: {denied}");
+        assert!(denied["retry_after_ms"].as_u64().is_some_and(|wait| wait > 0), "{denied}");
+    }
+}
+
+#[test]
+fn deleting_a_bucket_fills_it() {
+    let server = Server::start(&[]);
+    let body = json!({"key": "a/b {c}", "capacity": 1, "refill_rate": 1, "refill_interval": 3600});
+    assert_eq!(take(&server, &body)["allowed"], true);
+    assert_eq!(take(&server, &body)["allowed"], false);
+    let path = "/v1/buckets/a%2Fb%20%7Bc%7D";
+    assert_eq!(server.request("DELETE", path, &[], "").status, 204);
+    assert_eq!(take(&server, &body)["allowed"], true);
+    // There is nothing to forget: the bucket is full all the same.
+    assert_eq!(server.request("DELETE", "/v1/buckets/unheard-of", &[], "").status, 204);
+}
+
+#[test]
+fn a_full_store_sends_new_keys_to_the_overflow_bucket_or_denies_them() {
+    let key = |n: usize| json!({"key": format!("k{n}"), "capacity": 2, "refill_rate": 1, "refill_interval": 86400});
+    let overflow = Launch::serve(&[]).env("TOLLGATE_STORE_MAX_BUCKETS", "10").start();
+    let admitted = (0..50).filter(|n| take(&overflow, &key(*n))["allowed"] == true).count();
+    assert_eq!(admitted, 10 + 2, "ten buckets of their own, and two tokens for all the others");
+    assert_eq!(take(&overflow, &key(3))["remaining"], 0, "a known key keeps its own bucket");
+
+    let deny = Launch::serve(&[])
+        .env("TOLLGATE_STORE_MAX_BUCKETS", "10")
+        .env("TOLLGATE_STORE_ON_FULL", "deny")
+        .start();
+    let admitted = (0..50).filter(|n| take(&deny, &key(*n))["allowed"] == true).count();
+    assert_eq!(admitted, 10);
+    assert!(deny.get("/metrics").body.contains("tollgate_overflow_total 40"));
+}

@@ -1,0 +1,266 @@
+//! Settings: where they come from, and what is wrong with them.
+
+use std::fs;
+
+use crate::common::{Finished, Launch};
+
+const MISTAKES: &str = r#"http = "127.0.0.1:80"
+[listen]
+htp = "127.0.0.1:0"
+http = 8080
+[store]
+max_buckets = 0
+on_full = "drop"
+url = "redis://user:canary@host"
+[rules]
+source = "database"
+[limts]
+batch_max = 7
+[limits]
+batch_max = 1.5
+on_full = "deny"
+"#;
+
+/// Everything at once, each where it stands.
+const MISTAKES_SHOWN: &str = r#"error: `http` belongs in [listen]
+ --> tollgate.toml:1:1
+  |
+1 | http = "127.0.0.1:80"
+  | ^^^^
+
+error: unknown key `htp`: did you mean `http`?
+ --> tollgate.toml:3:1
+  |
+3 | htp = "127.0.0.1:0"
+  | ^^^
+
+error: `listen.http` is text in quotes, not a whole number
+ --> tollgate.toml:4:8
+  |
+4 | http = 8080
+  |        ^^^^
+
+error: 0 is not from 1 to 1073741824
+ --> tollgate.toml:6:15
+  |
+6 | max_buckets = 0
+  |               ^
+
+error: `drop` is none of overflow, deny
+ --> tollgate.toml:7:11
+  |
+7 | on_full = "drop"
+  |           ^^^^^^
+
+error: this store is not in this version, which has `memory:` only
+ --> tollgate.toml:8:7
+  |
+8 | url = "redis://***********@host"
+  |       ^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+error: `database` is not in this version, which has `file` only
+  --> tollgate.toml:10:10
+   |
+10 | source = "database"
+   |          ^^^^^^^^^^
+
+error: unknown section `limts`: did you mean `limits`?
+  --> tollgate.toml:11:2
+   |
+11 | [limts]
+   |  ^^^^^
+
+error: `limits.batch_max` is a whole number, not a fraction
+  --> tollgate.toml:14:13
+   |
+14 | batch_max = 1.5
+   |             ^^^
+
+error: `on_full` belongs in [store]
+  --> tollgate.toml:15:1
+   |
+15 | on_full = "deny"
+   | ^^^^^^^
+
+error: TOLLGATE_LIMITS_BATCH_MAX: `x` is no whole number
+
+error: TOLLGATE_LISTEN_HTPT: unknown variable: did you mean TOLLGATE_LISTEN_HTTP?
+
+error: TOLLGATE_NONSENSE: unknown variable: `tollgate serve --help` lists them
+
+error: --listen-http: `:80` is no address and port, such as 127.0.0.1:8080 or [::1]:8080
+
+error: --log-level: `verbose` is no level: try off, error, warn, info, debug or trace
+"#;
+
+#[test]
+fn all_mistakes_are_shown_at_once_where_they_stand() {
+    for check in [&[][..], &["--check-config"]] {
+        let finished = Launch::new(&["serve", "--listen-http", ":80", "--log-level", "verbose"])
+            .args(check)
+            .file("tollgate.toml", MISTAKES)
+            .env("TOLLGATE_LISTEN_HTPT", "127.0.0.1:0")
+            .env("TOLLGATE_LIMITS_BATCH_MAX", "x")
+            .env("TOLLGATE_NONSENSE", "1")
+            .run();
+        assert_eq!(finished.stderr, MISTAKES_SHOWN);
+        assert_eq!(finished.stdout, "");
+        assert_eq!(finished.code, Some(2));
+    }
+}
+
+#[test]
+fn broken_toml_is_shown_where_it_breaks() {
+    let finished =
+        Launch::serve(&[]).file("tollgate.toml", "[listen]\nhttp = 127.0.0.1:80\nx = [1\n").run();
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains(" --> tollgate.toml:2:8\n"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("2 | http = 127.0.0.1:80\n"), "{}", finished.stderr);
+    assert!(finished.stderr.contains(" --> tollgate.toml:3:"), "{}", finished.stderr);
+}
+
+#[test]
+fn others_are_not_let_in_without_a_token() {
+    let launch = || Launch::new(&["serve"]).file("tollgate.toml", "[listen]\nhttp = \"0.0.0.0:0\"");
+    let finished = launch().run();
+    assert_eq!(finished.code, Some(2));
+    assert_eq!(
+        finished.stderr,
+        r#"error: others can reach 0.0.0.0:0, and there is no token for administration
+ --> tollgate.toml:2:8
+  |
+2 | http = "0.0.0.0:0"
+  |        ^^^^^^^^^^^
+  |
+  = help: write one to a file and name that in TOLLGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
+"#
+    );
+    let empty = launch().env("TOLLGATE_ADMIN_TOKEN", "").run();
+    assert_eq!(empty.code, Some(2));
+    let ipv6 = Launch::serve(&["--listen-http", "[::]:0"]).run();
+    assert_eq!(ipv6.code, Some(2));
+    assert!(ipv6.stderr.starts_with("error: --listen-http: others can reach [::]:0"));
+
+    let mut server = launch().env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    assert!(server.address.ip().is_unspecified());
+    server.address.set_ip([127, 0, 0, 1].into());
+    assert_eq!(server.get("/readyz").status, 200);
+}
+
+/// Value and origin of a setting, as `--check-config` shows them.
+fn setting(finished: &Finished, name: &str) -> (String, String) {
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let line = finished.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+    let mut parts = line.split("  ").map(str::trim).filter(|part| !part.is_empty()).skip(1);
+    (parts.next().unwrap().to_owned(), parts.next().unwrap().to_owned())
+}
+
+fn is(value: &str, origin: &str) -> (String, String) {
+    (value.to_owned(), origin.to_owned())
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let check = || Launch::new(&["serve", "--check-config"]);
+    let from_file = |launch: Launch| launch.file("tollgate.toml", "\n[limits]\nbatch_max = 0x7\n");
+    let from_environment = |launch: Launch| launch.env("TOLLGATE_LIMITS_BATCH_MAX", "8");
+
+    let name = "limits.batch_max";
+    assert_eq!(setting(&check().run(), name), is("100", "default"));
+    assert_eq!(setting(&from_file(check()).run(), name), is("7", "tollgate.toml:3"));
+    let both = from_environment(from_file(check()));
+    assert_eq!(setting(&both.run(), name), is("8", "TOLLGATE_LIMITS_BATCH_MAX"));
+    let all = from_environment(from_file(check())).args(&["--limits-batch-max", "9"]);
+    assert_eq!(setting(&all.run(), name), is("9", "--limits-batch-max"));
+}
+
+#[test]
+fn a_setting_in_force_has_its_effect() {
+    let launch = Launch::serve(&["--limits-batch-max", "2"]).env("TOLLGATE_LIMITS_BATCH_MAX", "1");
+    let server = launch.start();
+    assert_eq!(server.post_json("/v1/check/batch", "[{},{}]").status, 200);
+    assert_eq!(server.post_json("/v1/check/batch", "[{},{},{}]").status, 400);
+}
+
+#[test]
+fn the_file_that_is_named_must_be_there() {
+    let finished = Launch::serve(&["--config", "other.toml"]).run();
+    assert_eq!(finished.code, Some(2));
+    assert_eq!(finished.stderr, "error: cannot read other.toml: no such file or directory\n");
+
+    let check = Launch::new(&["serve", "--check-config", "--config", "other.toml"])
+        .file("other.toml", "[log]\nlevel = \"debug\"")
+        .file("tollgate.toml", "[log]\nlevel = \"trace\"");
+    assert_eq!(setting(&check.run(), "log.level"), is("debug", "other.toml:2"));
+}
+
+#[test]
+fn files_in_the_file_are_beside_it() {
+    let launch = Launch::new(&["serve", "--check-config", "--config", "etc/tollgate.toml"]);
+    fs::create_dir(launch.folder().join("etc")).unwrap();
+    let finished = launch
+        .file("etc/tollgate.toml", "[rules]\nfile = \"rules.toml\"")
+        .file("etc/rules.toml", "[[rule]]\nkey_pattern = \"global\"\nrate_per_second = 1\n")
+        .run();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(finished.stdout.starts_with("ok: etc/tollgate.toml, 1 rules (etc/rules.toml)\n"));
+}
+
+#[test]
+fn check_config_checks_the_rules_too() {
+    let check = |text: &str| {
+        Launch::new(&["serve", "--check-config", "--rules", "rules.toml"])
+            .file("rules.toml", text)
+            .run()
+    };
+    let wrong = check("[[rule]]\nkey_pattern = \"user:{user_id\"\nrate_per_second = 0\n");
+    assert_eq!(wrong.code, Some(2));
+    assert_eq!(wrong.stdout, "");
+    assert!(
+        wrong.stderr.contains(
+            "\
+error: key_pattern: this `{` is never closed
+ --> rules.toml:2:21
+  |
+2 | key_pattern = \"user:{user_id\"
+  |                     ^
+"
+        ),
+        "{}",
+        wrong.stderr
+    );
+    assert!(wrong.stderr.contains(" --> rules.toml:3:"), "all at once: {}", wrong.stderr);
+    let missing = Launch::new(&["serve", "--check-config", "--rules", "rules.toml"]).run();
+    assert_eq!(missing.code, Some(2));
+    assert_eq!(missing.stderr, "error: cannot read rules.toml: no such file or directory\n");
+    let empty = check("");
+    assert_eq!(empty.code, Some(2), "no rules are no limits: that is not done in silence");
+}
+
+#[test]
+fn wrong_rules_are_exit_code_2() {
+    let rules = "[[rule]]\nkey_pattern = \"user:{user_id\"\nrate_per_second = 1\n";
+    let finished = Launch::serve(&["--rules", "rules.toml"]).file("rules.toml", rules).run();
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains(" --> rules.toml:2:21\n"), "{}", finished.stderr);
+}
+
+#[test]
+fn nothing_to_serve_is_a_mistake() {
+    let finished = Launch::serve(&["--listen-http", ""]).run();
+    assert_eq!(finished.code, Some(2));
+    assert_eq!(
+        finished.stderr,
+        "error: --listen-http: every listener is switched off: there is nothing to serve\n"
+    );
+}
+
+#[test]
+fn variables_that_kubernetes_sets_are_no_mistakes() {
+    let finished = Launch::new(&["serve", "--check-config"])
+        .env("TOLLGATE_SERVICE_HOST", "10.0.0.1")
+        .env("TOLLGATE_PORT", "tcp://10.0.0.1:8080")
+        .env("TOLLGATE_PORT_8080_TCP_ADDR", "10.0.0.1")
+        .run();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+}

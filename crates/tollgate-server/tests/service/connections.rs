@@ -1,0 +1,173 @@
+//! What clients do to connections, on purpose or not, and what it costs others: nothing.
+
+use std::time::Duration;
+
+use crate::common::{Client, Launch, Server, eventually, now, pause};
+
+/// The value of a metric without labels.
+fn metric(server: &Server, name: &str) -> u64 {
+    let text = server.get("/metrics").body;
+    let line = text.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+    line.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn impatient() -> Server {
+    Server::start(&["--limits-header-timeout-ms", "300", "--limits-idle-timeout-ms", "60000"])
+}
+
+#[test]
+fn headers_that_trickle_in_are_cut() {
+    let server = impatient();
+    let mut slow: Vec<Client> = (0..50).map(|_| server.connect()).collect();
+    let started = now();
+    for client in &mut slow {
+        client.send(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n").unwrap();
+    }
+    // Every byte is a sign of life, and no reason to wait for ever.
+    while now() - started < Duration::from_secs(2) {
+        let is_any_open = slow.iter_mut().any(|client| client.send(b"x").is_ok());
+        if !is_any_open {
+            break;
+        }
+        pause(Duration::from_millis(20));
+    }
+    assert!(slow.iter_mut().all(|client| client.send(b"x").is_err()), "some are still open");
+    assert_eq!(server.get("/livez").status, 200);
+    eventually("the slots to be free", || {
+        (metric(&server, "tollgate_connections") == 1).then_some(())
+    });
+}
+
+#[test]
+fn connections_that_say_nothing_are_cut() {
+    let server = impatient();
+    let started = now();
+    assert!(server.connect().is_closed());
+    let took = now() - started;
+    assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(5), "{took:?}");
+    // One that may speak HTTP/2 is no exception.
+    let mut maybe = server.connect();
+    maybe.send(b"PRI * HT").unwrap();
+    assert!(maybe.is_closed());
+}
+
+#[test]
+fn a_second_header_has_its_timeout_too() {
+    let server = impatient();
+    let mut client = server.connect();
+    client.request("GET", "/livez", &[], b"").unwrap();
+    client.send(b"GET /livez HTTP/1.1\r\nhost:").unwrap();
+    let started = now();
+    assert!(client.is_closed());
+    assert!(now() - started < Duration::from_secs(5), "{:?}", now() - started);
+}
+
+#[test]
+fn between_requests_a_connection_may_be_quiet_but_not_for_ever() {
+    let timeouts = ["--limits-header-timeout-ms", "100", "--limits-idle-timeout-ms", "1500"];
+    let server = Server::start(&timeouts);
+    let mut client = server.connect();
+    assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+    pause(Duration::from_millis(500));
+    assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+    let started = now();
+    assert!(client.is_closed());
+    let took = now() - started;
+    assert!(took >= Duration::from_millis(1400) && took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut() {
+    let server = Server::start(&["--limits-idle-timeout-ms", "500"]);
+    let mut client = server.connect();
+    // Asks for more than all buffers on the way hold, and does not read any of it.
+    let asking = std::thread::spawn(move || {
+        let request = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+        for _ in 0..100_000 {
+            if client.send(&request).is_err() {
+                return;
+            }
+        }
+        panic!("the service takes requests for ever");
+    });
+    asking.join().unwrap();
+    assert_eq!(server.get("/livez").status, 200);
+    eventually("the slot to be free", || {
+        (metric(&server, "tollgate_connections") == 1).then_some(())
+    });
+}
+
+#[test]
+fn more_connections_than_there_may_be_are_closed_at_once() {
+    let server = Server::start(&["--limits-connections-max", "4"]);
+    let mut held: Vec<Client> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut held {
+        assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+    }
+    for _ in 0..3 {
+        assert!(server.connect().is_closed());
+    }
+    // Those that are in are not disturbed, and whoever leaves makes room.
+    assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
+    drop(held.pop());
+    eventually("room", || server.connect().request("GET", "/livez", &[], b"").ok());
+    assert!(metric(&server, "tollgate_connections_refused_total") >= 3);
+}
+
+/// T39: an accept that fails must not end the listener (RUSTSEC-2024-0376 is the like of it).
+#[test]
+fn it_survives_being_out_of_file_descriptors() {
+    let server = Launch::serve(&[]).after_shell("ulimit -n 64").start();
+    server.wait_for_log(
+        "fewer descriptors than connections_max needs: more connections have to wait",
+    );
+    let mut held: Vec<Client> = (0..100).map(|_| server.connect()).collect();
+    server.wait_for_log("no connection can be taken");
+    assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
+    drop(held);
+    let freed = now();
+    assert_eq!(server.get("/livez").status, 200);
+    assert!(now() - freed < Duration::from_secs(1), "{:?}", now() - freed);
+    server.wait_for_log("connections are taken again");
+    assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn headers_have_bounds() {
+    let server = Server::start(&[]);
+    let many: String = (0..100).map(|n| format!("x-{n}: 1\r\n")).collect();
+    let long = format!("x-long: {}\r\n", "x".repeat(17 * 1024));
+    for headers in [many, long] {
+        let mut client = server.connect();
+        let request = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+        // The answer may come before everything is sent.
+        let _ = client.send(request.as_bytes());
+        let answer = client.read_to_end();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        assert_eq!(server.get("/livez").status, 200);
+    }
+    let some: Vec<_> = (0..50).map(|n| (format!("x-{n}"), "1")).collect();
+    let some: Vec<_> = some.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    assert_eq!(server.request("GET", "/livez", &some, "").status, 200);
+}
+
+#[test]
+fn nonsense_is_refused_and_ends_nothing() {
+    let server = Server::start(&[]);
+    for nonsense in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"\r\n\r\n\r\n\r\nhello\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nthis is no frame, though it looks like one to some",
+        b"POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello!",
+        b"POST /v1/check HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ] {
+        let mut client = server.connect();
+        client.send(nonsense).unwrap();
+        let answer = client.read_to_end();
+        assert!(!answer.starts_with("HTTP/1.1 5"), "{answer}");
+    }
+    assert_eq!(server.get("/livez").status, 200);
+    assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
+}

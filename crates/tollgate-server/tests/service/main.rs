@@ -1,0 +1,16 @@
+//! The service around its front doors, through the real binary: starting, settings, reloading,
+//! connections, ending.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod config;
+mod connections;
+mod http2;
+mod reload;
+mod secrets;
+mod shutdown;
+mod start;
+mod terminal;

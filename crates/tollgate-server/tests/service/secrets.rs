@@ -1,0 +1,116 @@
+//! A secret is used and never shown. Every way of giving one is tried, right and wrong, and nothing
+//! that comes out may hold the canary.
+
+use crate::common::{Finished, Launch, Server};
+
+const CANARY: &str = "canary-d41d8cd98f";
+
+fn assert_silent(finished: &Finished) {
+    for output in [&finished.stdout, &finished.stderr] {
+        assert!(!output.contains(CANARY), "{output}");
+    }
+}
+
+/// Asks for everything there is, ends the service, and looks for the canary in all of it.
+fn assert_used_but_silent(server: Server) {
+    let bearer = format!("Bearer {CANARY}");
+    let forget = |headers: &[(&str, &str)]| server.request("DELETE", "/v1/buckets/x", headers, "");
+    assert_eq!(forget(&[]).status, 401);
+    assert_eq!(forget(&[("authorization", "Bearer wrong")]).status, 401);
+    let allowed = forget(&[("authorization", &bearer)]);
+    assert!((200..300).contains(&allowed.status) || allowed.status == 404, "{allowed:?}");
+    let mut seen = format!("{allowed:?}");
+    for path in ["/readyz?verbose", "/metrics", "/openapi.json", "/v1/check", "/nonsense"] {
+        seen += &format!("{:?}", server.get(path));
+    }
+    let odd = [("authorization", bearer.as_str())];
+    seen += &format!("{:?}", server.request("PATCH", "/v1/check", &odd, "{"));
+    assert!(!seen.contains(CANARY), "{seen}");
+    server.signal("HUP");
+    server.wait_for_log("the starter rules are in force: there is no file to reload");
+    server.signal("TERM");
+    let finished = server.wait();
+    assert_eq!(finished.code, Some(0));
+    assert_silent(&finished);
+}
+
+#[test]
+fn a_token_from_a_variable() {
+    let launch = Launch::serve(&["--log-level", "trace"]).env("TOLLGATE_ADMIN_TOKEN", CANARY);
+    assert_used_but_silent(launch.start());
+}
+
+#[test]
+fn a_token_from_a_file_that_a_variable_names() {
+    let launch = Launch::serve(&["--log-level", "trace"])
+        .file("token", &format!("{CANARY}\n"))
+        .env("TOLLGATE_ADMIN_TOKEN_FILE", "token");
+    assert_used_but_silent(launch.start());
+}
+
+#[test]
+fn a_token_from_the_file() {
+    let text = format!("[admin]\ntoken = \"{CANARY}\"\n[log]\nlevel = \"trace\"\n");
+    assert_used_but_silent(Launch::serve(&[]).file("tollgate.toml", &text).start());
+}
+
+#[test]
+fn check_config_says_only_that_there_is_one() {
+    let finished =
+        Launch::new(&["serve", "--check-config"]).env("TOLLGATE_ADMIN_TOKEN", CANARY).run();
+    assert_eq!(finished.code, Some(0));
+    assert!(finished.stdout.contains("(set, not shown)"), "{}", finished.stdout);
+    assert_silent(&finished);
+}
+
+#[test]
+fn mistakes_around_a_secret_do_not_show_it() {
+    for text in [
+        "[admin]\ntoken = CANARY\n",
+        "[admin]\ntoken = \"CANARY\n",
+        "[admin]\ntokn = \"CANARY\"\n",
+        "[admin]\ntoken = [\"CANARY\"]\n",
+        "[admin]\ntoken = \"CANARY with spaces\"\n",
+        "[admin]\ntoken = \"\"\"\nCANARY\"\"\"\n",
+        "[admni]\ntoken = \"CANARY\"\n",
+        "admin = { token = \"CANARY\", x = 1 }\n",
+        "admin.token = \"CANARY\"\nadmin.token = \"CANARY\"\n",
+        "token = \"CANARY\"\n",
+        "[store]\nurl = \"redis://me:CANARY@host\"\n",
+        "[listen]\ntoken = \"CANARY\"\nhttp = \n",
+    ] {
+        let text = text.replace("CANARY", CANARY);
+        let finished = Launch::serve(&[]).file("tollgate.toml", &text).run();
+        assert_eq!(finished.code, Some(2), "{text}");
+        assert!(finished.stderr.contains("error: "), "{}", finished.stderr);
+        assert_silent(&finished);
+    }
+    for name in ["TOLLGATE_ADMIN_TOKN", "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_STORE_URL"] {
+        let finished = Launch::serve(&[]).env(name, &format!("a:b {CANARY}@x")).run();
+        assert_eq!(finished.code, Some(2), "{name}");
+        assert!(finished.stderr.contains(name), "{}", finished.stderr);
+        assert_silent(&finished);
+    }
+}
+
+#[test]
+fn a_file_with_a_secret_must_hold_one() {
+    let named = |launch: Launch| launch.env("TOLLGATE_ADMIN_TOKEN_FILE", "token").run();
+    let missing = named(Launch::serve(&[]));
+    assert_eq!(missing.code, Some(2));
+    assert_eq!(
+        missing.stderr,
+        "error: TOLLGATE_ADMIN_TOKEN_FILE: cannot read token: no such file or directory\n"
+    );
+    let empty = named(Launch::serve(&[]).file("token", "\n"));
+    assert_eq!(empty.stderr, "error: TOLLGATE_ADMIN_TOKEN_FILE: token is empty\n");
+    let twice = Launch::serve(&[]).file("token", CANARY).env("TOLLGATE_ADMIN_TOKEN", CANARY);
+    let twice = named(twice);
+    assert_eq!(
+        twice.stderr,
+        "error: TOLLGATE_ADMIN_TOKEN_FILE: TOLLGATE_ADMIN_TOKEN is set too: which of them is it?\n"
+    );
+    let huge = named(Launch::serve(&[]).file("token", &CANARY.repeat(1000)));
+    assert_eq!(huge.code, Some(2));
+    assert_silent(&huge);
+}

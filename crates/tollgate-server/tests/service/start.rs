@@ -1,0 +1,137 @@
+//! Starting, or not.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use tollgate_server::rules_source::RulesSource;
+use tollgate_server::startup::Startup;
+
+use crate::common::{Launch, Server};
+
+#[test]
+fn it_starts_on_a_free_port_and_says_which() {
+    let server = Server::start(&[]);
+    assert_ne!(server.address.port(), 0);
+    assert!(server.address.ip().is_loopback());
+    assert_eq!(server.get("/livez").status, 200);
+    assert_eq!(server.get("/readyz").status, 200);
+    let starting = server.wait_for_log("starting");
+    assert_eq!(starting["rules_source"], "starter");
+    assert_eq!(starting["rules"], 9);
+}
+
+#[test]
+fn every_line_of_the_log_is_json_and_standard_output_is_left_alone() {
+    let server = Server::start(&[]);
+    server.signal("TERM");
+    let finished = server.wait();
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(finished.stdout, "");
+    assert!(finished.stderr.lines().count() >= 4);
+    for line in finished.stderr.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["timestamp"].is_string() && line["level"].is_string());
+    }
+}
+
+#[test]
+fn a_taken_port_is_exit_code_3() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let finished = Launch::serve(&["--listen-http", &address]).run();
+    assert_eq!(finished.code, Some(3));
+    let said = format!(
+        "error: cannot listen on {address}: address already in use\n  = help: another process \
+         listens there: end it, or listen elsewhere with --listen-http\n"
+    );
+    assert!(finished.stderr.ends_with(&said), "{}", finished.stderr);
+}
+
+#[test]
+fn an_address_that_this_machine_does_not_have_is_exit_code_3() {
+    let launch = Launch::serve(&["--listen-http", "203.0.113.9:80"]);
+    let finished = launch.env("TOLLGATE_ADMIN_TOKEN", "letmein").run();
+    assert_eq!(finished.code, Some(3));
+    assert!(finished.stderr.contains("cannot listen on 203.0.113.9:80"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_port_can_be_taken_again_at_once() {
+    let first = Server::start(&[]);
+    let address = first.address.to_string();
+    // A connection of the first process that has not quite ended must not stand in the way.
+    let mut client = first.connect();
+    client.request("GET", "/livez", &[], b"").unwrap();
+    drop(first);
+    let second = Launch::serve(&["--listen-http", &address]).start();
+    assert_eq!(second.address.to_string(), address);
+    assert_eq!(second.get("/livez").status, 200);
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    let version = Launch::new(&["--version"]).run();
+    assert_eq!(version.code, Some(0));
+    assert_eq!(version.stdout, format!("tollgate {}\n", env!("CARGO_PKG_VERSION")));
+    let help = Launch::new(&["serve", "--help"]).run();
+    assert_eq!(help.code, Some(0));
+    for said in ["--rules", "TOLLGATE_LISTEN_HTTP", "[default: 127.0.0.1:8080]", "Examples:"] {
+        assert!(help.stdout.contains(said), "{said} in {}", help.stdout);
+    }
+    assert!(!help.stdout.contains("--admin-token"), "everybody can see flags");
+}
+
+#[test]
+fn wrong_arguments_are_exit_code_2() {
+    for arguments in [&[][..], &["srve"], &["serve", "--listen-htp", "x"], &["serve", "--rules"]] {
+        let finished = Launch::new(arguments).run();
+        assert_eq!(finished.code, Some(2), "{arguments:?}");
+        assert_eq!(finished.stdout, "");
+        assert!(!finished.stderr.is_empty());
+    }
+    let finished = Launch::new(&["serve", "--listen-htp", "x"]).run();
+    assert!(finished.stderr.contains("--listen-http"), "{}", finished.stderr);
+}
+
+/// What a curl line asks: its path and its body.
+fn asked(line: &str) -> (String, String) {
+    let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    let path = url.splitn(4, '/').nth(3).unwrap();
+    let body = line.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
+    (format!("/{path}"), body.to_owned())
+}
+
+fn the_message_tells_the_truth(server: &Server, source: &RulesSource) {
+    let startup = Startup {
+        address: server.address,
+        source,
+        rules: 9,
+        max_buckets: 1_000_000,
+        has_token: false,
+    };
+    let message = startup.message();
+    let lines: Vec<_> = message.lines().filter(|line| line.contains("curl")).collect();
+    let [once, six_times] = lines[..] else { panic!("two lines to try in {message}") };
+    assert!(six_times.trim_start().starts_with("for i in 1 2 3 4 5 6; do curl "), "{message}");
+
+    let (path, body) = asked(once);
+    assert_eq!(asked(six_times), (path.clone(), body.clone()));
+    let answer = server.post_json(&path, &body).json();
+    assert_eq!(answer["allowed"], true, "{answer}");
+    let answers: Vec<_> = (0..6).map(|_| server.post_json(&path, &body).json()).collect();
+    assert_eq!(answers[0]["allowed"], true, "{answers:?}");
+    assert_eq!(answers[5]["allowed"], false, "{answers:?}");
+    assert!(answers[5]["retry_after_ms"].as_u64().unwrap() > 0, "{answers:?}");
+}
+
+#[test]
+fn the_start_up_message_tells_the_truth_about_the_starter_rules() {
+    the_message_tells_the_truth(&Server::start(&[]), &RulesSource::Starter);
+}
+
+#[test]
+fn the_start_up_message_tells_the_truth_about_other_rules() {
+    let rules = "[[rule]]\nkey_pattern = \"global\"\nrate_per_second = 1000\n";
+    let server = Launch::serve(&["--rules", "rules.toml"]).file("rules.toml", rules).start();
+    the_message_tells_the_truth(&server, &RulesSource::File(PathBuf::from("rules.toml")));
+}

@@ -1,0 +1,314 @@
+//! One `[[rule]]` of a file, column by column.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use tollgate_core::{Algorithm, Decimal, DecimalError, RateError, Refill, parse_period};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toml::value::Datetime;
+
+use super::error::Problems;
+use super::string;
+use super::suggest::unknown;
+use crate::rules::attribute::Attribute;
+use crate::rules::rule::{Mode, OnError, Rule, Scope};
+use crate::rules::set::Claim;
+use crate::rules::spec::{FieldError, RuleSpec};
+
+/// Every column.
+const COLUMNS: [&str; 18] = [
+    "rule_id",
+    "key_pattern",
+    "scope",
+    "plan",
+    "conditions",
+    "rate_per_second",
+    "tokens",
+    "period",
+    "burst_capacity",
+    "algorithm",
+    "refill",
+    "max_wait",
+    "mode",
+    "on_error",
+    "is_active",
+    "description",
+    "created_at",
+    "version",
+];
+
+/// The columns that make a quota together: while one of them cannot be read, nothing can be said about
+/// the others.
+const OF_QUOTA: [&str; 7] =
+    ["rate_per_second", "tokens", "period", "burst_capacity", "algorithm", "refill", "max_wait"];
+
+/// A rule as it is written, and where.
+#[derive(Debug)]
+pub(super) struct Row<'d> {
+    text: &'d str,
+    header: Range<usize>,
+    columns: &'d DeTable<'d>,
+    spec: RuleSpec,
+    /// The columns that could not be read, about which enough is said already.
+    unread: HashSet<&'static str>,
+}
+
+impl<'d> Row<'d> {
+    /// Reads every column that there is; `None` if this is no table at all.
+    pub(super) fn new(
+        text: &'d str,
+        table: &'d Spanned<DeValue<'d>>,
+        problems: &mut Problems<'_>,
+    ) -> Option<Self> {
+        let DeValue::Table(columns) = table.get_ref() else {
+            problems.add(table.span(), format_args!("a rule is a table, not {}", kind(table)));
+            return None;
+        };
+        let (spec, unread) = (RuleSpec::default(), HashSet::new());
+        let mut row = Self { text, header: table.span(), columns, spec, unread };
+        for (name, value) in columns {
+            match COLUMNS.iter().find(|column| *column == name.get_ref()) {
+                Some(column) => row.column(column, value, problems),
+                None => problems.add(name.span(), unknown("column", name.get_ref(), &COLUMNS)),
+            }
+        }
+        if !columns.contains_key("key_pattern") {
+            row.unread.insert("key_pattern");
+            problems.add(table.span(), "key_pattern: is missing");
+        }
+        Some(row)
+    }
+
+    fn column(
+        &mut self,
+        column: &'static str,
+        value: &'d Spanned<DeValue<'d>>,
+        problems: &mut Problems<'_>,
+    ) {
+        if column == "conditions" {
+            self.conditions(value, problems);
+        } else if let Err(reason) = self.read(column, value) {
+            self.unread.insert(column);
+            problems.add(value.span(), format_args!("{column}: {reason}"));
+        }
+    }
+
+    fn read(&mut self, column: &str, value: &Spanned<DeValue<'_>>) -> Result<(), String> {
+        let spec = &mut self.spec;
+        match column {
+            "rule_id" => spec.rule_id = whole(value)?,
+            "key_pattern" => spec.key_pattern = text(value)?,
+            "scope" => spec.scope = Some(choice("scope", value, Scope::ALL, Scope::name)?),
+            "plan" => spec.plan = text(value)?,
+            "rate_per_second" => spec.rate_per_second = Some(decimal(value)?),
+            "tokens" => spec.tokens = Some(whole(value)?),
+            "period" => spec.period = Some(seconds(value)?.map_err(|wrong| wrong.to_string())?),
+            "burst_capacity" => spec.burst_capacity = Some(whole(value)?),
+            "algorithm" => {
+                spec.algorithm = choice("algorithm", value, Algorithm::ALL, Algorithm::name)?;
+            }
+            "refill" => spec.refill = choice("refill", value, Refill::ALL, Refill::name)?,
+            "max_wait" => {
+                spec.max_wait = Some(match seconds(value)? {
+                    // Nobody has to wait in line where nobody may.
+                    Err(RateError::ZeroPeriod) => Duration::ZERO,
+                    wait => wait.map_err(|wrong| wrong.to_string())?,
+                });
+            }
+            "mode" => spec.mode = choice("mode", value, Mode::ALL, Mode::name)?,
+            "on_error" => spec.on_error = choice("on_error", value, OnError::ALL, OnError::name)?,
+            "is_active" => {
+                let is_active = value.get_ref().as_bool();
+                spec.is_active = is_active.ok_or_else(|| expected("true or false", value))?;
+            }
+            "description" => spec.description = text(value)?,
+            // These two belong to rules in a database. A file may have them, and must have them right.
+            "created_at" => instant(value)?,
+            "version" => drop(whole(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn conditions(&mut self, value: &Spanned<DeValue<'_>>, problems: &mut Problems<'_>) {
+        let Some(conditions) = value.get_ref().as_table() else {
+            let reason = expected("a table of attributes and globs", value);
+            problems.add(value.span(), format_args!("conditions: {reason}"));
+            return;
+        };
+        for (name, glob) in conditions {
+            match text(glob) {
+                Ok(glob) => self.spec.conditions.push((name.get_ref().clone().into(), glob)),
+                Err(reason) => {
+                    let name = name.get_ref();
+                    problems.add(glob.span(), format_args!("conditions.{name}: {reason}"));
+                }
+            }
+        }
+    }
+
+    /// The id that it is given, if it is.
+    pub(super) fn given_id(&self) -> Option<u64> {
+        let is_given = self.columns.contains_key("rule_id") && !self.unread.contains("rule_id");
+        is_given.then_some(self.spec.rule_id)
+    }
+
+    /// Takes an id unless it is given one.
+    pub(super) fn number(&mut self, free_ids: &mut impl Iterator<Item = u64>) {
+        if self.given_id().is_none() {
+            self.spec.rule_id = free_ids.next().unwrap_or_default();
+        }
+    }
+
+    /// What no other rule may have, as far as it could be read.
+    pub(super) fn claim(&self) -> Claim<'_> {
+        let (spec, is_read) = (&self.spec, |column| !self.unread.contains(column));
+        let plan = Some(spec.plan.as_str()).filter(|plan| !plan.is_empty());
+        Claim {
+            rule_id: is_read("rule_id").then_some(spec.rule_id),
+            key_pattern: (is_read("key_pattern") && is_read("plan"))
+                .then_some((&spec.key_pattern, plan)),
+        }
+    }
+
+    /// The rule that it makes, unless something is wrong with it.
+    pub(super) fn rule(&self, problems: &mut Problems<'_>) -> Option<Rule> {
+        match self.spec.build() {
+            Ok(rule) => Some(rule),
+            Err(errors) => {
+                for error in errors.iter().filter(|error| !self.follows(error)) {
+                    problems.add(self.place(error), error);
+                }
+                None
+            }
+        }
+    }
+
+    /// Does this follow from a column that could not be read?
+    fn follows(&self, error: &FieldError) -> bool {
+        let is_of_quota = |column: &str| OF_QUOTA.contains(&column);
+        self.unread.contains(error.field)
+            || (is_of_quota(error.field) && self.unread.iter().any(|unread| is_of_quota(unread)))
+    }
+
+    /// What an error is about.
+    fn place(&self, error: &FieldError) -> Range<usize> {
+        let span = self.span_of(error.field);
+        if let Some(name) = error.of.as_deref() {
+            let conditions = self.columns.get(error.field).and_then(|c| c.get_ref().as_table());
+            let found = conditions.and_then(|conditions| conditions.get_key_value(name));
+            let is_name = Attribute::is_name(name);
+            return found.map_or(
+                span,
+                |(name, glob)| {
+                    if is_name { glob.span() } else { name.span() }
+                },
+            );
+        }
+        match (error.at, self.text.get(span.clone())) {
+            (Some(at), Some(raw)) if self.columns.contains_key(error.field) => {
+                let start = span.start + string::locate(raw, at);
+                let len = self.text[start..].chars().next().map_or(0, char::len_utf8);
+                start..start + len
+            }
+            _ => span,
+        }
+    }
+
+    /// Where a column's value is; the head of the rule if it has no such column.
+    pub(super) fn span_of(&self, column: &str) -> Range<usize> {
+        self.columns.get(column).map_or_else(|| self.header.clone(), Spanned::span)
+    }
+}
+
+// ===== values =====
+
+fn kind(value: &Spanned<DeValue<'_>>) -> &'static str {
+    match value.get_ref() {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a decimal number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn expected(what: &str, value: &Spanned<DeValue<'_>>) -> String {
+    format!("expected {what}, found {}", kind(value))
+}
+
+fn text(value: &Spanned<DeValue<'_>>) -> Result<String, String> {
+    value.get_ref().as_str().map(Into::into).ok_or_else(|| expected("text", value))
+}
+
+fn whole(value: &Spanned<DeValue<'_>>) -> Result<u64, String> {
+    let Some(integer) = value.get_ref().as_integer() else {
+        return Err(expected("a whole number", value));
+    };
+    let number = i128::from_str_radix(integer.as_str(), integer.radix());
+    let is_negative = integer.as_str().starts_with('-');
+    match number.map(u64::try_from) {
+        Ok(Ok(number)) => Ok(number),
+        _ if is_negative => Err("is negative".into()),
+        _ => Err("is too large".into()),
+    }
+}
+
+/// A number as it is written, never by way of a float.
+fn decimal(value: &Spanned<DeValue<'_>>) -> Result<Decimal, String> {
+    let written = match value.get_ref() {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),
+        DeValue::Integer(_) => whole(value)?.to_string(),
+        DeValue::Float(float) => float.as_str().to_owned(),
+        _ => return Err(expected("a number", value)),
+    };
+    let written = written.strip_prefix('+').unwrap_or(&written);
+    match written.parse() {
+        Err(DecimalError::NotANumber) if written.contains(['e', 'E']) => {
+            Err("write the number without an exponent".into())
+        }
+        Err(DecimalError::Negative) => Err("is negative".into()),
+        read => read.map_err(|wrong| wrong.to_string()),
+    }
+}
+
+/// A time: a number of seconds, or a text with a unit.
+fn seconds(value: &Spanned<DeValue<'_>>) -> Result<Result<Duration, RateError>, String> {
+    const FORMS: &str = "a number of seconds, or text such as \"62.5s\" or \"1 minute\"";
+    match value.get_ref() {
+        DeValue::Integer(_) | DeValue::Float(_) => Ok(decimal(value)?.seconds()),
+        DeValue::String(text) => match parse_period(text) {
+            Err(RateError::Syntax) => Err(format!("write it as {FORMS}")),
+            read => Ok(read),
+        },
+        _ => Err(expected(FORMS, value)),
+    }
+}
+
+/// One of several words.
+fn choice<T: Copy, const N: usize>(
+    what: &str,
+    value: &Spanned<DeValue<'_>>,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    let written = text(value)?;
+    let found = all.into_iter().find(|one| name(*one) == written);
+    found.ok_or_else(|| unknown(what, &written, &all.map(name)).to_string())
+}
+
+/// A point in time, as RFC 3339 writes it, with quotes or without.
+fn instant(value: &Spanned<DeValue<'_>>) -> Result<(), String> {
+    let instant = match value.get_ref() {
+        DeValue::Datetime(instant) => Some(*instant),
+        DeValue::String(text) => text.parse::<Datetime>().ok(),
+        _ => None,
+    };
+    let is_whole = |i: &Datetime| i.date.is_some() && i.time.is_some() && i.offset.is_some();
+    let example = "write it with date, time and offset, such as 2026-08-01T12:00:00Z";
+    instant.filter(is_whole).map(drop).ok_or_else(|| example.into())
+}

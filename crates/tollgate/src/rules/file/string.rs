@@ -1,0 +1,47 @@
+//! Where a character of a TOML string's value stands in the file.
+
+/// The offset into `raw`, a TOML string with its quotes, of the character at `at` in its value. What
+/// cannot be found is taken to be at the start.
+pub(super) fn locate(raw: &str, at: usize) -> usize {
+    let (quotes, has_escapes) = match raw.as_bytes() {
+        [b'"', b'"', b'"', ..] => (3, true),
+        [b'\'', b'\'', b'\'', ..] => (3, false),
+        [b'"', ..] => (1, true),
+        [b'\'', ..] => (1, false),
+        _ => return 0,
+    };
+    let mut offset = quotes;
+    if quotes == 3 {
+        // The first newline does not belong to the value.
+        let rest = &raw[offset..];
+        offset += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
+    }
+    let mut value_len = 0;
+    while value_len < at {
+        let (skipped, bytes) = match raw[offset..].chars().next() {
+            Some('\\') if has_escapes => escape(&raw[offset..]),
+            Some(c) => (c.len_utf8(), c.len_utf8()),
+            None => return 0,
+        };
+        (offset, value_len) = (offset + skipped, value_len + bytes);
+    }
+    offset.min(raw.len())
+}
+
+/// How many bytes the escape sequence at the start of `raw` has, and how many those that it stands for.
+fn escape(raw: &str) -> (usize, usize) {
+    let digits = match raw.as_bytes().get(1) {
+        Some(b'x') => 2,
+        Some(b'u') => 4,
+        Some(b'U') => 8,
+        // The end of a line, and all white space up to the next word.
+        Some(b' ' | b'\t' | b'\r' | b'\n') => {
+            let rest = raw[1..].trim_start_matches([' ', '\t', '\r', '\n']);
+            return (raw.len() - rest.len(), 0);
+        }
+        _ => return (raw.len().min(2), 1),
+    };
+    let code = raw.get(2..2 + digits).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let bytes = code.and_then(char::from_u32).map_or(1, char::len_utf8);
+    (raw.len().min(2 + digits), bytes)
+}
