@@ -32,11 +32,9 @@ impl Level for Queue {
 
     /// Both the room in the queue and the longest acceptable wait must allow it.
     fn take(&self, quota: &Quota, cost: u64) -> Result<(Self, u64), u64> {
-        let too_late = self.0.debt.saturating_sub(quota.units_to_wait()).div_ceil(self.0.n);
+        let too_late = self.0.micros(self.0.debt.saturating_sub(quota.units_to_wait()));
         match self.0.take(quota, cost) {
-            Ok((charged, _)) if too_late == 0 => {
-                Ok((Self(charged), self.0.debt.div_ceil(self.0.n)))
-            }
+            Ok((charged, _)) if too_late == 0 => Ok((Self(charged), self.0.micros(self.0.debt))),
             Ok(_) => Err(too_late),
             Err(no_room) => Err(no_room.max(too_late)),
         }

@@ -103,6 +103,9 @@ impl Decimal {
         if number.is_infinite() {
             return Err(DecimalError::Infinite);
         }
+        if number < 0.0 {
+            return Err(DecimalError::Negative);
+        }
         let mut text = Text { bytes: [0; 48], len: 0 };
         write!(text, "{number}").map_err(|_| DecimalError::TooManyDigits)?;
         text.as_str().parse()
@@ -170,14 +173,15 @@ impl FromStr for Decimal {
                 _ => DecimalError::NotANumber,
             });
         }
+        // Before the digits are counted: below zero, it does not matter how many there are.
+        if negative && text.bytes().any(|digit| matches!(digit, b'1'..=b'9')) {
+            return Err(DecimalError::Negative);
+        }
         let fraction = fraction.trim_end_matches('0');
         let mut digits = whole.bytes().chain(fraction.bytes());
         let mantissa = digits
             .try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
             .ok_or(DecimalError::TooManyDigits)?;
-        if negative && mantissa > 0 {
-            return Err(DecimalError::Negative);
-        }
         // A u64 has at most 20 digits, but zeros behind the point are not in it.
         let scale = u32::try_from(fraction.len()).unwrap_or(u32::MAX);
         if scale > 20 {

@@ -28,6 +28,15 @@ impl TokenBucket {
     }
 }
 
+impl TokenBucket {
+    /// How long so many units take to come in, rounded up.
+    #[inline]
+    pub(crate) fn micros(&self, units: u64) -> u64 {
+        // For most quotas N is 1, and a division is dear.
+        if self.n == 1 { units } else { units.div_ceil(self.n) }
+    }
+}
+
 /// The debt of a pair (debt, at): what it was, less what has come in since, or more what the clock
 /// went back. It is the same as `full_at * n - now * n`, without ever forming those products.
 #[inline]
@@ -53,7 +62,7 @@ impl Level for TokenBucket {
         let debt = self.debt + cost * self.p;
         match debt.checked_sub(quota.units_to_full()) {
             // Up: one microsecond less and the last unit would still be missing.
-            Some(short @ 1..) => Err(short.div_ceil(self.n)),
+            Some(short @ 1..) => Err(self.micros(short)),
             _ => Ok((Self { debt, beyond: false, ..*self }, 0)),
         }
     }
@@ -70,7 +79,7 @@ impl Level for TokenBucket {
 
     #[inline]
     fn reset_after(&self, _: &Quota) -> u64 {
-        self.debt.div_ceil(self.n)
+        self.micros(self.debt)
     }
 
     #[inline]

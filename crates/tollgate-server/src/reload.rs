@@ -116,7 +116,12 @@ impl Reloader {
         let note =
             format!("the rules of version {version} stay, for the new ones are wrong:\n{wrong}");
         self.app.ready.note(Check::Rules, Some(note));
-        error!(source = %self.source, version, report = %wrong, "rules not reloaded: the last good ones stay");
+        error!(
+            source = %self.source,
+            version,
+            report = %wrong,
+            "rules not reloaded: the last good ones stay"
+        );
     }
 }
 

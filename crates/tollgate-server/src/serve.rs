@@ -197,8 +197,10 @@ impl Service {
     async fn serve(self, mut signals: EndSignals) {
         let first = signals.next().await;
         let end_at = Instant::now() + END_AFTER;
-        info!(signal = first.name, "ending: not ready any more");
+        // ## Serving => Leaving: load balancers see it and go elsewhere.
         self.app.ready.fail(Check::Shutdown, format!("ending, for {} came", first.name));
+        self.phases.enter(Phase::Leaving);
+        info!(signal = first.name, "ending: not ready any more");
         tokio::select! {
             () = self.end(end_at) => {}
             second = signals.next() => {
@@ -209,8 +211,6 @@ impl Service {
     }
 
     async fn end(self, end_at: Instant) {
-        // ## Serving => Leaving: load balancers see it and go elsewhere.
-        self.phases.enter(Phase::Leaving);
         sleep(self.grace).await;
         // ## Leaving => Draining: nothing new.
         self.phases.enter(Phase::Draining);

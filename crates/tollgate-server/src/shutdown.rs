@@ -1,6 +1,8 @@
 //! Ending: who asks for it, and in which order things stop.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -20,22 +22,46 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Phases {
     sender: watch::Sender<Phase>,
+    is_leaving: Arc<AtomicBool>,
 }
 
 /// Hears about the phase.
-pub(crate) type PhaseWatch = watch::Receiver<Phase>;
+#[derive(Clone, Debug)]
+pub(crate) struct PhaseWatch {
+    receiver: watch::Receiver<Phase>,
+    /// The same for whoever asks very often: nobody writes it until the end.
+    is_leaving: Arc<AtomicBool>,
+}
 
 impl Phases {
     pub(crate) fn new() -> Self {
-        Self { sender: watch::Sender::new(Phase::Serving) }
+        Self { sender: watch::Sender::new(Phase::Serving), is_leaving: Arc::default() }
     }
 
     pub(crate) fn watch(&self) -> PhaseWatch {
-        self.sender.subscribe()
+        let is_leaving = Arc::clone(&self.is_leaving);
+        PhaseWatch { receiver: self.sender.subscribe(), is_leaving }
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
+        self.is_leaving.store(phase >= Phase::Leaving, Relaxed);
         self.sender.send_replace(phase);
+    }
+}
+
+impl PhaseWatch {
+    /// Whether connections are to close after their next answer.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Relaxed)
+    }
+
+    /// Waits for the last phase. Without anybody to tell, it has come.
+    ///
+    /// # Cancel safety
+    ///
+    /// It can be dropped and called again.
+    pub(crate) async fn draining(&mut self) {
+        let _ = self.receiver.wait_for(|phase| *phase == Phase::Draining).await;
     }
 }
 

@@ -81,7 +81,13 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
 
     /// Gives tokens back to the bucket of a key, capped at full, and reports what is left then.
     pub fn refund(&self, key: &K, amount: u64) -> Decision {
-        self.store.refund_now(&MemoryKey::of(&self.name, key), &self.quota, amount)
+        self.refund_as(key, &self.quota, amount)
+    }
+
+    /// Gives tokens back to the bucket of a key under a quota of its own: the one that they were
+    /// [taken](Self::take_as) under. A smaller one would forget what was spent beyond its capacity.
+    pub fn refund_as(&self, key: &K, quota: &Quota, amount: u64) -> Decision {
+        self.store.refund_now(&MemoryKey::of(&self.name, key), quota, amount)
     }
 
     /// Forgets the bucket of a key: it is full again. Says whether there was anything to forget.

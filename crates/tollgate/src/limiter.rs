@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tollgate_core::{Decision, Quota};
 
 use crate::request::Request;
-use crate::reservation::Reservation;
+use crate::reservation::{Charged, Reservation};
 use crate::rules::{Mode, RuleSet};
 use crate::store::memory::MemoryStore;
 use crate::store::{Charge, Decisions, LocalStore, Space, Store};
@@ -201,9 +201,12 @@ impl<S: Store> Limiter<S> {
     fn reservation(&self, tiers: Tiers<S::Key>, decisions: Decisions, cost: u64) -> Reservation<S> {
         let granted = tiers.tiers.iter().zip(&decisions).filter(|(_, d)| d.is_granted());
         let charged = granted
-            .map(|((position, key), _)| (key.clone(), *tiers.rules.rule(*position).quota()))
+            .map(|((position, key), _)| {
+                let rule = tiers.rules.rule(*position);
+                Charged { rule_id: rule.rule_id(), key: key.clone(), quota: *rule.quota() }
+            })
             .collect();
-        Reservation::new(Arc::clone(&self.store), tiers.verdict(decisions), charged, cost)
+        Reservation::new(self.clone(), tiers.verdict(decisions), charged, cost)
     }
 }
 

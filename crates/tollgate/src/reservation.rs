@@ -1,10 +1,9 @@
 //! A charge that can be given back, once.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 use tollgate_core::Quota;
 
+use crate::limiter::Limiter;
 use crate::store::{LocalStore, Store};
 use crate::verdict::Verdict;
 
@@ -12,7 +11,8 @@ use crate::verdict::Verdict;
 /// not done at all. If its [verdict](Self::verdict) is a denial, nothing was charged and there is nothing
 /// to give back.
 ///
-/// Giving back takes the handle, so nothing is ever given back twice. Dropping it keeps the charge.
+/// Giving back takes the handle, so nothing is ever given back twice: that does not compile. Dropping it
+/// keeps the charge.
 ///
 /// ```
 /// # use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
@@ -25,28 +25,41 @@ use crate::verdict::Verdict;
 /// assert!(limiter.check_now(&request).is_allowed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// ```compile_fail,E0382
+/// # use tollgate::{Limiter, MemoryStore, Request, RuleSet};
+/// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
+/// let reservation = limiter.reserve_now(&Request::new());
+/// reservation.refund_now();
+/// reservation.refund_now(); // error: use of moved value
+/// ```
 #[must_use = "dropping a reservation keeps its charge"]
 #[derive(Debug)]
 pub struct Reservation<S: Store> {
-    store: Arc<S>,
+    limiter: Limiter<S>,
     verdict: Verdict,
-    charged: Charged<S::Key>,
+    charged: SmallVec<[Charged<S::Key>; 4]>,
     cost: u64,
 }
 
-/// The buckets that were charged, and their quotas.
-type Charged<K> = SmallVec<[(K, Quota); 4]>;
+/// A bucket that was charged.
+#[derive(Debug)]
+pub(crate) struct Charged<K> {
+    pub(crate) rule_id: u64,
+    pub(crate) key: K,
+    pub(crate) quota: Quota,
+}
 
 impl<S: Store> Reservation<S> {
     pub(crate) fn new(
-        store: Arc<S>,
+        limiter: Limiter<S>,
         verdict: Verdict,
-        charged: Charged<S::Key>,
+        charged: SmallVec<[Charged<S::Key>; 4]>,
         cost: u64,
     ) -> Self {
         // In a denied charge the tiers that would have granted it were not charged either.
         let cost = if verdict.is_allowed() { cost } else { 0 };
-        Self { store, verdict, charged, cost }
+        Self { limiter, verdict, charged, cost }
     }
 
     /// The verdict of the charge.
@@ -68,8 +81,8 @@ impl<S: Store> Reservation<S> {
     pub async fn commit(self, cost: u64) -> Result<(), S::Error> {
         let rest = self.cost.saturating_sub(cost);
         if rest > 0 {
-            for (key, quota) in &self.charged {
-                self.store.refund(key, quota, rest).await?;
+            for bucket in &self.charged {
+                self.limiter.store().refund(&bucket.key, &self.quota(bucket), rest).await?;
             }
         }
         Ok(())
@@ -83,6 +96,12 @@ impl<S: Store> Reservation<S> {
     pub async fn refund(self) -> Result<(), S::Error> {
         self.commit(0).await
     }
+
+    /// The quota that the bucket is counted by now. Giving back under the one it was charged by would
+    /// forget what was spent since beyond that one's capacity.
+    fn quota(&self, bucket: &Charged<S::Key>) -> Quota {
+        self.limiter.rules().get(bucket.rule_id).map_or(bucket.quota, |rule| *rule.quota())
+    }
 }
 
 impl<S: LocalStore> Reservation<S> {
@@ -90,8 +109,8 @@ impl<S: LocalStore> Reservation<S> {
     pub fn commit_now(self, cost: u64) {
         let rest = self.cost.saturating_sub(cost);
         if rest > 0 {
-            for (key, quota) in &self.charged {
-                self.store.refund_now(key, quota, rest);
+            for bucket in &self.charged {
+                self.limiter.store().refund_now(&bucket.key, &self.quota(bucket), rest);
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::store::Store;
 #[non_exhaustive]
 pub enum WaitError<E> {
     /// The tokens would come too late: not before this long.
-    #[error("not before {} ms, which is too late", retry_after.as_millis())]
+    #[error("not before {} ms, which is too late", retry_after.as_micros().div_ceil(1000))]
     TooLate {
         /// How long it would take at least.
         retry_after: Duration,

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate_core::sliding_window::Entry;
-use tollgate_core::{EXACT_MAX, Form, Micros, Outcome, Quota, State, is_full, spent};
+use tollgate_core::{Algorithm, EXACT_MAX, Form, Micros, Outcome, Quota, State, is_full, spent};
 
 use crate::bucket::{Bucket, Stored};
 use crate::strategies::{any_quota, any_word, forward, pause, reachable, sliding_window};
@@ -153,17 +153,28 @@ proptest! {
                 prop_assert!(state.a < EXACT_MAX && state.b < EXACT_MAX);
             }
             Stored::Log { base, entries } => {
-                let tokens = u64::try_from(entries.len()).unwrap();
-                prop_assert!(tokens <= bucket.quota.capacity().max(1 << 16));
-                prop_assert!(entries.is_sorted_by_key(|entry| (entry.at, entry.total)));
-                prop_assert!(entries.iter().all(|entry| entry.total > *base));
+                // One entry an instant, each of a token or more.
+                prop_assert!(entries.is_sorted_by(|a, b| a.at < b.at && a.total < b.total));
+                prop_assert!(entries.first().is_none_or(|entry| entry.total > *base));
                 prop_assert!(entries.iter().all(|entry| entry.total.max(entry.at) < EXACT_MAX));
             }
         }
     }
 }
 
-/// The ends of the domain, each at once: the slowest and the fastest bucket on the last day there is.
+/// A log whose totals fall, which only a hand can have written: what it grants is spent all the same.
+#[test]
+fn a6_total_of_falling_totals() {
+    let quota = Quota::per_minute(2799).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
+    let entries = [(15_354, (1 << 54) + 1), (u64::MAX - 1, 918)];
+    let entries = entries.map(|(at, total)| Entry { at, total }).to_vec();
+    let mut bucket = Bucket { quota, now: 16_383, stored: Stored::Log { base: 65, entries } };
+    assert!(bucket.charge(76).is_granted());
+    assert_eq!(bucket.peek().remaining, 2799 - (918 - 65) - 76);
+}
+
+/// The ends of the domain, each at once: the slowest and the fastest bucket on the last day there
+/// is.
 #[test]
 fn a6_total_at_the_ends_of_the_domain() {
     let last = Micros::new(u64::MAX).get();

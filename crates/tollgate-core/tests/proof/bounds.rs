@@ -5,8 +5,8 @@ use tollgate_core::{Form, Quota};
 /// A grant: when it was made, and of how many tokens.
 pub(crate) type Grant = (u64, u64);
 
-/// The first stretch between two grants in which more was admitted than the quota promises, if any. The
-/// bound is `refunded` tokens wider.
+/// The first stretch between two grants in which more was admitted than the quota promises, if any.
+/// The bound is `refunded` tokens wider.
 ///
 /// Times are those of a steady clock, also where the bucket's own was set back meanwhile.
 pub(crate) fn excess(quota: &Quota, grants: &[Grant], refunded: u64) -> Option<(Grant, Grant)> {

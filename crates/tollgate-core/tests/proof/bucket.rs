@@ -8,6 +8,8 @@ use tollgate_core::{
     spent,
 };
 
+use crate::oracle::moved;
+
 /// What is stored of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stored {
@@ -33,8 +35,8 @@ pub(crate) enum Step {
     SetBack(Pause),
 }
 
-/// A number of tokens, said in terms of the bucket it is taken from, so that it is an interesting one
-/// under every quota.
+/// A number of tokens, said in terms of the bucket it is taken from, so that it is an interesting
+/// one under every quota.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Amount {
     Exactly(u64),
@@ -68,18 +70,21 @@ impl Stored {
         }
     }
 
-    /// Sets everything that happened earlier, and counts a log's totals from zero: neither makes any
-    /// difference, except to how many states there are.
-    pub(crate) fn shift(&mut self, form: Form, by_us: u64) {
+    /// Moves everything that happened in time, and counts a log's totals from zero: neither makes
+    /// any difference, except to how many states there are.
+    pub(crate) fn shift(&mut self, form: Form, by_us: i64) {
         match self {
             Self::State(None) => {}
-            Self::State(Some(state)) => match form {
-                Form::Continuous { n: 1, .. } | Form::LeakyBucket { n: 1, .. } => state.a -= by_us,
-                _ => state.b -= by_us,
-            },
+            Self::State(Some(state)) => {
+                let at = match form {
+                    Form::Continuous { n: 1, .. } | Form::LeakyBucket { n: 1, .. } => &mut state.a,
+                    _ => &mut state.b,
+                };
+                *at = moved(*at, by_us);
+            }
             Self::Log { base, entries } => {
                 for entry in entries {
-                    (entry.at, entry.total) = (entry.at - by_us, entry.total - *base);
+                    (entry.at, entry.total) = (moved(entry.at, by_us), entry.total - *base);
                 }
                 *base = 0;
             }

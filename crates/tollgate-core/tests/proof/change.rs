@@ -55,7 +55,8 @@ proptest! {
         }
     }
 
-    /// Changing back and forth gives nothing away either, unless the spent tokens did not fit between.
+    /// Changing back and forth gives nothing away either, unless the spent tokens did not fit
+    /// between.
     #[test]
     fn u1_no_free_refill_by_flapping(
         mut bucket in reachable(any_quota()),

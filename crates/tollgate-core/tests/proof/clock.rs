@@ -8,8 +8,8 @@ use crate::bounds::excess;
 use crate::bucket::{Bucket, Step, micros};
 use crate::strategies::{amount, any_quota, back_and_forth, pause, reachable};
 
-/// The most that anybody may have to wait: a bucket's time to full, and for windows the rest of this
-/// period and the next.
+/// The most that anybody may have to wait: a bucket's time to full, and for windows the rest of
+/// this period and the next.
 fn longest_wait_us(bucket: &Bucket) -> u64 {
     2 * micros(bucket.quota.time_to_full())
 }
@@ -43,7 +43,8 @@ proptest! {
                         grants.push((real, cost));
                     }
                 }
-                // A refund may fill the bucket, and so have it forgotten before the clock steps back.
+                // A refund may fill the bucket, and so have it forgotten before the clock steps
+                // back.
                 Step::Refund(_) => {}
                 Step::Wait(_) | Step::SetBack(_) => bucket.step(step),
             }

@@ -1,4 +1,5 @@
-//! C1 to C5: the quota is kept in every stretch of time, nothing is withheld, and every wait is exact.
+//! C1 to C5: the quota is kept in every stretch of time, nothing is withheld, and every wait is
+//! exact.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,8 +50,8 @@ proptest! {
         prop_assert!(admitted <= left && left <= bucket.quota.capacity());
     }
 
-    /// A queue lets work out no faster than its rate: whoever is granted starts after everybody granted
-    /// before has had the time of its cost.
+    /// A queue lets work out no faster than its rate: whoever is granted starts after everybody
+    /// granted before has had the time of its cost.
     #[test]
     fn c1_window_bound_of_a_queue(
         mut bucket in reachable(leaky_bucket()),
@@ -150,7 +151,8 @@ proptest! {
         }
     }
 
-    /// A denial postpones nothing: it stores nothing, unless it mends what lay beyond an empty bucket.
+    /// A denial postpones nothing: it stores nothing, unless it mends what lay beyond an empty
+    /// bucket.
     #[test]
     fn c4_poll_independence(
         mut polled in reachable(any_quota()),
@@ -176,7 +178,8 @@ proptest! {
         }
     }
 
-    /// The two textbook forms of the generic cell rate algorithm, in fractions, give the same verdicts.
+    /// The two textbook forms of the generic cell rate algorithm, in fractions, give the same
+    /// verdicts.
     #[test]
     fn c5_gcra_equal(mut bucket in reachable(continuous()), steps in vec(forward(), 1..30)) {
         bucket.clamp();
@@ -205,8 +208,8 @@ fn wait(outcome: Outcome) -> u64 {
     }
 }
 
-/// The generic cell rate algorithm in both of its forms, with the increment T = P/N kept as a fraction:
-/// times are counted in units of 1/N microsecond.
+/// The generic cell rate algorithm in both of its forms, with the increment T = P/N kept as a
+/// fraction: times are counted in units of 1/N microsecond.
 #[derive(Debug)]
 struct Gcra {
     n: u128,

@@ -36,8 +36,8 @@ proptest! {
         }
     }
 
-    /// A cost of zero is granted, stores nothing, not even a mended state, and shows the figures that a
-    /// denial shows.
+    /// A cost of zero is granted, stores nothing, not even a mended state, and shows the figures
+    /// that a denial shows.
     #[test]
     fn k2_peek_pure(mut bucket in reachable(any_quota())) {
         let before = bucket.stored.clone();
@@ -61,7 +61,8 @@ proptest! {
         let capped = before.remaining.saturating_add(amount).min(before.limit);
         prop_assert!(after.reset_after <= before.reset_after);
         match bucket.quota.algorithm() {
-            // A window that holds more than its limit, which was lowered, shows a refund only below it.
+            // A window that holds more than its limit, which was lowered, shows a refund only below
+            // it.
             Algorithm::SlidingWindow => {
                 let spent = spent.saturating_sub(amount);
                 prop_assert_eq!(after.remaining, after.limit.saturating_sub(spent));

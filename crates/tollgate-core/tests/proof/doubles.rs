@@ -1,8 +1,8 @@
 //! Doubles, which are all that Lua has, give the same answers bit for bit.
 //!
 //! What follows is written as the script inside Redis is: floating-point numbers, `math.floor` and
-//! `math.ceil`, a state of two numbers. Every sum and product passes through [`exact`], which fails on
-//! anything above 2^53: so no integer that a decision needs can have been rounded.
+//! `math.ceil`, a state of two numbers. Every sum and product passes through [`exact`], which fails
+//! on anything above 2^53: so no integer that a decision needs can have been rounded.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,8 +26,8 @@ struct Script {
     state: Option<(f64, f64)>,
 }
 
-/// What it answers: whether the charge was granted, the delay or else the wait, what is left and when it
-/// is full; and what it stores, if anything.
+/// What it answers: whether the charge was granted, the delay or else the wait, what is left and
+/// when it is full; and what it stores, if anything.
 #[derive(Debug, PartialEq)]
 struct Answer {
     granted: bool,

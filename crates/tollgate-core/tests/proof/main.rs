@@ -1,5 +1,5 @@
-//! The proof of the arithmetic: every promise of the crate, tested from every reachable state against
-//! models that are obviously right rather than fast.
+//! The proof of the arithmetic: every promise of the crate, tested from every reachable state
+//! against models that are obviously right rather than fast.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -19,7 +19,8 @@
 //! | `regressions` | what went wrong elsewhere |
 //! | `quotas` | text forms and refusals |
 //!
-//! Every property is tried on 10 000 cases of some twenty steps each; `PROPTEST_CASES` says otherwise.
+//! Every property is tried on 10 000 cases of some twenty steps each; `PROPTEST_CASES` says
+//! otherwise.
 
 #![cfg(test)]
 

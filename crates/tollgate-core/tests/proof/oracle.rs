@@ -1,9 +1,10 @@
 //! Naive models of every algorithm: obviously right rather than fast.
 //!
-//! A model knows one thing, whether a charge would [fit](Oracle::fits) at some instant. Every figure of
-//! a decision is found by its definition, by search: what is left is the most that fits, the wait is
-//! the first instant at which the charge fits, the reset the first at which everything does. So no
-//! formula of the crate is repeated here, and fractions are exact because they are never divided out.
+//! A model knows one thing, whether a charge would [fit](Oracle::fits) at some instant. Every
+//! figure of a decision is found by its definition, by search: what is left is the most that fits,
+//! the wait is the first instant at which the charge fits, the reset the first at which everything
+//! does. So no formula of the crate is repeated here, and fractions are exact because they are
+//! never divided out.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,8 @@ pub(crate) trait Oracle: Clone {
     fn take(&mut self, at: u64, cost: u64);
     /// Gives tokens back, up to full.
     fn give(&mut self, at: u64, amount: u64);
-    /// Sets everything that happened a whole number of periods earlier.
-    fn shift(&mut self, by_us: u64);
+    /// Moves everything that happened in time, for windows by whole periods.
+    fn shift(&mut self, by_us: i64);
     /// How long work granted at `at` waits for its turn.
     fn delay(&self, _at: u64) -> u64 {
         0
@@ -87,10 +88,15 @@ fn first(passes: impl Fn(u64) -> bool) -> u64 {
     most
 }
 
+/// An instant so much later, or earlier.
+pub(crate) fn moved(at: u64, by_us: i64) -> u64 {
+    at.checked_add_signed(by_us).expect("an instant after 1970")
+}
+
 // ===== continuous refill =====
 
-/// A token bucket: `tokens` drip in every `period`, evenly. What is missing from full is a fraction of
-/// a token with the period as its denominator.
+/// A token bucket: `tokens` drip in every `period`, evenly. What is missing from full is a fraction
+/// of a token with the period as its denominator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TokenBucket {
     limit: u64,
@@ -151,8 +157,8 @@ impl Oracle for TokenBucket {
         self.missing = (missing > 0).then_some((missing, at));
     }
 
-    fn shift(&mut self, by_us: u64) {
-        self.missing = self.missing.map(|(missing, then)| (missing, then - by_us));
+    fn shift(&mut self, by_us: i64) {
+        self.missing = self.missing.map(|(missing, then)| (missing, moved(then, by_us)));
     }
 }
 
@@ -195,7 +201,7 @@ impl Oracle for LeakyBucket {
         self.line.give(at, amount);
     }
 
-    fn shift(&mut self, by_us: u64) {
+    fn shift(&mut self, by_us: i64) {
         self.line.shift(by_us);
     }
 
@@ -269,8 +275,8 @@ impl Oracle for Interval {
         (self.missing, self.next) = (missing.saturating_sub(amount), next);
     }
 
-    fn shift(&mut self, by_us: u64) {
-        self.next = self.next.saturating_sub(by_us);
+    fn shift(&mut self, by_us: i64) {
+        self.next = if self.missing == 0 { 0 } else { moved(self.next, by_us) };
     }
 }
 
@@ -308,8 +314,8 @@ impl Oracle for FixedWindow {
         self.spent(at / self.period).min(self.limit) + cost <= self.limit
     }
 
-    /// On a clock that was set back, what was spent in the latest window counts in this one, and in the
-    /// next, whose edge would otherwise come too soon.
+    /// On a clock that was set back, what was spent in the latest window counts in this one, and in
+    /// the next, whose edge would otherwise come too soon.
     fn mend(&mut self, at: u64) {
         let (this, next) = (at / self.period, at / self.period + 1);
         match self.spent.last_key_value() {
@@ -340,14 +346,14 @@ impl Oracle for FixedWindow {
         }
     }
 
-    fn shift(&mut self, by_us: u64) {
-        let windows = by_us / self.period;
-        self.spent = self.spent.iter().map(|(window, spent)| (window - windows, *spent)).collect();
+    fn shift(&mut self, by_us: i64) {
+        let at = |window| moved(window * self.period, by_us) / self.period;
+        self.spent = self.spent.iter().map(|(window, spent)| (at(window), *spent)).collect();
     }
 }
 
-/// The sliding counter's formula on the counts of this window and the one before, as fractions with the
-/// period as their denominator.
+/// The sliding counter's formula on the counts of this window and the one before, as fractions with
+/// the period as their denominator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlidingCounter {
     windows: FixedWindow,
@@ -391,8 +397,8 @@ impl Oracle for SlidingCounter {
         fading + u128::from(current + cost) * period <= u128::from(self.windows.limit) * period
     }
 
-    /// On a clock that was set back, all that was spent counts in this window: how much of it had faded
-    /// cannot be known.
+    /// On a clock that was set back, all that was spent counts in this window: how much of it had
+    /// faded cannot be known.
     fn mend(&mut self, at: u64) {
         let window = at / self.windows.period;
         match self.windows.spent.last_key_value() {
@@ -421,7 +427,7 @@ impl Oracle for SlidingCounter {
         }
     }
 
-    fn shift(&mut self, by_us: u64) {
+    fn shift(&mut self, by_us: i64) {
         self.windows.shift(by_us);
     }
 }
@@ -487,7 +493,7 @@ impl Oracle for SlidingWindow {
         }
     }
 
-    fn shift(&mut self, by_us: u64) {
-        self.admitted.iter_mut().for_each(|(then, _)| *then -= by_us);
+    fn shift(&mut self, by_us: i64) {
+        self.admitted.iter_mut().for_each(|(then, _)| *then = moved(*then, by_us));
     }
 }

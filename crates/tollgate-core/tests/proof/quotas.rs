@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tollgate_core::{
     Algorithm, Decimal, DecimalError, MICROS_MAX, Micros, Quota, QuotaError, Rate, RateError,
-    Refill, sliding_window,
+    Refill, parse_period, sliding_window,
 };
 
 use crate::strategies::{any_word, continuous};
@@ -40,7 +40,7 @@ const TEXTS: [(&str, u64, u64, u64, &str); 22] = [
     ("1 per 60.05s", 1, 60_050_000, 1, "1 per 60.05s burst 1"),
     ("0.016/s", 1, 62_500_000, 1, "1 per 62.5s burst 1"),
     ("0.016/s burst 3", 1, 62_500_000, 3, "1 per 62.5s burst 3"),
-    ("2.5/s", 5, 2_000_000, 2, "5 per 2s burst 2"),
+    ("2.5/s", 1, 400_000, 2, "1 per 0.4s burst 2"),
     ("010.0/s", 10, 1_000_000, 10, "10/s burst 10"),
 ];
 
@@ -55,7 +55,7 @@ fn text_is_read_as_it_is_meant() {
 }
 
 /// Each with a reason of its own.
-const NO_RATES: [(&str, RateError); 24] = [
+const NO_RATES: [(&str, RateError); 25] = [
     ("", RateError::Syntax),
     ("10", RateError::Syntax),
     ("10 s", RateError::Syntax),
@@ -73,6 +73,7 @@ const NO_RATES: [(&str, RateError); 24] = [
     ("inf/s", RateError::Number(DecimalError::Infinite)),
     ("-inf/s", RateError::Number(DecimalError::Infinite)),
     ("-10/s", RateError::Number(DecimalError::Negative)),
+    ("-99999999999999999999/s", RateError::Number(DecimalError::Negative)),
     ("10 per -2s", RateError::Number(DecimalError::Negative)),
     ("99999999999999999999/s", RateError::Number(DecimalError::TooManyDigits)),
     ("0/s", RateError::ZeroTokens),
@@ -157,6 +158,24 @@ fn decimals_are_periods_too() {
     }
 }
 
+#[test]
+fn periods_are_read_alone() {
+    for (text, period) in [
+        ("2s", Ok(Duration::from_secs(2))),
+        (" 62.5 s ", Ok(Duration::from_millis(62_500))),
+        ("minute", Ok(Duration::from_secs(60))),
+        ("1 day", Ok(Duration::from_secs(86_400))),
+        ("", Err(RateError::Syntax)),
+        ("5", Err(RateError::Syntax)),
+        ("0s", Err(RateError::ZeroPeriod)),
+        ("-1s", Err(RateError::Number(DecimalError::Negative))),
+        ("1.2.3s", Err(RateError::Number(DecimalError::NotANumber))),
+        ("1 moon", Err(RateError::UnknownUnit)),
+    ] {
+        assert_eq!(parse_period(text), period, "{text}");
+    }
+}
+
 // ===== the domain =====
 
 /// The last quota on this side of each edge, and the reason on the other.
@@ -179,7 +198,8 @@ fn the_domain_ends_where_it_is_said_to() {
     let nanos = Duration::from_nanos(1500);
     assert_eq!(Quota::new(1, nanos), Err(QuotaError::Rate(RateError::PeriodTooFine)));
     assert_eq!(Quota::new(1, Duration::ZERO), Err(QuotaError::Rate(RateError::ZeroPeriod)));
-    assert_eq!(Quota::new(1, Duration::MAX), Err(QuotaError::Rate(RateError::PeriodTooLong)));
+    let ages = Duration::from_secs(u64::MAX);
+    assert_eq!(Quota::new(1, ages), Err(QuotaError::Rate(RateError::PeriodTooLong)));
     assert_eq!(Quota::per_second(0), Err(QuotaError::Rate(RateError::ZeroTokens)));
 }
 
@@ -327,6 +347,12 @@ fn reasons_are_written_alike() {
     assert_eq!(texts.len(), count);
 }
 
+/// Mostly rates.
+const RATE_LIKE: &str = concat!(
+    "-?[0-9]{1,3}(\\.[0-9]{0,4})?( per |/)",
+    "([0-9]{1,3}(\\.[0-9]{0,7})?)? ?[dhmsu]s?( burst [-0-9]{1,3})?",
+);
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
@@ -364,11 +390,16 @@ proptest! {
         prop_assert_eq!(Decimal::from_f64(text.parse().unwrap()), Ok(decimal), "{}", text);
     }
 
-    /// Nothing that can be typed makes a reader panic.
+    /// Nothing that can be typed makes a reader panic, and what was read is shown as it was meant.
     #[test]
-    fn any_text_is_read_or_refused(text in "[-+0-9a-zµ/. ]{0,24}") {
-        if let Ok(quota) = text.parse::<Quota>() {
-            prop_assert_eq!(quota.to_string().parse::<Quota>(), Ok(quota));
+    fn any_text_is_read_or_refused(
+        text in RATE_LIKE,
+        garbage in "[-+0-9a-zµ/. ]{0,24}",
+    ) {
+        for text in [text, garbage] {
+            if let Ok(quota) = text.parse::<Quota>() {
+                prop_assert_eq!(quota.to_string().parse::<Quota>(), Ok(quota));
+            }
         }
     }
 }

@@ -35,7 +35,8 @@ fn granted_of(bucket: &mut Bucket, charges: u64, apart_us: u64) -> usize {
 
 // ===== bursts =====
 
-/// throttlecrab 0.4.40 clamps its timestamp below now: after idling, 17 at one instant for a burst of 10.
+/// throttlecrab 0.4.40 clamps its timestamp below now: after idling, 17 at one instant for a burst
+/// of 10.
 #[test]
 fn throttlecrab_admits_more_than_the_burst_after_idling() {
     let mut bucket = drained("10/min burst 10");
@@ -100,8 +101,8 @@ fn ratelimit_crate_starves_those_who_poll() {
     assert_eq!(waited, 3605); // the first poll after 3600 s
 }
 
-/// spring-cloud-gateway 591 counts whole seconds: at 1/s, polled every 600 ms, only the first request
-/// ever succeeded.
+/// spring-cloud-gateway 591 counts whole seconds: at 1/s, polled every 600 ms, only the first
+/// request ever succeeded.
 #[test]
 fn spring_starves_those_who_poll_within_a_second() {
     let mut bucket = bucket("1/s burst 1");
@@ -109,8 +110,8 @@ fn spring_starves_those_who_poll_within_a_second() {
     assert_eq!(granted_of(&mut bucket, 100, 600 * MS), 50);
 }
 
-/// Seed 001's sliding window logs a request before it counts, so that whoever keeps asking is denied
-/// for ever.
+/// Seed 001's sliding window logs a request before it counts, so that whoever keeps asking is
+/// denied for ever.
 #[test]
 fn seed_001_counts_denials_in_its_sliding_window() {
     let quota = Quota::per_second(2).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
@@ -168,7 +169,8 @@ fn seed_003_ignores_the_fraction_held() {
     assert_eq!(bucket.charge(1).retry_after_ms(), Some(50));
 }
 
-/// Seed 004's `int(refill_interval)` is 0 below a second, and seed 002's EXPIRE fails on half of one.
+/// Seed 004's `int(refill_interval)` is 0 below a second, and seed 002's EXPIRE fails on half of
+/// one.
 #[test]
 fn seed_004_has_no_wait_for_half_a_second() {
     let quota = "1 per 0.5s".parse::<Quota>().unwrap().with_refill(Refill::Interval).unwrap();
@@ -256,8 +258,8 @@ fn seed_000_goes_into_debt_by_a_clock_step() {
     assert!(bucket.charge(1).is_granted());
 }
 
-/// Ours, before it was released: a clock that was set back over the edge of a window passed it twice,
-/// and gave the whole of the next window twice with it.
+/// Ours, before it was released: a clock that was set back over the edge of a window passed it
+/// twice, and gave the whole of the next window twice with it.
 #[test]
 fn a_window_passed_twice_is_not_given_twice() {
     let quota = Quota::per_hour(100).unwrap().with_algorithm(Algorithm::FixedWindow).unwrap();
@@ -270,8 +272,8 @@ fn a_window_passed_twice_is_not_given_twice() {
     assert!(!bucket.charge(1).is_granted());
 }
 
-/// Ours, before it was released: the sliding counter set back over an edge took what had just begun to
-/// fade for what was nearly gone.
+/// Ours, before it was released: the sliding counter set back over an edge took what had just begun
+/// to fade for what was nearly gone.
 #[test]
 fn a_fading_count_does_not_fade_backwards() {
     let quota = Quota::per_hour(100).unwrap().with_algorithm(Algorithm::SlidingCounter).unwrap();

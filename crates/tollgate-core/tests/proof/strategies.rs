@@ -8,8 +8,8 @@ use tollgate_core::{Algorithm, Quota, Rate, Refill};
 
 use crate::bucket::{Amount, Bucket, Pause, Step};
 
-/// Several small choices out of one random integer. A strategy for each of them would read better and
-/// take ten times as long, which at a few hundred choices a case is most of the run.
+/// Several small choices out of one random integer. A strategy for each of them would read better
+/// and take ten times as long, which at a few hundred choices a case is most of the run.
 #[derive(Debug)]
 struct Dice(u64);
 
@@ -51,8 +51,8 @@ const EXTREME: [&str; 15] = [
     "1 per 4503599627370496us burst 1",
 ];
 
-/// Interval refills at the edges: the model counts them period by period, so that full is never more
-/// than a few hundred periods away.
+/// Interval refills at the edges: the model counts them period by period, so that full is never
+/// more than a few hundred periods away.
 const EXTREME_INTERVAL: [&str; 7] = [
     "1/min burst 1",
     "5 per 0.5s burst 3",
@@ -162,12 +162,12 @@ pub(crate) fn leaky_bucket() -> impl Strategy<Value = Quota> {
 }
 
 pub(crate) fn any_quota() -> impl Strategy<Value = Quota> + Clone {
-    rolled(|dice| match dice.roll(9) {
-        0..=2 => continuous_of(dice),
-        3..=4 => interval_of(dice),
-        5 => window_of(dice, Algorithm::FixedWindow, &EXTREME_FIXED_WINDOW),
-        6 => window_of(dice, Algorithm::SlidingWindow, &EXTREME_SLIDING_WINDOW),
-        7 => window_of(dice, Algorithm::SlidingCounter, &EXTREME_SLIDING_COUNTER),
+    rolled(|dice| match dice.roll(7) {
+        0..=1 => continuous_of(dice),
+        2 => interval_of(dice),
+        3 => window_of(dice, Algorithm::FixedWindow, &EXTREME_FIXED_WINDOW),
+        4 => window_of(dice, Algorithm::SlidingWindow, &EXTREME_SLIDING_WINDOW),
+        5 => window_of(dice, Algorithm::SlidingCounter, &EXTREME_SLIDING_COUNTER),
         _ => leaky_bucket_of(dice),
     })
 }

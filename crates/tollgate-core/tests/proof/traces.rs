@@ -1,5 +1,5 @@
-//! Every algorithm against its model: every figure of every answer is equal at every step of every trace,
-//! also where the clock steps back and the capacity changes.
+//! Every algorithm against its model: every figure of every answer is equal at every step of every
+//! trace, also where the clock steps back and the capacity changes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -3,7 +3,6 @@
 //! The protocol's own state is not to be had, and need not be: bytes that came and went, and requests
 //! that began and ended, tell when a connection stalls and when it is between requests.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -12,8 +11,6 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// No header has begun to arrive.
@@ -33,8 +30,6 @@ pub(super) struct Activity {
     /// The peer does not take what it asked for.
     is_stuck: AtomicBool,
     is_http2: AtomicBool,
-    /// The connection is to close after its next answer.
-    is_leaving: AtomicBool,
 }
 
 /// How long a connection may take for what.
@@ -56,7 +51,6 @@ impl Activity {
             in_flight: AtomicU32::new(0),
             is_stuck: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
-            is_leaving: AtomicBool::new(false),
         }
     }
 
@@ -84,17 +78,14 @@ impl Activity {
             && (is_silent || self.header_at.load(Relaxed) == NONE)
     }
 
-    pub(super) fn is_http2(&self) -> bool {
+    /// Whether it has been between requests for so long.
+    pub(super) fn is_quiet_for(&self, length: Duration) -> bool {
+        let quiet_ms = self.now_ms().saturating_sub(self.moved_at.load(Relaxed));
+        self.is_between_requests() && quiet_ms >= length.as_millis() as u64
+    }
+
+    fn is_http2(&self) -> bool {
         self.is_http2.load(Relaxed)
-    }
-
-    pub(super) fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Relaxed)
-    }
-
-    /// From here on answers say that the connection closes.
-    pub(super) fn leave(&self) {
-        self.is_leaving.store(true, Relaxed);
     }
 
     /// A request has arrived: its header is complete.
@@ -105,7 +96,8 @@ impl Activity {
         InFlight(Arc::clone(self))
     }
 
-    fn received(&self) {
+    /// Bytes have come.
+    pub(super) fn received(&self) {
         // At least one, so that it can be told from never.
         let now = self.now_ms().max(1);
         self.moved_at.store(now, Relaxed);
@@ -115,8 +107,14 @@ impl Activity {
         }
     }
 
-    fn sent(&self) {
+    /// Bytes have gone.
+    pub(super) fn sent(&self) {
         self.moved_at.store(self.now_ms().max(1), Relaxed);
+    }
+
+    /// The peer does not take what is sent, or does again.
+    pub(super) fn stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Relaxed);
     }
 }
 
@@ -163,75 +161,6 @@ impl HttpBody for InFlightBody {
     }
 }
 
-/// A socket that notes what it does.
-#[derive(Debug)]
-pub(super) struct Watched {
-    stream: TcpStream,
-    activity: Arc<Activity>,
-}
-
-impl Watched {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
-        Self { stream, activity }
-    }
-
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
-        self.activity.is_stuck.store(written.is_pending(), Relaxed);
-        if matches!(written, Poll::Ready(Ok(1..))) {
-            self.activity.sent();
-        }
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.activity.received();
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note_write(&written);
-        written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.note_write(&written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,13 +197,19 @@ mod tests {
         drop(in_flight);
         assert!(activity.is_between_requests());
         assert_eq!(activity.deadline(TIMEOUTS), after(64));
+        assert!(!activity.is_quiet_for(Duration::from_secs(1)));
+        pass(1).await;
+        assert!(activity.is_quiet_for(Duration::from_secs(1)));
+        activity.stuck(true);
+        assert!(!activity.is_between_requests());
+        activity.stuck(false);
 
         // The next header counts from its own first byte.
         pass(10).await;
         activity.received();
         pass(1).await;
         activity.received();
-        assert_eq!(activity.deadline(TIMEOUTS), after(19));
+        assert_eq!(activity.deadline(TIMEOUTS), after(20));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,11 @@
 //! One connection, from its first byte to its last.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -15,17 +16,18 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 use tower::ServiceExt;
 use tracing::debug;
 
 pub(super) use super::activity::Timeouts;
-use super::activity::{Activity, InFlightBody, Watched};
-use crate::shutdown::{Phase, PhaseWatch};
+use super::activity::{Activity, InFlightBody};
+use super::watched::Watched;
+use crate::shutdown::PhaseWatch;
 
 /// The most fields in a header.
 const HEADERS_MAX: usize = 64;
@@ -39,6 +41,16 @@ const CONNECTION_BYTES_AHEAD: u32 = 256 * 1024;
 /// At the end, how long a connection must have been between requests to be closed: what is on its way
 /// through this machine arrives in less.
 const QUIET: Duration = Duration::from_millis(50);
+/// After how long between requests an HTTP/1 connection gives its buffers back, nearly all that it
+/// takes. Getting them again takes a microsecond or two, and whoever asks more often keeps them.
+const REST_AFTER: Duration = Duration::from_millis(100);
+
+/// HTTP/1 and HTTP/2, within bounds.
+#[derive(Debug)]
+pub(super) struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
 
 /// A connection that is to be served.
 pub(super) struct Connection {
@@ -50,68 +62,136 @@ pub(super) struct Connection {
     pub(super) phase: PhaseWatch,
 }
 
-/// HTTP/1 and HTTP/2, told apart by their first bytes.
-pub(super) type Protocols = Builder<TokioExecutor>;
-
-/// Both protocols, within bounds.
-pub(super) fn protocols() -> Protocols {
-    let mut protocols = Builder::new(TokioExecutor::new());
-    protocols
-        .http1()
-        // Its own would cut connections that wait for their next request as well.
-        .header_read_timeout(None)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEADER_BYTES_MAX);
-    protocols
-        .http2()
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEADER_BYTES_MAX as u32)
-        .initial_stream_window_size(STREAM_BYTES_AHEAD)
-        .initial_connection_window_size(CONNECTION_BYTES_AHEAD);
-    protocols
+impl Protocols {
+    pub(super) fn new() -> Self {
+        let mut http1 = http1::Builder::new();
+        http1
+            // Its own would cut connections that wait for their next request as well.
+            .header_read_timeout(None)
+            .max_headers(HEADERS_MAX)
+            .max_header_size(HEADER_BYTES_MAX)
+            .max_buf_size(2 * HEADER_BYTES_MAX);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_header_list_size(HEADER_BYTES_MAX as u32)
+            .initial_stream_window_size(STREAM_BYTES_AHEAD)
+            .initial_connection_window_size(CONNECTION_BYTES_AHEAD);
+        Self { http1, http2 }
+    }
 }
 
 impl Connection {
     /// Answers its requests until it ends, stalls, or everything ends.
     pub(super) async fn serve(self) {
-        let Self { stream, peer, router, protocols, timeouts, mut phase } = self;
+        let Self { stream, peer, router, protocols, timeouts, phase } = self;
         let activity = Arc::new(Activity::new());
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&activity)));
-        let answering = Arc::clone(&activity);
-        let service = service_fn(move |request: Request<Incoming>| {
-            answer(request, peer, router.clone(), Arc::clone(&answering))
-        });
-        let mut serving = pin!(protocols.serve_connection(io, service));
-        let mut is_draining = false;
+        let mut io = Watched::new(stream, Arc::clone(&activity));
+        let front = Front { peer, router, activity: Arc::clone(&activity), phase: phase.clone() };
+        let front = Arc::new(front);
+        let service = || {
+            let front = Arc::clone(&front);
+            service_fn(move |request| Arc::clone(&front).answer(request))
+        };
+        let mut supervisor = Supervisor { peer, activity, timeouts, phase, is_draining: false };
+
+        let is_http2 = supervisor.watch(pin!(io.is_http2()), None, |_| {}).await;
+        match is_http2 {
+            Outcome::Done(false) => {}
+            Outcome::Done(true) => {
+                let serving = protocols.http2.serve_connection(TokioIo::new(io), service());
+                let go_away = |serving: Pin<&mut http2::Connection<_, _, _>>| {
+                    serving.graceful_shutdown();
+                };
+                supervisor.watch(Box::pin(serving).as_mut(), None, go_away).await;
+                return;
+            }
+            Outcome::Quiet | Outcome::Over => return,
+        }
         loop {
-            // A header may begin at any time, and must then be noticed before its time is up.
-            let look_after = if is_draining { QUIET } else { timeouts.header / 2 };
-            let look_at = activity.deadline(timeouts).min(Instant::now() + look_after);
+            // ## Resting => Serving: something has come.
+            let serving = protocols.http1.serve_connection(TokioIo::new(io), service());
+            let mut serving = Box::pin(serving);
+            // ## Serving => (Resting | the end)
+            // At the end nothing is said: HTTP/1 can only close after an answer, which then says so.
+            let outcome = supervisor.watch(serving.as_mut(), Some(REST_AFTER), |_| {}).await;
+            let Outcome::Quiet = outcome else { return };
+            io = without_buffers(*Pin::into_inner(serving));
+            let outcome = supervisor.watch(pin!(io.readable()), None, |_| {}).await;
+            let Outcome::Done(()) = outcome else { return };
+        }
+    }
+}
+
+/// The socket alone, with what was read of it and not used.
+fn without_buffers<S: HttpService<Incoming, ResBody = InFlightBody>>(
+    serving: http1::Connection<TokioIo<Watched>, S>,
+) -> Watched {
+    let parts = serving.into_parts();
+    let mut io = parts.io.into_inner();
+    io.put_back(&parts.read_buf);
+    io
+}
+
+/// Sees to it that a connection does not take longer than it may.
+struct Supervisor {
+    peer: SocketAddr,
+    activity: Arc<Activity>,
+    timeouts: Timeouts,
+    phase: PhaseWatch,
+    is_draining: bool,
+}
+
+/// What became of something that a connection did.
+enum Outcome<T> {
+    Done(T),
+    /// It has been between requests for a while.
+    Quiet,
+    /// It failed, took too long, or everything ends.
+    Over,
+}
+
+impl Supervisor {
+    /// Lets a connection do something, as long as it may. `on_draining` tells it about the end. One
+    /// that may rest is checked on for headers that begin; others only do one thing at a time.
+    async fn watch<T, E: Display, F: Future<Output = Result<T, E>>>(
+        &mut self,
+        mut doing: Pin<&mut F>,
+        rest_after: Option<Duration>,
+        on_draining: impl Fn(Pin<&mut F>),
+    ) -> Outcome<T> {
+        loop {
+            let deadline = self.activity.deadline(self.timeouts);
+            let look_after = match rest_after {
+                _ if self.is_draining => QUIET,
+                // A header may begin at any time, and must then be noticed before its time is up.
+                Some(rest_after) => rest_after.min(self.timeouts.header / 2),
+                None => self.timeouts.idle,
+            };
             tokio::select! {
                 // The connection first: what it has read by now is not cut off.
                 biased;
-                ended = serving.as_mut() => {
-                    if let Err(error) = ended {
-                        debug!(%peer, error, "connection broken");
+                done = doing.as_mut() => match done {
+                    Ok(done) => return Outcome::Done(done),
+                    Err(error) => {
+                        debug!(peer = %self.peer, %error, "connection broken");
+                        return Outcome::Over;
                     }
-                    return;
+                },
+                () = self.phase.draining(), if !self.is_draining => {
+                    self.is_draining = true;
+                    on_draining(doing.as_mut());
                 }
-                changed = phase.changed() => {
-                    activity.leave();
-                    // Without a sender everything has ended.
-                    is_draining = changed.is_err() || *phase.borrow() == Phase::Draining;
-                    // HTTP/1 has no way to say that no request will be read but to close after an answer.
-                    if is_draining && activity.is_http2() {
-                        serving.as_mut().graceful_shutdown();
+                () = sleep_until(deadline.min(Instant::now() + look_after)) => {
+                    if self.is_draining && self.activity.is_between_requests() {
+                        return Outcome::Over;
                     }
-                }
-                () = sleep_until(look_at) => {
-                    if is_draining && activity.is_between_requests() {
-                        return;
+                    if self.activity.deadline(self.timeouts) <= Instant::now() {
+                        debug!(peer = %self.peer, "connection cut: nothing came in time");
+                        return Outcome::Over;
                     }
-                    if activity.deadline(timeouts) <= Instant::now() {
-                        debug!(%peer, "connection cut: nothing came in time");
-                        return;
+                    if rest_after.is_some_and(|after| self.activity.is_quiet_for(after)) {
+                        return Outcome::Quiet;
                     }
                 }
             }
@@ -119,36 +199,47 @@ impl Connection {
     }
 }
 
-/// Answers a request. A panic is answered, too, and ends nothing but this.
-async fn answer(
-    mut request: Request<Incoming>,
+/// What the requests of one connection share.
+struct Front {
     peer: SocketAddr,
     router: Router,
     activity: Arc<Activity>,
-) -> Result<Response<InFlightBody>, Infallible> {
-    let is_http2 = request.version() == Version::HTTP_2;
-    let in_flight = activity.request(is_http2);
-    request.extensions_mut().insert(ConnectInfo(peer));
-    let mut answering = pin!(router.oneshot(request.map(Body::new)));
-    let outcome = poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            // The hook has logged it. The future is not touched again.
-            Err(_) => Poll::Ready(Err(())),
+    phase: PhaseWatch,
+}
+
+impl Front {
+    /// Answers a request. A panic is answered, too, and ends nothing but this.
+    async fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+    ) -> Result<Response<InFlightBody>, Infallible> {
+        let is_http2 = request.version() == Version::HTTP_2;
+        let in_flight = self.activity.request(is_http2);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        let mut answering = pin!(self.router.clone().oneshot(request.map(Body::new)));
+        let outcome = poll_fn(|cx| {
+            match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))) {
+                Ok(poll) => poll.map(Ok),
+                // The hook has logged it. The future is not touched again.
+                Err(_) => Poll::Ready(Err(())),
+            }
+        });
+        let mut response = match outcome.await {
+            Ok(Ok(response)) => response,
+            Err(()) => panicked(),
+        };
+        if !is_http2 && self.phase.is_leaving() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-    });
-    let mut response = match outcome.await {
-        Ok(Ok(response)) => response,
-        Err(()) => panicked(),
-    };
-    if !is_http2 && activity.is_leaving() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        Ok(response.map(|body| InFlightBody::new(body, in_flight)))
     }
-    Ok(response.map(|body| InFlightBody::new(body, in_flight)))
 }
 
 fn panicked() -> Response<Body> {
-    let body = r#"{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"this is a mistake of the service, and it is in its log"}"#;
+    let body = concat!(
+        r#"{"type":"about:blank","title":"Internal Server Error","status":500,"#,
+        r#""detail":"this is a mistake of the service, and it is in its log"}"#
+    );
     let kind = [(header::CONTENT_TYPE, "application/problem+json")];
     (StatusCode::INTERNAL_SERVER_ERROR, kind, body).into_response()
 }

@@ -5,6 +5,7 @@
 
 mod activity;
 mod connection;
+mod watched;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +18,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use self::connection::{Connection, Protocols, Timeouts, protocols};
+use self::connection::{Connection, Protocols, Timeouts};
 use crate::config::Limits;
 use crate::metrics::Metrics;
-use crate::shutdown::{Phase, PhaseWatch};
+use crate::shutdown::PhaseWatch;
 
 /// Connections that the kernel holds until they are taken.
 const BACKLOG: u32 = 1024;
@@ -65,7 +66,7 @@ impl Listener {
         socket.bind(address)?;
         let socket = socket.listen(BACKLOG)?;
         let address = socket.local_addr()?;
-        Ok(Self { socket, address, protocols: Arc::new(protocols()), serving })
+        Ok(Self { socket, address, protocols: Arc::new(Protocols::new()), serving })
     }
 
     /// Where it listens: the port is the real one.
@@ -78,10 +79,9 @@ impl Listener {
         let connections_max = self.serving.limits.connections_max;
         let slots = Arc::new(Semaphore::new(connections_max));
         let mut phase = self.serving.phase.clone();
-        let draining = phase.wait_for(|phase| *phase == Phase::Draining);
         tokio::select! {
             () = self.take_connections(&slots) => {}
-            _ = draining => {}
+            () = phase.draining() => {}
         }
         // Whoever has connected by now is in flight as well.
         let _ = timeout(LAST_CALL, self.take_connections(&slots)).await;
@@ -118,6 +118,8 @@ impl Listener {
             self.serving.metrics.connection_refused();
             return;
         };
+        // Over a listener for both, IPv4 addresses look like IPv6: they are to be what they are.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         // Answers are small and wanted at once. If it cannot be had, they come all the same.
         let _ = stream.set_nodelay(true);
         let counted = self.serving.metrics.connection();
@@ -160,4 +162,66 @@ fn is_the_peers(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::ConnectInfo;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tollgate::MemoryStore;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::shutdown::{Phase, Phases};
+
+    fn listen(router: Router, phases: &Phases) -> Listener {
+        let metrics = Metrics::new(Arc::new(MemoryStore::new()));
+        let limits = Config::default().limits;
+        let serving = Serving { router, metrics, limits, phase: phases.watch() };
+        Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), serving).unwrap()
+    }
+
+    async fn ask(stream: &mut TcpStream, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let read = stream.read(&mut answer).await.unwrap();
+        answer.truncate(read);
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_ends_nothing() {
+        let router = Router::new()
+            .route(
+                "/panic",
+                get(|| async {
+                    if true {
+                        panic!("on purpose")
+                    }
+                }),
+            )
+            .route(
+                "/peer",
+                get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }),
+            );
+        let phases = Phases::new();
+        let listener = listen(router, &phases);
+        let address = listener.address();
+        let listening = tokio::spawn(listener.run());
+
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let answer = ask(&mut stream, "/panic").await;
+        assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+        assert!(answer.contains("application/problem+json"), "{answer}");
+        // On the same connection, which also tells handlers whose it is.
+        let answer = ask(&mut stream, "/peer").await;
+        assert!(answer.ends_with(&stream.local_addr().unwrap().to_string()), "{answer}");
+
+        phases.enter(Phase::Draining);
+        let remaining = listening.await.unwrap();
+        remaining.ended().await;
+        assert_eq!(remaining.count(), 0);
+    }
 }

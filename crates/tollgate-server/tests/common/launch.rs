@@ -118,13 +118,12 @@ impl Launch {
     }
 
     /// Runs it to its end.
-    pub(crate) fn run(&self) -> Finished {
+    pub(crate) fn run(self) -> Finished {
         let mut child = self.command().spawn().unwrap();
         let log = Log::follow(child.stderr.take().unwrap());
-        let mut stdout = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-        let status = wait(&mut child);
-        Finished { code: status.code(), stdout, stderr: log.to_end() }
+        // Made a server, so that the process is killed if it never ends.
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        Server { address: unknown, child, log, folder: self.folder }.wait()
     }
 
     fn command(&self) -> Command {

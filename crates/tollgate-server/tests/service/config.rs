@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tollgate_server::config::{KEYS, Key, Kind};
+
 use crate::common::{Finished, Launch};
 
 const MISTAKES: &str = r#"http = "127.0.0.1:80"
@@ -114,7 +116,7 @@ fn broken_toml_is_shown_where_it_breaks() {
     let finished =
         Launch::serve(&[]).file("tollgate.toml", "[listen]\nhttp = 127.0.0.1:80\nx = [1\n").run();
     assert_eq!(finished.code, Some(2));
-    assert!(finished.stderr.contains(" --> tollgate.toml:2:8\n"), "{}", finished.stderr);
+    assert!(finished.stderr.contains(" --> tollgate.toml:2:13\n"), "{}", finished.stderr);
     assert!(finished.stderr.contains("2 | http = 127.0.0.1:80\n"), "{}", finished.stderr);
     assert!(finished.stderr.contains(" --> tollgate.toml:3:"), "{}", finished.stderr);
 }
@@ -263,4 +265,31 @@ fn variables_that_kubernetes_sets_are_no_mistakes() {
         .env("TOLLGATE_PORT_8080_TCP_ADDR", "10.0.0.1")
         .run();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+}
+
+/// A row of the reference for every key, made from their table.
+fn reference_row(key: &Key) -> String {
+    let default = match key.default_text() {
+        text if text.is_empty() => String::new(),
+        text => format!("`{text}`"),
+    };
+    let values = match &key.kind {
+        Kind::Text { .. } => "text".to_owned(),
+        Kind::Choice { choices, .. } => format!("`{}`", choices.join("`, `")),
+        Kind::Number { min, max, .. } => format!("{min} to {max}"),
+        Kind::Path { .. } => "a file".to_owned(),
+        Kind::Secret { .. } => "a secret".to_owned(),
+    };
+    let flag = key.flag.map_or_else(String::new, |flag| format!("`--{flag}`"));
+    let variable = key.variable();
+    let file_variable = key.file_variable().map_or_else(String::new, |name| format!(", `{name}`"));
+    let (name, doc) = (key.name, key.doc);
+    format!("| `{name}` | {doc} | {default} | {values} | `{variable}`{file_variable} | {flag} |\n")
+}
+
+#[test]
+fn the_reference_lists_every_setting() {
+    let rows: String = KEYS.iter().map(reference_row).collect();
+    let reference = include_str!("../../../../docs/reference/configuration.md");
+    assert!(reference.contains(&rows), "docs/reference/configuration.md should have\n{rows}");
 }

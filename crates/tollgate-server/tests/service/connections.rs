@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::common::{Client, Launch, Server, eventually, now, pause};
 
-/// The value of a metric without labels.
-fn metric(server: &Server, name: &str) -> u64 {
-    let text = server.get("/metrics").body;
+/// The value of a metric without labels, asked over this connection.
+fn metric(client: &mut Client, name: &str) -> u64 {
+    let text = client.request("GET", "/metrics", &[], b"").unwrap().body;
     let line = text.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
     line.split(' ').nth(1).unwrap().parse().unwrap()
 }
@@ -34,7 +34,7 @@ fn headers_that_trickle_in_are_cut() {
     assert!(slow.iter_mut().all(|client| client.send(b"x").is_err()), "some are still open");
     assert_eq!(server.get("/livez").status, 200);
     eventually("the slots to be free", || {
-        (metric(&server, "tollgate_connections") == 1).then_some(())
+        (metric(&mut server.connect(), "tollgate_connections") == 1).then_some(())
     });
 }
 
@@ -76,6 +76,37 @@ fn between_requests_a_connection_may_be_quiet_but_not_for_ever() {
     assert!(took >= Duration::from_millis(1400) && took < Duration::from_secs(5), "{took:?}");
 }
 
+/// A connection that rests gives its buffers back, but not what is in them.
+#[test]
+fn a_header_that_came_with_the_request_before_is_not_lost() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.send(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /readyz HTT").unwrap();
+    assert_eq!(client.read_response().unwrap().status, 200);
+    pause(Duration::from_millis(300));
+    client.send(b"P/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    assert_eq!(client.read_response().unwrap().status, 200);
+
+    // Nor is it a way around the header's timeout.
+    let server = impatient();
+    let mut client = server.connect();
+    client.send(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /readyz HTT").unwrap();
+    assert_eq!(client.read_response().unwrap().status, 200);
+    let started = now();
+    assert!(client.is_closed());
+    assert!(now() - started < Duration::from_secs(5), "{:?}", now() - started);
+}
+
+#[test]
+fn many_requests_may_come_at_once() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    client.send(&b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20)).unwrap();
+    for _ in 0..20 {
+        assert_eq!(client.read_response().unwrap().status, 200);
+    }
+}
+
 #[test]
 fn a_client_that_does_not_read_is_cut() {
     let server = Server::start(&["--limits-idle-timeout-ms", "500"]);
@@ -93,7 +124,7 @@ fn a_client_that_does_not_read_is_cut() {
     asking.join().unwrap();
     assert_eq!(server.get("/livez").status, 200);
     eventually("the slot to be free", || {
-        (metric(&server, "tollgate_connections") == 1).then_some(())
+        (metric(&mut server.connect(), "tollgate_connections") == 1).then_some(())
     });
 }
 
@@ -111,7 +142,7 @@ fn more_connections_than_there_may_be_are_closed_at_once() {
     assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
     drop(held.pop());
     eventually("room", || server.connect().request("GET", "/livez", &[], b"").ok());
-    assert!(metric(&server, "tollgate_connections_refused_total") >= 3);
+    assert!(metric(&mut held[0], "tollgate_connections_refused_total") >= 3);
 }
 
 /// T39: an accept that fails must not end the listener (RUSTSEC-2024-0376 is the like of it).

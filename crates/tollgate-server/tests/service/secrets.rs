@@ -71,7 +71,7 @@ fn mistakes_around_a_secret_do_not_show_it() {
         "[admin]\ntokn = \"CANARY\"\n",
         "[admin]\ntoken = [\"CANARY\"]\n",
         "[admin]\ntoken = \"CANARY with spaces\"\n",
-        "[admin]\ntoken = \"\"\"\nCANARY\"\"\"\n",
+        "[admin]\ntoken = \"\"\"\nCANARY\n\"\"\"\n",
         "[admni]\ntoken = \"CANARY\"\n",
         "admin = { token = \"CANARY\", x = 1 }\n",
         "admin.token = \"CANARY\"\nadmin.token = \"CANARY\"\n",

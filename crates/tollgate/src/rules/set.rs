@@ -99,6 +99,13 @@ impl RuleSet {
         &self.rules
     }
 
+    /// The rule with this id.
+    #[must_use]
+    pub fn get(&self, rule_id: u64) -> Option<&Rule> {
+        let found = self.rules.binary_search_by_key(&rule_id, Rule::rule_id);
+        found.ok().map(|position| &self.rules[position])
+    }
+
     /// Which set this is: the limiter that holds it counts the sets it has held, from 1.
     #[must_use]
     pub fn version(&self) -> u64 {

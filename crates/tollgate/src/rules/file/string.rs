@@ -17,15 +17,19 @@ pub(super) fn locate(raw: &str, at: usize) -> usize {
         offset += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
     }
     let mut value_len = 0;
-    while value_len < at {
-        let (skipped, bytes) = match raw[offset..].chars().next() {
-            Some('\\') if has_escapes => escape(&raw[offset..]),
+    loop {
+        let rest = raw.get(offset..).unwrap_or_default();
+        let (skipped, bytes) = match rest.chars().next() {
+            Some('\\') if has_escapes => escape(rest),
             Some(c) => (c.len_utf8(), c.len_utf8()),
             None => return 0,
         };
+        // A line's end that is escaped stands for nothing, and so never for the character.
+        if value_len >= at && bytes > 0 {
+            return offset;
+        }
         (offset, value_len) = (offset + skipped, value_len + bytes);
     }
-    offset.min(raw.len())
 }
 
 /// How many bytes the escape sequence at the start of `raw` has, and how many those that it stands for.

@@ -15,9 +15,9 @@ use crate::store::Space;
 const INLINE_BYTES: usize = 192;
 
 /// The secret of this process.
-static HASHER: LazyLock<SipHasher13> = LazyLock::new(|| {
+static SECRET: LazyLock<[u64; 2]> = LazyLock::new(|| {
     let draw = || RandomState::new().build_hasher().finish();
-    SipHasher13::new_with_keys(draw(), draw())
+    [draw(), draw()]
 });
 
 /// The key of a bucket in memory.
@@ -30,48 +30,33 @@ pub struct MemoryKey {
 }
 
 impl MemoryKey {
-    /// The key of a name: what stands in front of the parts says how many bytes each of them has, so
-    /// that no choice of parts can imitate another.
+    /// The key of a name. Every space hashes under a key of its own, so only the parts are hashed.
+    #[inline]
     pub(super) fn new(space: Space<'_>, parts: &[&[u8]]) -> Self {
-        let (tag, number, name) = match space {
-            Space::Rule(id) => (1, id, ""),
-            Space::Take => (2, 0, ""),
-            Space::Named(name) => (3, 0, name),
-        };
-        let length = 17 + name.len() + parts.iter().map(|part| 8 + part.len()).sum::<usize>();
-        let mut head = [0; 17];
-        head[0] = tag;
-        head[1..9].copy_from_slice(&number.to_le_bytes());
-        head[9..].copy_from_slice(&(name.len() as u64).to_le_bytes());
-        let hash = if length <= INLINE_BYTES {
-            let mut buffer = [0; INLINE_BYTES];
-            let mut used = 0;
-            each_piece(&head, name, parts, |piece| {
-                buffer[used..used + piece.len()].copy_from_slice(piece);
-                used += piece.len();
-            });
-            HASHER.hash(&buffer[..used])
-        } else {
-            let mut hasher = *HASHER;
-            each_piece(&head, name, parts, |piece| hasher.write(piece));
-            hasher.finish128()
-        };
         let space = match space {
-            Space::Rule(_) | Space::Take => number << 2 | u64::from(tag),
-            Space::Named(name) => HASHER.hash(name.as_bytes()).h1 | 3,
+            // A rule has placeholders or it has none: both are never asked for.
+            Space::Rule(id) => id << 2 | u64::from(!parts.is_empty()),
+            Space::Take => 2,
+            Space::Named(name) => hash_under(*SECRET, &[name.as_bytes()])[0] | 3,
         };
-        Self { hash: sound([hash.h1, hash.h2]), space }
+        let [first, second] = *SECRET;
+        Self { hash: sound(hash_under([first ^ space, second], parts)), space }
     }
 
-    /// The key of anything hashable in the space of a named limiter, whose own hash comes first.
+    /// The key of anything hashable in the space of a named limiter, whose own hash is the key that its
+    /// keys are hashed under.
     #[inline]
     pub(crate) fn of<K: Hash + ?Sized>(limiter: &Self, key: &K) -> Self {
-        let mut hasher = *HASHER;
-        hasher.write_u64(limiter.hash[0]);
-        hasher.write_u64(limiter.hash[1]);
+        let mut hasher = SipHasher13::new_with_keys(limiter.hash[0], limiter.hash[1]);
         key.hash(&mut hasher);
         let hash = hasher.finish128();
         Self { hash: sound([hash.h1, hash.h2]), space: limiter.space }
+    }
+
+    /// Is it the one bucket of a rule without placeholders?
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.space & 3 == 0
     }
 
     /// The key of the bucket that all new keys of this one's space share when the store is full.
@@ -80,14 +65,40 @@ impl MemoryKey {
     }
 }
 
-/// The pieces of a name in order, each part behind its length.
-fn each_piece(head: &[u8], name: &str, parts: &[&[u8]], mut write: impl FnMut(&[u8])) {
-    write(head);
-    write(name.as_bytes());
+/// The hash of parts. All but the last stand behind their lengths, so that no choice of parts can
+/// imitate another of as many; how many there are is part of the key.
+#[inline]
+fn hash_under([first, second]: [u64; 2], parts: &[&[u8]]) -> [u64; 2] {
+    let mut hasher = SipHasher13::new_with_keys(first, second ^ parts.len() as u64);
+    let hash = match parts {
+        [] => hasher.finish128(),
+        [part] => hasher.hash(part),
+        [parts @ .., last] => {
+            let length: usize = parts.iter().map(|part| 8 + part.len()).sum();
+            if length + last.len() <= INLINE_BYTES {
+                let mut buffer = [0; INLINE_BYTES];
+                let mut used = 0;
+                each_piece(parts, last, |piece| {
+                    buffer[used..used + piece.len()].copy_from_slice(piece);
+                    used += piece.len();
+                });
+                hasher.hash(&buffer[..used])
+            } else {
+                each_piece(parts, last, |piece| hasher.write(piece));
+                hasher.finish128()
+            }
+        }
+    };
+    [hash.h1, hash.h2]
+}
+
+/// The pieces of a name in order, each part but the last behind its length.
+fn each_piece(parts: &[&[u8]], last: &[u8], mut write: impl FnMut(&[u8])) {
     for part in parts {
         write(&(part.len() as u64).to_le_bytes());
         write(part);
     }
+    write(last);
 }
 
 /// A first half of zero would mark an empty slot.

@@ -32,6 +32,10 @@ impl Logs {
     pub(super) fn remove(&mut self, number: u64) {
         self.buffers[number as usize] = Buffer::default();
         self.free.push(number);
+        // With the last one goes the memory of all.
+        if self.free.len() == self.buffers.len() {
+            *self = Self::default();
+        }
     }
 
     /// Its entries, oldest first.

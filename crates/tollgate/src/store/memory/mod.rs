@@ -1,10 +1,12 @@
 //! Buckets in this process: the embedded default.
 
 mod charge;
+mod hot;
 mod key;
 mod logs;
 #[cfg(all(test, loom))]
 mod model;
+mod sequence;
 mod shard;
 mod table;
 mod view;
@@ -12,7 +14,7 @@ mod view;
 use std::convert::Infallible;
 use std::fmt;
 
-use tollgate_core::{Decision, Micros, Quota};
+use tollgate_core::{Decision, Quota};
 
 pub use self::key::MemoryKey;
 use self::shard::{Locked, Shard};
@@ -24,15 +26,22 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 /// How many buckets a store remembers unless told otherwise: some 50 MB of them.
 pub const MAX_BUCKETS_DEFAULT: usize = 1_000_000;
 
-/// A shard holds about this many buckets when the store is full, so that copying one takes microseconds.
-const BUCKETS_PER_SHARD: usize = 1024;
+/// A shard holds about this many buckets when the store is full: few enough that copying one takes
+/// microseconds, and enough that what is known of each shard stays in the cache.
+const BUCKETS_PER_SHARD: usize = 4096;
 const SHARDS_MIN: usize = 64;
 const SHARDS_MAX: usize = 1 << 16;
+/// Shards for the buckets of rules without placeholders, which all requests share: nobody else waits for
+/// their locks. A power of two.
+const SHARDS_SHARED: usize = 64;
 
 /// Slots looked at for every new bucket: full ones are forgotten faster than new ones come.
 const SWEEP_PER_INSERT: usize = 4;
 /// The most slots looked at under one hold of a lock.
 const SWEEP_PER_LOCK: usize = 256;
+/// New keys of a full store look hard for a bucket to forget, but not within this time of having looked
+/// in vain: a flood must cost whoever is flooded no more than other charges do.
+const SWEEP_PAUSE_US: u64 = 1000;
 
 /// The most buckets a store can be told to remember. Each shard's forms, at most one per bucket, have
 /// far more names than it then holds buckets.
@@ -67,8 +76,11 @@ pub enum OnFull {
 ///
 /// Never.
 pub struct MemoryStore<C = SystemClock> {
-    /// All regular shards, and after them one for overflow buckets, whose lock is so the last in order.
+    /// The regular shards, then those for buckets that all requests share, and last one for overflow
+    /// buckets. This is the order in which their locks are taken.
     shards: Box<[Shard]>,
+    /// How many of them are regular, less one: a power of two less one.
+    regular: usize,
     clock: C,
     max_buckets: usize,
     on_full: OnFull,
@@ -76,6 +88,8 @@ pub struct MemoryStore<C = SystemClock> {
     forgotten: AtomicU64,
     overflowed: AtomicU64,
     next_sweep: AtomicUsize,
+    /// When a hard look for buckets to forget last found none.
+    swept_in_vain_us: AtomicU64,
 }
 
 /// Figures of a [`MemoryStore`], for metrics.
@@ -135,7 +149,11 @@ impl<C: Clock> MemoryStoreBuilder<C> {
         let shards = (self.max_buckets / BUCKETS_PER_SHARD).next_power_of_two();
         let shards = shards.clamp(SHARDS_MIN, SHARDS_MAX);
         MemoryStore {
-            shards: (0..=shards).map(|_| Shard::new()).collect(),
+            shards: (0..shards + SHARDS_SHARED)
+                .map(|_| Shard::new(true))
+                .chain([Shard::new(false)])
+                .collect(),
+            regular: shards - 1,
             clock: self.clock,
             max_buckets: self.max_buckets,
             on_full: self.on_full,
@@ -143,6 +161,7 @@ impl<C: Clock> MemoryStoreBuilder<C> {
             forgotten: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
             next_sweep: AtomicUsize::new(0),
+            swept_in_vain_us: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -198,26 +217,47 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Sweeps a part of whichever shard is next, unless somebody is using it.
-    fn sweep_elsewhere(&self, slots: usize) {
-        let number = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.overflow_shard();
-        if let Some(mut locked) = self.shards[number].try_lock() {
-            let now = self.clock.now();
-            self.sweep_here(&mut locked, slots, now);
-        }
+    fn sweep_elsewhere(&self, slots: usize) -> usize {
+        let number = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+        self.shards[number].try_lock().map_or(0, |mut locked| self.sweep_here(&mut locked, slots))
     }
 
-    fn sweep_here(&self, locked: &mut Locked<'_>, slots: usize, now: Micros) {
-        let forgotten = locked.sweep(now, slots);
-        self.release(forgotten);
+    /// Sweeps a part of this shard, and says how many buckets were forgotten.
+    fn sweep_here(&self, locked: &mut Locked<'_>, slots: usize) -> usize {
+        let forgotten = locked.sweep(self.clock.now(), slots);
         if forgotten > 0 {
             self.forgotten.fetch_add(forgotten as u64, Ordering::Relaxed);
+            self.release(locked, forgotten);
+        }
+        forgotten
+    }
+
+    /// Forgets full buckets, so that there is room for `new` more: a few of this shard wherever a bucket
+    /// is added, and many of two shards when the store is full.
+    fn sweep_for(&self, locked: &mut Locked<'_>, new: usize) {
+        self.sweep_here(locked, SWEEP_PER_INSERT);
+        if self.held.load(Ordering::Relaxed) + new <= self.max_buckets {
+            return;
+        }
+        let now_us = self.clock.now().get();
+        if now_us.abs_diff(self.swept_in_vain_us.load(Ordering::Relaxed)) < SWEEP_PAUSE_US {
+            return;
+        }
+        let here = self.sweep_here(locked, SWEEP_PER_LOCK);
+        if here + self.sweep_elsewhere(SWEEP_PER_LOCK) == 0 {
+            self.swept_in_vain_us.store(now_us, Ordering::Relaxed);
         }
     }
 
     #[inline]
     fn shard_of(&self, key: &MemoryKey) -> usize {
-        // The number of regular shards is a power of two, and the table uses the other half of the hash.
-        key.hash[1] as usize & (self.shards.len() - 2)
+        // The table uses the other half of the hash.
+        let hash = key.hash[1] as usize;
+        if key.is_shared() {
+            self.regular + 1 + (hash & (SHARDS_SHARED - 1))
+        } else {
+            hash & self.regular
+        }
     }
 
     fn overflow_shard(&self) -> usize {
@@ -230,8 +270,9 @@ impl<C: Clock> MemoryStore<C> {
         self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    fn release(&self, buckets: usize) {
-        if buckets > 0 {
+    /// Gives back the room of buckets of this shard that are no more, or never came to be.
+    fn release(&self, locked: &Locked<'_>, buckets: usize) {
+        if locked.is_bounded() {
             self.held.fetch_sub(buckets, Ordering::Relaxed);
         }
     }
@@ -239,7 +280,9 @@ impl<C: Clock> MemoryStore<C> {
     /// Forgets a bucket, and says whether there was one.
     fn forget(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
         let forgotten = locked.remove(key.hash);
-        self.release(usize::from(forgotten));
+        if forgotten {
+            self.release(locked, 1);
+        }
         forgotten
     }
 }
@@ -290,7 +333,7 @@ impl<C: Clock> LocalStore for MemoryStore<C> {
 
     fn refund_now(&self, key: &MemoryKey, quota: &Quota, amount: u64) -> Decision {
         let mut locked = self.shards[self.shard_of(key)].lock();
-        let now = self.clock.now();
+        let now = self.now(&mut locked);
         if let Some(index) = locked.find(key.hash) {
             let write = View::read(&locked, Some(index), quota, now).credit(amount);
             self.write(&mut locked, key, Some(index), quota, write);

@@ -2,19 +2,10 @@
 //!
 //! # How it works
 //!
-//! Writers hold the lock. Around every change they make the sequence number odd and then even again.
-//! A reader without the lock takes the number, reads the words it wants, and looks at the number again:
-//! if it was even and has not changed, no writer was at work meanwhile, and the words belong together.
-//! Otherwise it has wasted a few loads, and takes the lock like everybody else.
-//!
-//! ```text
-//!   writer   number = odd     (fence)   words ...   number = even (release)
-//!   reader   number (acquire)           words ...   (fence)   number again
-//! ```
-//!
-//! The writer's fence keeps its words from being seen before the odd number; its last store keeps them
-//! from being seen after the even one; the reader's fence keeps its second look behind its words.
-//! `model.rs` checks this protocol under every interleaving and every reordering that C11 allows.
+//! Writers hold the lock, and all that they write under one hold of it is one change to a reader: the
+//! first write begins it and letting go of the lock ends it (see `sequence`). So a charge of several
+//! buckets, whose locks are held together, is never seen in part, and a bucket that moves to another
+//! slot or another form is never missed between.
 //!
 //! Reading without the lock is for denials: they change nothing, so a thousand threads that hammer one
 //! exhausted bucket share its cache line instead of tearing it from each other.
@@ -26,11 +17,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tollgate_core::sliding_window::{self, Edit, Log};
-use tollgate_core::{Form, Micros, State, is_full};
+use tollgate_core::{Form, Micros, Quota, State, is_full};
 
 use super::logs::Logs;
+use super::sequence::Sequence;
 use super::table::{FORMS_MAX, Record, Table};
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// Grow when more than four fifths full, by a quarter: between 64 and 80 percent of slots are used.
 const LOAD_MAX: (usize, usize) = (4, 5);
@@ -43,9 +35,11 @@ const FORMS_MIN: usize = 4;
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard {
-    sequence: AtomicU64,
+    sequence: Sequence,
     /// The last charge under the lock was denied, so the next one may well be too: worth a look.
     denied_last: AtomicBool,
+    /// Its buckets count towards the store's bound. Those of the overflow shard do not.
+    bounded: bool,
     shown: ArcSwap<Table>,
     inner: Mutex<Inner>,
 }
@@ -54,7 +48,9 @@ pub(super) struct Shard {
 #[derive(Debug)]
 struct Inner {
     /// The same table as is shown.
-    table: Arc<Table>,
+    table: Table,
+    /// The latest time of a charge here.
+    latest: Micros,
     buckets: usize,
     /// How many buckets were written under each form.
     users: Vec<u32>,
@@ -68,6 +64,8 @@ struct Inner {
 pub(super) struct Locked<'a> {
     shard: &'a Shard,
     inner: MutexGuard<'a, Inner>,
+    /// Something was written, and readers without the lock must not look until it is given up.
+    changing: bool,
 }
 
 /// What is stored of a bucket.
@@ -89,30 +87,32 @@ pub(super) struct Glimpse {
 // ===== impl Shard =====
 
 impl Shard {
-    pub(super) fn new() -> Self {
-        let table = Arc::new(Table::new(0, 0));
+    pub(super) fn new(bounded: bool) -> Self {
+        let table = Table::new(0, 0);
         let inner = Inner {
-            table: Arc::clone(&table),
+            table: table.clone(),
+            latest: Micros::default(),
             buckets: 0,
             users: Vec::new(),
             logs: Logs::default(),
             swept_to: 0,
         };
         Self {
-            sequence: AtomicU64::new(0),
+            sequence: Sequence::new(),
             denied_last: AtomicBool::new(false),
-            shown: ArcSwap::new(table),
+            bounded,
+            shown: ArcSwap::from_pointee(table),
             inner: Mutex::new(inner),
         }
     }
 
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        Locked { shard: self, inner: self.inner.lock() }
+        Locked { shard: self, inner: self.inner.lock(), changing: false }
     }
 
     pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
-        Some(Locked { shard: self, inner: self.inner.try_lock()? })
+        Some(Locked { shard: self, inner: self.inner.try_lock()?, changing: false })
     }
 
     /// Was the last charge here denied?
@@ -125,10 +125,7 @@ impl Shard {
     /// work. The glimpse counts for nothing until [`is_current`](Self::is_current) says so.
     #[inline]
     pub(super) fn glimpse(&self, key: [u64; 2], form: Form) -> Option<Glimpse> {
-        let sequence = self.sequence.load(Ordering::Acquire);
-        if !sequence.is_multiple_of(2) {
-            return None;
-        }
+        let sequence = self.sequence.read()?;
         let table = self.shown.load();
         let record = table.record(table.find(key).ok()?);
         let state = table.is_form(record.form, form).then_some(record.state)?;
@@ -138,29 +135,66 @@ impl Shard {
     /// Has nothing been written since the glimpse began?
     #[inline]
     pub(super) fn is_current(&self, glimpse: Glimpse) -> bool {
-        fence(Ordering::Acquire);
-        self.sequence.load(Ordering::Relaxed) == glimpse.sequence
-    }
-
-    /// Marks the beginning of a change; the caller holds the lock.
-    #[inline]
-    fn begin(&self) {
-        let sequence = self.sequence.load(Ordering::Relaxed);
-        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-    }
-
-    /// Marks its end.
-    #[inline]
-    fn end(&self) {
-        let sequence = self.sequence.load(Ordering::Relaxed);
-        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
+        self.sequence.is_current(glimpse.sequence)
     }
 }
 
 // ===== impl Locked =====
 
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.changing {
+            self.shard.sequence.end();
+        }
+    }
+}
+
 impl Locked<'_> {
+    /// Do its buckets count towards the store's bound?
+    pub(super) fn is_bounded(&self) -> bool {
+        self.shard.bounded
+    }
+
+    /// The table to write to, which readers leave alone from here on.
+    #[inline]
+    fn table_to_change(&mut self) -> &Table {
+        if !self.changing {
+            self.changing = true;
+            self.shard.sequence.begin();
+        }
+        &self.inner.table
+    }
+
+    /// The time, but not earlier than that of a charge here before if it is so by no more than the skew
+    /// between two readings.
+    #[inline]
+    pub(super) fn no_earlier(&self, now: Micros, skew_us: u64) -> Micros {
+        let latest = self.inner.latest;
+        if latest > now && latest.get() - now.get() <= skew_us { latest } else { now }
+    }
+
+    /// Remembers the time of a charge.
+    #[inline]
+    pub(super) fn set_latest(&mut self, now: Micros) {
+        self.inner.latest = now;
+    }
+
+    /// The slot of a bucket and what it holds, if it was written under this quota's form and keeps no log.
+    #[inline]
+    pub(super) fn record_of(&self, key: [u64; 2], quota: &Quota) -> Option<(usize, Record)> {
+        let index = self.inner.table.find(key).ok()?;
+        let record = self.inner.table.record(index);
+        let is_usual = self.inner.table.is_form(record.form, quota.form()) && !quota.keeps_log();
+        is_usual.then_some((index, record))
+    }
+
+    /// Replaces what a slot holds.
+    #[inline]
+    pub(super) fn set_record(&mut self, index: usize, record: Record) {
+        self.table_to_change().set_record(index, record);
+    }
+
     /// The slot of a bucket, if it is here.
     #[inline]
     pub(super) fn find(&self, key: [u64; 2]) -> Option<usize> {
@@ -200,12 +234,9 @@ impl Locked<'_> {
     }
 
     /// Replaces the state in a slot that was written under the same form.
-    #[inline]
     pub(super) fn update(&mut self, index: usize, state: State) {
         let form = self.inner.table.record(index).form;
-        self.shard.begin();
-        self.inner.table.set_record(index, Record { form, state });
-        self.shard.end();
+        self.set_record(index, Record { form, state });
     }
 
     /// Edits the log of a slot that was written under the same form.
@@ -222,9 +253,7 @@ impl Locked<'_> {
         let id = self.adopt(form);
         // After `reserve` there is an empty slot, and the search for a new key ends at it.
         if let Err(Some(index)) = self.inner.table.find(key) {
-            self.shard.begin();
-            self.inner.table.fill(index, key, Record { form: id, state });
-            self.shard.end();
+            self.table_to_change().fill(index, key, Record { form: id, state });
             self.inner.buckets += 1;
         }
         is_new
@@ -249,9 +278,7 @@ impl Locked<'_> {
             self.inner.logs.remove(state.a);
         }
         self.inner.users[form as usize] -= 1;
-        self.shard.begin();
-        self.inner.table.clear(index);
-        self.shard.end();
+        self.table_to_change().clear(index);
         self.inner.buckets -= 1;
     }
 
@@ -283,8 +310,11 @@ impl Locked<'_> {
     /// Gives the memory of a table back that has become far too large.
     fn shrink(&mut self) {
         let (buckets, slots) = (self.inner.buckets, self.inner.table.slots());
-        if slots > SLOTS_MIN && buckets * 4 < slots {
-            self.resize(slots_for(buckets), self.inner.table.forms());
+        let forms = self.inner.table.forms();
+        if buckets == 0 && (slots > SLOTS_MIN || forms > FORMS_MIN) {
+            self.show(Table::new(SLOTS_MIN, FORMS_MIN));
+        } else if slots > SLOTS_MIN && buckets * 4 < slots {
+            self.resize(slots_for(buckets), forms);
         }
     }
 
@@ -302,8 +332,7 @@ impl Locked<'_> {
 
     /// Copies the table into one of another size and shows that instead.
     fn resize(&mut self, slots: usize, forms: usize) {
-        let old = Arc::clone(&self.inner.table);
-        let new = Arc::new(Table::new(slots, forms));
+        let (old, new) = (&self.inner.table, Table::new(slots, forms));
         for id in 0..old.forms() as u32 {
             if let Some(form) = old.form(id) {
                 new.set_form(id, form);
@@ -316,12 +345,18 @@ impl Locked<'_> {
                 new.fill(empty, key, old.record(index));
             }
         }
-        self.shard.begin();
-        self.shard.shown.store(Arc::clone(&new));
-        self.shard.end();
-        self.inner.table = new;
-        self.inner.users.resize(forms, 0);
-        self.inner.swept_to = 0;
+        self.show(new);
+    }
+
+    /// Shows another table from here on.
+    fn show(&mut self, table: Table) {
+        let (slots, slots_before) = (table.slots(), self.table_to_change().slots());
+        // Buckets keep their order, and so the sweep its place.
+        self.inner.swept_to = self.inner.swept_to * slots / slots_before.max(1);
+        self.inner.users.resize(table.forms(), 0);
+        self.inner.users.shrink_to_fit();
+        self.inner.table = table.clone();
+        self.shard.shown.store(Arc::new(table));
     }
 
     fn form_id(&self, form: Form) -> Option<u32> {
@@ -336,9 +371,7 @@ impl Locked<'_> {
             let unused = self.inner.users.iter().position(|users| *users == 0);
             unused.unwrap_or_default() as u32
         });
-        self.shard.begin();
-        self.inner.table.set_form(id, form);
-        self.shard.end();
+        self.table_to_change().set_form(id, form);
         self.inner.users[id as usize] += 1;
         id
     }

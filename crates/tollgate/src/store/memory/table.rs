@@ -13,6 +13,8 @@
 //! holds each form once per table. Probing is linear and removal shifts back, so there are no
 //! tombstones and a lookup never walks past the first empty slot.
 
+use std::sync::Arc;
+
 use tollgate_core::{EXACT_MAX, Form, State};
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
@@ -38,11 +40,12 @@ pub(super) struct Record {
     pub(super) state: State,
 }
 
-/// See the module's documentation.
-#[derive(Debug)]
+/// See the module's documentation. Clones are the same table: whoever has one goes from it to a slot in one
+/// step.
+#[derive(Clone, Debug)]
 pub(super) struct Table {
-    slots: Box<[Slot]>,
-    forms: Box<[[AtomicU64; 2]]>,
+    slots: Arc<[Slot]>,
+    forms: Arc<[[AtomicU64; 2]]>,
 }
 
 impl Table {

@@ -111,6 +111,8 @@ impl<'a> View<'a> {
                 credit(self.quota, *state, self.now, amount).map_or(Write::Forget, Write::State)
             }
             Bucket::Log(log) => edit(*log),
+            // An edit that keeps the entry would find no log to keep it in.
+            Bucket::NewLog(_) if amount == 0 => self.carried_write(),
             Bucket::NewLog(entries) => edit(Log { base: 0, entries }),
         }
     }

@@ -1,0 +1,50 @@
+//! The library as its users see it: rules, verdicts, buckets, waiting, files.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `support` | limiters on a clock that stands still |
+//! | `patterns` | key patterns, and errors that point at the character |
+//! | `globs` | globs against a matcher that backtracks |
+//! | `specs` | rules column by column, with everything that is wrong |
+//! | `sets` | what two rules cannot both have |
+//! | `matching` | which rules apply, case by case |
+//! | `index` | which rules apply, against a scan of all rules |
+//! | `verdicts` | M1 all or nothing, M2 the longest wait, and the figures on top |
+//! | `shadow` | what shadow rules do, and what they never do |
+//! | `algorithms` | all algorithms in one verdict, delays, K1 never, K2 peek |
+//! | `reload` | U1 no free refill, U3 snapshots, U5 no ghosts, T34 reload under load |
+//! | `starter` | the starter rules, and the seeds' scenarios |
+//! | `buckets` | buckets without rules: take, peek, refund, reset |
+//! | `keyed` | the typed limiter |
+//! | `reservations` | K3 refund once |
+//! | `waiting` | `until_granted` |
+//! | `types` | what may be sent between threads |
+//! | `file` | `rules.toml` that is right |
+//! | `file_errors` | `rules.toml` that is not |
+//! | `examples` | the examples run |
+
+#![cfg(test)]
+
+mod algorithms;
+mod buckets;
+mod examples;
+#[cfg(feature = "file")]
+mod file;
+#[cfg(feature = "file")]
+mod file_errors;
+mod globs;
+mod index;
+mod keyed;
+mod matching;
+mod patterns;
+mod reload;
+mod reservations;
+mod sets;
+mod shadow;
+mod specs;
+mod starter;
+mod support;
+mod types;
+mod verdicts;
+#[cfg(feature = "tokio")]
+mod waiting;

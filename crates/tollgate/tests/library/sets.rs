@@ -1,0 +1,75 @@
+//! What two rules cannot both have.
+
+use tollgate::RuleSet;
+use tollgate::rules::{RULES_MAX, RuleSetError};
+
+use crate::support::rule;
+
+#[test]
+fn rules_are_kept_in_the_order_of_their_ids() {
+    let rules = [rule(7, "a", "1/s"), rule(2, "b", "1/s"), rule(5, "c", "1/s")];
+    let set = RuleSet::new(rules.to_vec()).unwrap();
+    let ids: Vec<u64> = set.rules().iter().map(tollgate::Rule::rule_id).collect();
+    assert_eq!(ids, [2, 5, 7]);
+    assert_eq!(set.get(5), Some(&rules[2]));
+    assert_eq!(set.get(6), None);
+}
+
+#[test]
+fn every_clash_is_reported() {
+    let free = |id, pattern| rule(id, pattern, "1/s").with_plan("free").unwrap();
+    let errors = RuleSet::new(vec![
+        rule(1, "global", "1/s"),
+        free(1, "user:{user_id}"),
+        rule(2, "global", "2/s").with_is_active(false),
+        free(3, "user:{user_id}").with_condition("endpoint", "/x").unwrap(),
+        rule(1, "global", "1/s").with_plan("").unwrap(),
+        free(4, "global"),
+    ])
+    .unwrap_err();
+    let same = |key_pattern: &str, plan: Option<&str>, first, second| RuleSetError::SamePattern {
+        key_pattern: key_pattern.into(),
+        plan: plan.map(Into::into),
+        first,
+        second,
+    };
+    assert_eq!(
+        errors.as_slice(),
+        [
+            RuleSetError::SameId { rule_id: 1, first: 0, second: 1 },
+            same("global", None, 0, 2),
+            same("user:{user_id}", Some("free"), 1, 3),
+            RuleSetError::SameId { rule_id: 1, first: 0, second: 4 },
+            same("global", None, 0, 4),
+        ]
+    );
+    assert_eq!(
+        errors.to_string(),
+        "rule_id 1 is there twice; \
+         key_pattern `global` is there twice for every plan; \
+         key_pattern `user:{user_id}` is there twice for plan `free`; \
+         rule_id 1 is there twice; \
+         key_pattern `global` is there twice for every plan"
+    );
+}
+
+#[test]
+fn one_pattern_may_have_many_plans() {
+    let plans = ["", "free", "Free", "default", "pro"];
+    let rules = (1..).zip(plans).map(|(id, plan)| rule(id, "a", "1/s").with_plan(plan).unwrap());
+    assert_eq!(RuleSet::new(rules.collect()).unwrap().rules().len(), 5);
+}
+
+#[test]
+fn there_is_an_end_to_rules() {
+    let rules = |count| (1..=count).map(|id| rule(id, &format!("r{id}"), "1/s")).collect();
+    assert!(RuleSet::new(rules(RULES_MAX as u64)).is_ok());
+    let errors = RuleSet::new(rules(RULES_MAX as u64 + 1)).unwrap_err();
+    assert_eq!(errors.to_string(), "10001 rules are more than 10000");
+}
+
+#[test]
+fn no_rules_are_a_set_too() {
+    assert_eq!(RuleSet::new(Vec::new()).unwrap().rules(), []);
+    assert_eq!(RuleSet::default().version(), 0);
+}

@@ -1,0 +1,136 @@
+//! Allocations, counted one by one: none on the path of a charge whose buckets are there, and a bounded
+//! number of bytes for all buckets together, which are given back.
+
+use std::time::Duration;
+
+use allocation_counter::measure;
+use tollgate::{Algorithm, LocalStore, Quota, Rate, Refill, Space, Store};
+
+use crate::support::{ManualStore, key, manual_store, part, shadow, sweep_all, tokens};
+
+/// What is promised of a bucket.
+const BYTES_PER_BUCKET: u64 = 50;
+
+/// Runs `work` often enough to see what happens once in a while, and says how often it allocated.
+fn allocations(mut work: impl FnMut()) -> u64 {
+    // Whatever a thread allocates when it first comes here is allocated now.
+    work();
+    measure(|| (0..1000).for_each(|_| work())).count_total
+}
+
+/// A store with a bucket that has plenty and one that has nothing.
+fn store() -> ManualStore {
+    let (store, _) = manual_store(1000);
+    for (name, cost) in [("plenty", 1), ("more", 1), ("most", 1), ("nothing", 9000)] {
+        store.charge_one_now(part(&key(&store, name), &tokens(9000), cost));
+    }
+    store
+}
+
+#[test]
+fn a_charge_of_one_bucket_allocates_nothing() {
+    let (store, quota) = (store(), tokens(9000));
+    let (plenty, nothing) = (key(&store, "plenty"), key(&store, "nothing"));
+    let granted = || assert!(store.charge_one_now(part(&plenty, &quota, 1)).is_granted());
+    let denied = || assert!(!store.charge_one_now(part(&nothing, &quota, 1)).is_granted());
+    let listed = || assert!(store.charge_now(&[part(&plenty, &quota, 1)])[0].is_granted());
+    assert_eq!([allocations(granted), allocations(denied), allocations(listed)], [0, 0, 0]);
+    // Taking turns, so that no denial is answered without the lock.
+    let turns = || {
+        granted();
+        denied();
+    };
+    assert_eq!(allocations(turns), 0);
+}
+
+#[test]
+fn a_charge_of_several_buckets_allocates_nothing() {
+    let (store, quota) = (store(), tokens(9000));
+    let [plenty, more, most, nothing] =
+        ["plenty", "more", "most", "nothing"].map(|name| key(&store, name));
+    let three = || {
+        let charges = [part(&plenty, &quota, 1), part(&more, &quota, 1), shadow(&most, &quota, 1)];
+        assert!(store.charge_now(&charges)[0].is_granted());
+    };
+    let four = || {
+        let charges = [&plenty, &more, &most, &nothing].map(|key| part(key, &quota, 1));
+        assert!(!store.charge_now(&charges)[3].is_granted());
+    };
+    assert_eq!([allocations(three), allocations(four)], [0, 0]);
+    let turns = || {
+        three();
+        four();
+    };
+    assert_eq!(allocations(turns), 0);
+}
+
+#[test]
+fn keys_looks_and_refunds_allocate_nothing() {
+    let (store, quota) = (store(), tokens(9000));
+    let plenty = key(&store, "plenty");
+    let long = [b'x'; 1000];
+    let make_keys = || {
+        store.key(Space::Rule(1), &[b"user", b"42"]);
+        store.key(Space::Named("limiter"), &[&long]);
+    };
+    let look = || assert!(store.charge_one_now(part(&plenty, &quota, 0)).is_granted());
+    let look_for_new = || {
+        let new = key(&store, "new");
+        assert!(store.charge_one_now(part(&new, &quota, 0)).is_granted());
+    };
+    let refund = || {
+        store.charge_one_now(part(&plenty, &quota, 2));
+        store.refund_now(&plenty, &quota, 1);
+    };
+    assert_eq!(allocations(make_keys), 0);
+    assert_eq!([allocations(look), allocations(look_for_new), allocations(refund)], [0, 0, 0]);
+}
+
+/// A new key of a full store is the cheapest there is for whoever floods it, and must be so for us.
+#[test]
+fn a_key_that_finds_no_room_allocates_nothing() {
+    let (store, quota) = (manual_store(1).0, tokens(9000));
+    store.charge_one_now(part(&key(&store, "first"), &quota, 1));
+    let mut number = 0u64;
+    let overflow = || {
+        number += 1;
+        let new = store.key(Space::Rule(1), &[&number.to_le_bytes()]);
+        store.charge_one_now(part(&new, &quota, 1));
+    };
+    assert_eq!(allocations(overflow), 0);
+}
+
+/// T41: no more bytes than are promised, 10 percent allowed for, at any time; and when every bucket is
+/// full they are given back, also those of forms and of logs.
+#[test]
+fn t41_bytes_are_bounded_and_given_back() {
+    const BUCKETS: u64 = 100_000;
+    let (store, clock) = manual_store(BUCKETS as usize);
+    let charge = |number: u64, quota: &Quota| {
+        let new = store.key(Space::Rule(1), &[&number.to_le_bytes()]);
+        store.charge_one_now(part(&new, quota, 1));
+    };
+    let mut filled = 0;
+    let usage = measure(|| {
+        filled =
+            measure(|| (0..2 * BUCKETS).for_each(|number| charge(number, &tokens(100)))).bytes_max;
+        clock.advance(Duration::from_hours(24));
+        sweep_all(&store);
+    });
+    let promised = BUCKETS * BYTES_PER_BUCKET;
+    assert!(filled <= promised + promised / 10, "{filled} of {promised}");
+    // An empty shard keeps its smallest table: 256 bytes of slots, 64 of forms and some more.
+    assert_eq!(store.stats().buckets, 0);
+    assert!(usage.bytes_current <= 128 * 512, "{usage:?}");
+    let kept = measure(|| {
+        for number in 0..BUCKETS {
+            let rate = Rate::new(1, Duration::from_micros(1 + number)).unwrap();
+            let algorithm = Algorithm::ALL[number as usize % 3];
+            let refill = Refill::Continuous;
+            charge(number, &Quota::build(rate, algorithm, refill, None, None).unwrap());
+        }
+        clock.advance(Duration::from_hours(24));
+        sweep_all(&store);
+    });
+    assert!(kept.bytes_current <= 128 * 512, "{kept:?}");
+}

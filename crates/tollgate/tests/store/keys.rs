@@ -1,0 +1,129 @@
+//! S1, S8: a bucket is its space and its parts, whatever bytes those are made of. Keys are 128-bit
+//! hashes under a secret of the process, so that nobody can choose names that meet.
+
+use std::collections::HashSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate::{LocalStore, MemoryKey, MemoryStore, Space, Store};
+
+use crate::support::{config, part, tokens};
+
+/// A name that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    space: Owned,
+    parts: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owned {
+    Rule(u64),
+    Take,
+    Named(String),
+}
+
+impl Name {
+    fn key(&self, store: &MemoryStore) -> MemoryKey {
+        let parts: Vec<_> = self.parts.iter().map(Vec::as_slice).collect();
+        let space = match &self.space {
+            Owned::Rule(id) => Space::Rule(*id),
+            Owned::Take => Space::Take,
+            Owned::Named(name) => Space::Named(name),
+        };
+        store.key(space, &parts)
+    }
+}
+
+/// Bytes that confuse: separators, lengths, terminators, and what is no text.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![
+        4 => prop::sample::select(b"\0\x01\x02\x03\x08:|{}\r\nab\xff".to_vec()),
+        1 => any::<u8>(),
+    ];
+    // Around 192 bytes a name is hashed in another way.
+    prop_oneof![4 => vec(byte.clone(), 0..10), 1 => vec(byte, 100..200)]
+}
+
+fn space() -> impl Strategy<Value = Owned> {
+    prop_oneof![
+        (0..3u64).prop_map(Owned::Rule),
+        any::<u64>().prop_map(Owned::Rule),
+        Just(Owned::Take),
+        "[\0a:]{0,10}".prop_map(Owned::Named),
+    ]
+}
+
+fn names() -> impl Strategy<Value = Name> {
+    (space(), vec(bytes(), 0..5)).prop_map(|(space, parts)| Name { space, parts })
+}
+
+/// The same bytes, cut elsewhere.
+fn cut(text: &[u8], at: &[prop::sample::Index]) -> Vec<Vec<u8>> {
+    let mut cuts: Vec<_> = at.iter().map(|at| at.index(text.len() + 1)).collect();
+    cuts.extend([0, text.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|ends| text[ends[0]..ends[1]].to_vec()).collect()
+}
+
+proptest! {
+    #![proptest_config(config(20_000))]
+
+    #[test]
+    fn s1_two_names_two_keys(one in names(), two in names()) {
+        let store = MemoryStore::builder().max_buckets(1).build();
+        prop_assert_eq!(one.key(&store) == two.key(&store), one == two);
+        prop_assert_eq!(one.key(&store), one.clone().key(&store));
+    }
+
+    /// However a text is cut into parts, every cut is a bucket of its own.
+    #[test]
+    fn s1_two_cuts_two_keys(
+        text in bytes(),
+        one in vec(any::<prop::sample::Index>(), 0..4),
+        two in vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let store = MemoryStore::builder().max_buckets(1).build();
+        let name = |at| Name { space: Owned::Take, parts: cut(&text, at) };
+        let (one, two) = (name(&one), name(&two));
+        prop_assert_eq!(one.key(&store) == two.key(&store), one == two);
+    }
+}
+
+#[test]
+fn s1_names_that_look_alike() {
+    let store = MemoryStore::new();
+    let eight_zeros = [0; 8];
+    let names: [(Space<'_>, &[&[u8]]); 14] = [
+        (Space::Take, &[]),
+        (Space::Take, &[b""]),
+        (Space::Take, &[b"", b""]),
+        (Space::Take, &[b"a", b"bc"]),
+        (Space::Take, &[b"ab", b"c"]),
+        (Space::Take, &[b"abc"]),
+        (Space::Take, &[b"abc\0"]),
+        (Space::Take, &[b"\0abc"]),
+        (Space::Take, &[&eight_zeros]),
+        (Space::Rule(0), &[b"abc"]),
+        (Space::Rule(1), &[b"abc"]),
+        (Space::Named(""), &[b"abc"]),
+        (Space::Named("abc"), &[]),
+        (Space::Named("abc"), &[b""]),
+    ];
+    let quota = tokens(1);
+    // Each of them has a token of its own.
+    for (space, parts) in names {
+        let key = store.key(space, parts);
+        assert!(store.charge_one_now(part(&key, &quota, 1)).is_granted(), "{space:?} {parts:?}");
+    }
+    assert_eq!(store.stats().buckets, names.len());
+}
+
+/// A million names in a row: no two keys are alike.
+#[test]
+fn s8_a_million_names_a_million_keys() {
+    let store = MemoryStore::builder().max_buckets(1).build();
+    let key = |number: u32| store.key(Space::Rule(1), &[&number.to_le_bytes()]);
+    let keys: HashSet<_> = (0..1_000_000).map(|number| format!("{:?}", key(number))).collect();
+    assert_eq!(keys.len(), 1_000_000);
+}

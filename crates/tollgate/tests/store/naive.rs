@@ -1,0 +1,183 @@
+//! The model: a map from names to what is stored, and the arithmetic applied in the obvious way. It
+//! knows nothing of shards, slots, locks, room or sweeps.
+
+use std::collections::HashMap;
+
+use tollgate::Mode;
+use tollgate_core::sliding_window::{self, Edit, Entry, Log};
+use tollgate_core::{Decision, Form, Micros, Quota, State, clamp, credit, decide, is_full, spent};
+
+/// One part of a charge: a bucket's name in place of its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) name: usize,
+    pub(crate) quota: Quota,
+    pub(crate) cost: u64,
+    pub(crate) mode: Mode,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Naive {
+    pub(crate) now: Micros,
+    buckets: HashMap<usize, (Form, Stored)>,
+}
+
+/// What is stored of a bucket.
+#[derive(Clone, Debug)]
+enum Stored {
+    State(Option<State>),
+    Log { base: u64, entries: Vec<Entry> },
+}
+
+// ===== impl Naive =====
+
+impl Naive {
+    pub(crate) fn charge(&mut self, parts: &[Part]) -> Vec<Decision> {
+        let total = |name| {
+            let costs = parts.iter().filter(|part| part.name == name).map(|part| part.cost);
+            costs.fold(0, u64::saturating_add)
+        };
+        let now = self.now;
+        let decided: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let (bucket, _) = self.settled(part.name, &part.quota);
+                bucket.decide(&part.quota, now, total(part.name))
+            })
+            .collect();
+        let granted = parts
+            .iter()
+            .zip(&decided)
+            .all(|(part, (decision, _))| part.mode == Mode::Shadow || decision.is_granted());
+        // Read before anything is written: twins show the same.
+        let uncharged: Vec<_> =
+            parts.iter().map(|part| self.peek(part.name, &part.quota)).collect();
+        let mut answers = Vec::new();
+        for ((part, (decision, charged)), uncharged) in parts.iter().zip(decided).zip(uncharged) {
+            let (bucket, carried) = self.settled(part.name, &part.quota);
+            let spared = !granted && decision.is_granted();
+            answers.push(if spared { uncharged } else { decision });
+            if total(part.name) == 0 {
+                continue;
+            }
+            if decision.is_granted() && granted {
+                self.buckets.insert(part.name, (part.quota.form(), charged));
+            } else if let Some(clamped) = bucket.clamp(&part.quota, now, carried) {
+                self.buckets.insert(part.name, (part.quota.form(), clamped));
+            }
+        }
+        answers
+    }
+
+    pub(crate) fn refund(&mut self, name: usize, quota: &Quota, amount: u64) -> Decision {
+        if self.buckets.contains_key(&name) {
+            let (bucket, _) = self.settled(name, quota);
+            let credited = bucket.credit(quota, self.now, amount);
+            self.buckets.insert(name, (quota.form(), credited));
+        }
+        self.peek(name, quota)
+    }
+
+    pub(crate) fn reset(&mut self, name: usize) {
+        self.buckets.remove(&name);
+    }
+
+    pub(crate) fn peek(&self, name: usize, quota: &Quota) -> Decision {
+        self.settled(name, quota).0.decide(quota, self.now, 0).0
+    }
+
+    /// Is there nothing about this bucket that a store must remember?
+    pub(crate) fn is_full(&self, name: usize) -> bool {
+        self.buckets.get(&name).is_none_or(|(form, stored)| stored.spent(*form, self.now) == 0)
+    }
+
+    pub(crate) fn names(&self) -> Vec<usize> {
+        self.buckets.keys().copied().collect()
+    }
+
+    /// A bucket as this quota sees it, and whether it was written under another form: then it is a
+    /// full one, less what was spent.
+    fn settled(&self, name: usize, quota: &Quota) -> (Stored, bool) {
+        match self.buckets.get(&name) {
+            None => (Stored::full(quota), false),
+            Some((form, stored)) if *form == quota.form() => (stored.clone(), false),
+            Some((form, stored)) => {
+                let spent = stored.spent(*form, self.now).min(quota.capacity());
+                (Stored::full(quota).decide(quota, self.now, spent).1, true)
+            }
+        }
+    }
+}
+
+// ===== impl Stored =====
+
+impl Stored {
+    fn full(quota: &Quota) -> Self {
+        if quota.keeps_log() {
+            Self::Log { base: 0, entries: Vec::new() }
+        } else {
+            Self::State(None)
+        }
+    }
+
+    /// The decision, and the bucket after a grant.
+    fn decide(&self, quota: &Quota, now: Micros, cost: u64) -> (Decision, Self) {
+        match self {
+            Self::State(state) => {
+                let (decision, charged) = decide(quota, *state, now, cost);
+                (decision, Self::State(charged.or(*state)))
+            }
+            Self::Log { base, entries } => {
+                let log = Log { base: *base, entries };
+                let (decision, edit) = sliding_window::decide(quota, log, now, cost);
+                (decision, edit.map_or_else(|| self.clone(), |edit| edited(entries, &edit)))
+            }
+        }
+    }
+
+    /// What a charge that takes nothing stores all the same: the bucket brought over from another
+    /// form, or brought back from beyond empty.
+    fn clamp(&self, quota: &Quota, now: Micros, carried: bool) -> Option<Self> {
+        let clamped = match self {
+            Self::State(state) => clamp(quota, *state, now).map(|state| Self::State(Some(state))),
+            Self::Log { base, entries } => {
+                let log = Log { base: *base, entries };
+                sliding_window::clamp(quota, log, now).map(|edit| edited(entries, &edit))
+            }
+        };
+        clamped.or_else(|| carried.then(|| self.clone()))
+    }
+
+    fn credit(&self, quota: &Quota, now: Micros, amount: u64) -> Self {
+        match self {
+            Self::State(state) => Self::State(credit(quota, *state, now, amount)),
+            Self::Log { base, entries } => {
+                let log = Log { base: *base, entries };
+                let edit = sliding_window::credit(quota, log, now, amount);
+                edit.map_or_else(|| Self::full(quota), |edit| edited(entries, &edit))
+            }
+        }
+    }
+
+    fn spent(&self, form: Form, now: Micros) -> u64 {
+        match self {
+            Self::State(None) => 0,
+            Self::State(Some(state)) => {
+                let spent = spent(form, *state, now);
+                assert_eq!(spent == 0, is_full(form, *state, now));
+                spent
+            }
+            Self::Log { base, entries } => {
+                sliding_window::spent(form, Log { base: *base, entries }, now)
+            }
+        }
+    }
+}
+
+/// The log after an edit.
+fn edited(entries: &[Entry], edit: &Edit) -> Stored {
+    let mut kept = entries[edit.keep.clone()].to_vec();
+    kept.extend(edit.tail);
+    Stored::Log { base: edit.base, entries: kept }
+}

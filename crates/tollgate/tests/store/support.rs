@@ -1,0 +1,83 @@
+//! What the proofs share: a store on a manual clock, short names for charges, and threads that start
+//! together.
+
+use std::sync::Barrier;
+use std::thread;
+
+use proptest::prelude::ProptestConfig;
+use tollgate::{
+    Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode, Quota,
+    Space, Store,
+};
+
+/// Some day in November 2023.
+pub(crate) const NOON: Micros = Micros::new(1_700_000_000_000_000);
+
+/// A store whose time stands still until the test moves it.
+pub(crate) type ManualStore = MemoryStore<ManualClock>;
+
+/// A store of this many buckets, and its clock.
+pub(crate) fn manual_store(max_buckets: usize) -> (ManualStore, ManualClock) {
+    let clock = ManualClock::new(NOON);
+    let store = MemoryStore::builder().max_buckets(max_buckets).clock(clock.clone()).build();
+    (store, clock)
+}
+
+/// `capacity` tokens that do not come back while a test runs.
+pub(crate) fn tokens(capacity: u64) -> Quota {
+    Quota::per_day(1).unwrap().with_capacity(capacity).unwrap()
+}
+
+/// The key of a bucket of rule 1.
+pub(crate) fn key<C: Clock>(store: &MemoryStore<C>, name: &str) -> MemoryKey {
+    store.key(Space::Rule(1), &[name.as_bytes()])
+}
+
+/// An enforced part of a charge.
+pub(crate) fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
+    Charge { key, quota, cost, mode: Mode::Enforce }
+}
+
+/// A part of a charge whose denial does not count.
+pub(crate) fn shadow<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
+    Charge { key, quota, cost, mode: Mode::Shadow }
+}
+
+/// What a look at a bucket shows.
+pub(crate) fn peek<C: Clock>(store: &MemoryStore<C>, key: &MemoryKey, quota: &Quota) -> Decision {
+    store.charge_one_now(part(key, quota, 0))
+}
+
+/// Whole tokens left in a bucket.
+pub(crate) fn remaining<C: Clock>(store: &MemoryStore<C>, key: &MemoryKey, quota: &Quota) -> u64 {
+    peek(store, key, quota).remaining
+}
+
+/// Sweeps until a whole round of the store has been looked at.
+pub(crate) fn sweep_all<C: Clock>(store: &MemoryStore<C>) {
+    // Every shard is one of at most 1024 in a test's store, and has fewer slots than sixteen sweeps see.
+    store.sweep(1024 * 16 * 256);
+}
+
+/// Runs `work` on this many threads, started together, and lists what they returned.
+pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(threads);
+    let (barrier, work) = (&barrier, &work);
+    thread::scope(|scope| {
+        let spawn = |number| {
+            scope.spawn(move || {
+                barrier.wait();
+                work(number)
+            })
+        };
+        let handles: Vec<_> = (0..threads).map(spawn).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    })
+}
+
+/// This many cases a property, or as many times more as `PROPTEST_CASES` is above proptest's own
+/// default of 256.
+pub(crate) fn config(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: (cases * default.cases / 256).max(1), ..default }
+}

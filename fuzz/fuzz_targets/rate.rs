@@ -1,0 +1,16 @@
+//! Any text is read or refused, and what was read is shown as text that reads back as the same.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tollgate_core::{Decimal, Quota, Rate};
+
+fuzz_target!(|text: &str| {
+    let _ = text.parse::<Decimal>();
+    if let Ok(rate) = text.parse::<Rate>() {
+        let _ = (rate.reduced(), rate.per_second());
+    }
+    if let Ok(quota) = text.parse::<Quota>() {
+        assert_eq!(quota.to_string().parse::<Quota>(), Ok(quota));
+    }
+});
