@@ -35,6 +35,7 @@ pub struct Metrics {
     rule_version: Gauge,
     connections: Gauge,
     connections_refused: Counter,
+    panics: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -85,6 +86,7 @@ impl Metrics {
             rule_version: Gauge::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
+            panics: Counter::default(),
         };
         metrics.register(&mut registry);
         registry.register_collector(Box::new(StoreFigures(store)));
@@ -112,6 +114,8 @@ impl Metrics {
             "Connections closed at once because there were too many",
             self.connections_refused.clone(),
         );
+        let panics = self.panics.clone();
+        registry.register("panics", "Requests that a mistake of the service ended", panics);
     }
 
     /// All of it, as text.
@@ -167,6 +171,11 @@ impl Metrics {
     pub fn connection(&self) -> ConnectionGuard {
         self.connections.inc();
         ConnectionGuard(self.connections.clone())
+    }
+
+    /// Counts a request that a panic ended.
+    pub(crate) fn panicked(&self) {
+        self.panics.inc();
     }
 
     /// Counts a connection that was closed at once.

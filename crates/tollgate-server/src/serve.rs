@@ -86,6 +86,9 @@ impl ServeError {
 pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     let system = |what| move |source| ServeError::System { what, source };
     let is_text = logging::start(&config.log, audience);
+    for note in &config.notes {
+        warn!("{note}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -103,6 +103,7 @@ impl<'a> Request<'a> {
             "ip" => self.ip = Some(value),
             "endpoint" => self.endpoint = Some(value),
             "method" => self.method = Some(value),
+            "plan" => self.plan = Some(value),
             name => self.others.push((name, value)),
         }
         self
@@ -117,6 +118,7 @@ impl<'a> Request<'a> {
             Attribute::Ip => self.ip,
             Attribute::Endpoint => self.endpoint,
             Attribute::Method => self.method,
+            Attribute::Plan => self.get_plan(),
             Attribute::Other(name) => {
                 let found = self.others.iter().rev().find(|(other, _)| **other == **name);
                 found.map(|(_, value)| *value)

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{KEYS, Key, Kind, LATER};
 use super::load::{ConfigFile, Loader, Origin};
 use super::suggest::closest;
 
@@ -35,7 +35,9 @@ fn read_section(
 ) {
     let name = section.get_ref().as_ref();
     let keys: Vec<_> = KEYS.iter().filter(|key| key.section_and_name().0 == name).collect();
-    if keys.is_empty() {
+    let later = LATER.iter().filter_map(|later| later.split_once('.'));
+    let later: Vec<_> = later.filter(|(section, _)| *section == name).map(|(_, key)| key).collect();
+    if keys.is_empty() && later.is_empty() {
         loader.problems.push(unknown_section(name, section.span()));
         return;
     }
@@ -48,6 +50,9 @@ fn read_section(
         let known = keys.iter().find(|known| known.section_and_name().1 == key.get_ref().as_ref());
         match known {
             Some(known) => read_value(file, known, value, loader),
+            None if later.contains(&key.get_ref().as_ref()) => {
+                loader.note_later(&format!("{name}.{}", key.get_ref()));
+            }
             None => loader.problems.push(unknown_key(name, key.get_ref(), key.span(), &keys)),
         }
     }

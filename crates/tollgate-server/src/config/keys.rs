@@ -64,6 +64,11 @@ pub enum Kind {
     Secret { set: fn(&mut Config, Option<Secret>) },
 }
 
+/// Settings of later versions. They are taken without an effect, and with a note that says so, so that one
+/// file serves a fleet while it is upgraded.
+pub(super) const LATER: [&str; 5] =
+    ["listen.grpc", "listen.resp", "store.prefix", "database.url", "proxies.trusted"];
+
 /// Everything that can be set.
 pub const KEYS: &[Key] = &[
     Key {
@@ -126,8 +131,9 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Text {
             default: "file",
             set: |_, text| match text {
-                "file" => Ok(()),
-                _ => Err(format!("`{text}` is not in this version, which has `file` only")),
+                // The latter with a note: see `Loader::check_together`.
+                "file" | "database" => Ok(()),
+                _ => Err(format!("`{text}` is neither `file` nor `database`")),
             },
         },
     },
@@ -285,6 +291,11 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
+/// The environment variable of a setting.
+pub(super) fn variable(name: &str) -> String {
+    format!("TOLLGATE_{}", name.replace('.', "_").to_ascii_uppercase())
+}
+
 impl Key {
     /// Its section and its name there.
     #[must_use]
@@ -295,7 +306,7 @@ impl Key {
     /// The environment variable that sets it.
     #[must_use]
     pub fn variable(&self) -> String {
-        format!("TOLLGATE_{}", self.name.replace('.', "_").to_ascii_uppercase())
+        variable(self.name)
     }
 
     /// The environment variable that names a file with its value: secrets only.

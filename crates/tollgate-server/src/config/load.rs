@@ -168,6 +168,13 @@ impl Loader {
         }
     }
 
+    /// Notes that a setting of a later version was given.
+    pub(super) fn note_later(&mut self, name: &str) {
+        self.config
+            .notes
+            .push(format!("{name} comes with a later version, and does nothing in this one"));
+    }
+
     fn origin(&self, name: &str) -> Origin {
         let setting = self.settings.iter().find(|setting| setting.key.name == name);
         setting.map_or(Origin::Default, |setting| setting.origin.clone())
@@ -175,6 +182,11 @@ impl Loader {
 
     /// What no setting alone can say.
     fn check_together(&mut self) {
+        let is_database =
+            |setting: &Setting| setting.key.name == "rules.source" && setting.shown == "database";
+        if self.settings.iter().any(is_database) {
+            self.note_later("rules.source = \"database\"");
+        }
         let place = Place::from(&self.origin("listen.http"));
         let Some(address) = self.config.listen.http else {
             let message = "every listener is switched off: there is nothing to serve";

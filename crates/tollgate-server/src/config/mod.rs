@@ -41,6 +41,8 @@ pub struct Config {
     pub log: Log,
     /// `[shutdown]`
     pub shutdown: Shutdown,
+    /// What was set and has no effect in this version.
+    pub notes: Vec<String>,
 }
 
 /// Where to listen.
@@ -125,6 +127,7 @@ impl Default for Config {
             limits: Limits::default(),
             log: Log::default(),
             shutdown: Shutdown::default(),
+            notes: Vec::new(),
         };
         for key in KEYS {
             // Every default is a sound value: a test sets them all.

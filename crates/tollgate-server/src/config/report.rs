@@ -3,7 +3,7 @@
 use super::load::{Loaded, Origin, Setting};
 
 impl Loaded {
-    /// A line for every setting: name, value, origin. Secrets are not shown.
+    /// A line for every setting: name, value, origin; and one for every note. Secrets are not shown.
     #[must_use]
     pub fn report(&self) -> String {
         let rows: Vec<_> = self
@@ -13,11 +13,10 @@ impl Loaded {
             .collect();
         let name_width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         let value_width = rows.iter().map(|(_, value, _)| value.len()).max().unwrap_or(0);
-        rows.iter()
-            .map(|(name, value, origin)| {
-                format!("{name:name_width$}  {value:value_width$}  {origin}\n")
-            })
-            .collect()
+        let settings = rows.iter().map(|(name, value, origin)| {
+            format!("{name:name_width$}  {value:value_width$}  {origin}\n")
+        });
+        settings.chain(self.config.notes.iter().map(|note| format!("note: {note}\n"))).collect()
     }
 
     fn origin(&self, origin: &Origin) -> String {

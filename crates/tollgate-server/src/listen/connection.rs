@@ -27,6 +27,7 @@ use tracing::debug;
 pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
 use super::watched::Watched;
+use crate::metrics::Metrics;
 use crate::shutdown::PhaseWatch;
 
 /// The most fields in a header.
@@ -60,6 +61,7 @@ pub(super) struct Connection {
     pub(super) protocols: Arc<Protocols>,
     pub(super) timeouts: Timeouts,
     pub(super) phase: PhaseWatch,
+    pub(super) metrics: Metrics,
 }
 
 impl Protocols {
@@ -84,11 +86,16 @@ impl Protocols {
 impl Connection {
     /// Answers its requests until it ends, stalls, or everything ends.
     pub(super) async fn serve(self) {
-        let Self { stream, peer, router, protocols, timeouts, phase } = self;
+        let Self { stream, peer, router, protocols, timeouts, phase, metrics } = self;
         let activity = Arc::new(Activity::new());
         let mut io = Watched::new(stream, Arc::clone(&activity));
-        let front = Front { peer, router, activity: Arc::clone(&activity), phase: phase.clone() };
-        let front = Arc::new(front);
+        let front = Arc::new(Front {
+            peer,
+            router,
+            activity: Arc::clone(&activity),
+            phase: phase.clone(),
+            metrics,
+        });
         let service = || {
             let front = Arc::clone(&front);
             service_fn(move |request| Arc::clone(&front).answer(request))
@@ -205,6 +212,7 @@ struct Front {
     router: Router,
     activity: Arc<Activity>,
     phase: PhaseWatch,
+    metrics: Metrics,
 }
 
 impl Front {
@@ -226,7 +234,10 @@ impl Front {
         });
         let mut response = match outcome.await {
             Ok(Ok(response)) => response,
-            Err(()) => panicked(),
+            Err(()) => {
+                self.metrics.panicked();
+                panicked()
+            }
         };
         if !is_http2 && self.phase.is_leaving() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

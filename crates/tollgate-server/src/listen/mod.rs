@@ -131,6 +131,7 @@ impl Listener {
             protocols: Arc::clone(&self.protocols),
             timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
             phase: self.serving.phase.clone(),
+            metrics: self.serving.metrics.clone(),
         };
         tokio::spawn(async move {
             connection.serve().await;

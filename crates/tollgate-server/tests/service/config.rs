@@ -15,7 +15,7 @@ max_buckets = 0
 on_full = "drop"
 url = "redis://user:canary@host"
 [rules]
-source = "database"
+source = "sky"
 [limts]
 batch_max = 7
 [limits]
@@ -60,11 +60,11 @@ error: this store is not in this version, which has `memory:` only
 8 | url = "redis://***********@host"
   |       ^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-error: `database` is not in this version, which has `file` only
+error: `sky` is neither `file` nor `database`
   --> tollgate.toml:10:10
    |
-10 | source = "database"
-   |          ^^^^^^^^^^
+10 | source = "sky"
+   |          ^^^^^
 
 error: unknown section `limts`: did you mean `limits`?
   --> tollgate.toml:11:2
@@ -109,6 +109,34 @@ fn all_mistakes_are_shown_at_once_where_they_stand() {
         assert_eq!(finished.stdout, "");
         assert_eq!(finished.code, Some(2));
     }
+}
+
+/// One file serves a fleet while it is upgraded: what later versions know is taken, and said to do nothing.
+#[test]
+fn settings_of_later_versions_are_noted() {
+    let file = r#"
+[listen]
+grpc = "127.0.0.1:8081"
+resp = ""
+[database]
+url = "sqlite:tollgate.db"
+[rules]
+source = "database"
+[proxies]
+trusted = ["10.0.0.0/8"]
+"#;
+    let finished = Launch::serve(&["--check-config"])
+        .file("tollgate.toml", file)
+        .env("TOLLGATE_STORE_PREFIX", "tg")
+        .run();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    for name in ["listen.grpc", "listen.resp", "database.url", "proxies.trusted", "store.prefix"] {
+        let note = format!("note: {name} comes with a later version, and does nothing in this one");
+        assert!(finished.stdout.contains(&note), "{}", finished.stdout);
+    }
+    assert!(finished.stdout.contains("note: rules.source = \"database\""), "{}", finished.stdout);
+    let server = Launch::serve(&[]).env("TOLLGATE_LISTEN_GRPC", "127.0.0.1:0").start();
+    assert_eq!(server.get("/readyz").status, 200);
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub enum Attribute {
     Endpoint,
     /// `method`: to do what with it.
     Method,
+    /// `plan`: under which plan. Rules have a column for it; as an attribute it lets one rule have a
+    /// bucket for every plan.
+    Plan,
     /// Anything else.
     Other(Box<str>),
 }
@@ -27,6 +30,7 @@ impl Attribute {
             "ip" => Self::Ip,
             "endpoint" => Self::Endpoint,
             "method" => Self::Method,
+            "plan" => Self::Plan,
             other => Self::Other(other.into()),
         }
     }
@@ -39,6 +43,7 @@ impl Attribute {
             Self::Ip => "ip",
             Self::Endpoint => "endpoint",
             Self::Method => "method",
+            Self::Plan => "plan",
             Self::Other(name) => name,
         }
     }
