@@ -41,8 +41,8 @@ unit:
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock
 # (loom), random schedules of the whole store (shuttle).
 model: ## Model-check the memory store
-	RUSTFLAGS="--cfg loom" $(CARGO) test --release -p tollgate --lib --target-dir target/loom model
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test --release -p tollgate --test store_shuttle --target-dir target/shuttle
+	RUSTFLAGS="--cfg loom" $(CARGO) test --profile model -p tollgate --lib --target-dir target/loom model
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test --profile model -p tollgate --test store_shuttle --target-dir target/shuttle
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

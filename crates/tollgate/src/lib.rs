@@ -64,3 +64,7 @@ pub use tollgate_core::{
 pub use verdict::{Tier, Verdict};
 #[cfg(feature = "tokio")]
 pub use wait::WaitError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

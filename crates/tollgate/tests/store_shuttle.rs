@@ -7,6 +7,7 @@
 //!
 //! A test that fails prints its schedule; `shuttle::replay` runs that one again.
 
+#![cfg(test)]
 #![cfg(shuttle)]
 
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ use tollgate::{
 };
 
 /// Schedules a test, of each kind.
-const SCHEDULES: usize = 4000;
+const SCHEDULES: usize = 3000;
 /// How often a thread is interrupted in schedules of the second kind, less one.
 const DEPTH: usize = 3;
 /// The number of regular shards of a small store.

@@ -37,7 +37,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let is_json = essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5 && essence[essence.len() - 5..].eq_ignore_ascii_case("+json"));
+        || essence.to_ascii_lowercase().ends_with("+json");
     if is_json {
         return Ok(());
     }

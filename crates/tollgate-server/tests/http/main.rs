@@ -1,4 +1,6 @@
-//! The HTTP front door, through the real binary: what `design.md` promises to the world.
+//! The HTTP front door, through the real binary: what it promises to the world.
+
+#![cfg(test)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -8,4 +10,5 @@ mod batch;
 mod check;
 mod guard;
 mod health;
+mod readme;
 mod take;

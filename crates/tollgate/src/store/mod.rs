@@ -19,7 +19,7 @@ pub type Decisions = SmallVec<[Decision; 4]>;
 /// A family of buckets. Buckets of two spaces are never the same, whatever their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space<'a> {
-    /// The buckets of the rule with this id.
+    /// The buckets of the rule with this id, below 2^62.
     Rule(u64),
     /// Buckets without a rule, named by their key alone.
     Take,
@@ -48,7 +48,7 @@ pub struct Charge<'a, K> {
 ///   in `Shadow` mode that has enough; or none is charged at all. No other charge sees anything between.
 /// - The decisions are in the order of the charges. In a denied charge every decision shows what is
 ///   really left, uncharged; one that would have been granted says so.
-/// - The same bucket twice in one charge: its costs are added.
+/// - The same bucket twice in one charge: its costs are added, under the quota of the first of the two.
 /// - A bucket is only ever forgotten when it is full.
 ///
 /// This trait is sealed: it will still change before 1.0.

@@ -28,7 +28,7 @@ enum Step {
     /// The rule has another quota from here on.
     Change(usize, Quota),
     Advance(u64),
-    StepBack(u64),
+    SetBack(u64),
     Sweep(usize),
 }
 
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => bucket().prop_map(|(rule, name)| Step::Reset(rule, name)),
         1 => (0..RULES, select(quotas::small())).prop_map(|(rule, quota)| Step::Change(rule, quota)),
         6 => (0..=100u64).prop_map(Step::Advance),
-        1 => (0..=100u64).prop_map(Step::StepBack),
+        1 => (0..=100u64).prop_map(Step::SetBack),
         1 => (0..1000usize).prop_map(Step::Sweep),
     ]
 }
@@ -78,7 +78,7 @@ impl Small {
             }
             Step::Change(rule, quota) => self.quotas[rule] = quota,
             Step::Advance(by) => self.clock.advance(Duration::from_micros(by)),
-            Step::StepBack(by) => self.clock.step_back(Duration::from_micros(by)),
+            Step::SetBack(by) => self.clock.step_back(Duration::from_micros(by)),
             Step::Sweep(slots) => self.store.sweep(slots),
         }
     }

@@ -24,7 +24,7 @@ enum Step {
     /// The bucket has another quota from here on.
     Change(usize, Quota),
     Advance(u64),
-    StepBack(u64),
+    SetBack(u64),
     Sweep(usize),
 }
 
@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name().prop_map(Step::Reset),
         2 => (name(), any_quota()).prop_map(|(name, quota)| Step::Change(name, quota)),
         6 => pause().prop_map(Step::Advance),
-        1 => pause().prop_map(Step::StepBack),
+        1 => pause().prop_map(Step::SetBack),
         1 => (0..1000usize).prop_map(Step::Sweep),
     ]
 }
@@ -104,7 +104,7 @@ impl Both {
             }
             Step::Change(name, quota) => self.quotas[*name] = *quota,
             Step::Advance(by) => self.set_clock(Micros::new(now.saturating_add(*by))),
-            Step::StepBack(by) => self.step_back(Micros::new(now.saturating_sub(*by)))?,
+            Step::SetBack(by) => self.step_back(Micros::new(now.saturating_sub(*by)))?,
             Step::Sweep(slots) => self.store.sweep(*slots),
         }
         let must_be_held = (0..NAMES).filter(|name| !self.model.is_full(*name)).count();

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use tollgate::{LocalStore, MemoryStore};
+use tollgate::{Clock, Decision, LocalStore, MemoryStore, SystemClock};
 
 use crate::support::{key, on_threads, part, remaining, tokens};
 
@@ -53,7 +53,7 @@ fn t4_exactly_n_from_three_buckets_at_once() {
             if thread % 2 == 1 {
                 charges.reverse();
             }
-            granted(|| store.charge_now(&charges).iter().all(|decision| decision.is_granted()))
+            granted(|| store.charge_now(&charges).iter().all(Decision::is_granted))
         });
         assert_eq!(admitted.iter().sum::<u64>(), TOKENS, "run {run}");
         // Every other bucket is debited exactly as often as its charges were admitted.
@@ -101,5 +101,29 @@ fn limitador_exceeded_a_limit_of_10_in_3_of_300_trials() {
         });
         assert_eq!(admitted.iter().sum::<u64>(), 10, "trial {trial}");
         assert_eq!(remaining(&store, &unlimited, &other), 990);
+    }
+}
+
+/// C1 on the machine's clock, whose readings on two cores may lie a little apart: whoever reads an earlier
+/// time than the charge before must not be given the difference.
+#[test]
+fn c1_no_more_than_the_rate_on_the_machines_clock() {
+    const CAPACITY: u64 = 10;
+    let quota = "1 per 1us burst 10".parse().unwrap();
+    for run in 0..runs() {
+        let store = MemoryStore::new();
+        let [one, two] = ["one", "two"].map(|name| key(&store, name));
+        let before = store.clock().now();
+        let admitted = on_threads(4, |thread| {
+            // Two buckets in two shards, so that each is charged under the times of two.
+            let charges = [part(&one, &quota, 1), part(&two, &quota, 1)];
+            let charges = if thread == 0 { &charges[..1] } else { &charges };
+            let admit = |_| u64::from(store.charge_now(charges)[0].is_granted());
+            (0..2000).map(admit).sum::<u64>()
+        });
+        let elapsed = store.clock().now().since(before);
+        let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap() + SystemClock::SKEW_US;
+        let admitted: u64 = admitted.iter().sum();
+        assert!(admitted <= CAPACITY + elapsed_us, "run {run}: {admitted} in {elapsed_us} us");
     }
 }

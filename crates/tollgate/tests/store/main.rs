@@ -11,6 +11,7 @@
 //! | `churn` | the same with thousands of buckets coming and going in every shard |
 //! | `bound` | the bound holds, and the room that is counted is the room that is used |
 //! | `flood` | E1, T41: random keys can neither reset a bucket nor lift a limit |
+//! | `allocation` | T41: no charge of a bucket that is there allocates; bytes are bounded and given back |
 //! | `resident` | T41: the memory of a flood, as the operating system counts it |
 //! | `sweep` | E1: only full buckets are forgotten, a bounded number at a time |
 //! | `fresh` | D2: denials without a lock are never stale, and never half of another charge |
@@ -20,6 +21,7 @@
 //! `PROPTEST_CASES` scales the properties (256 is the everyday run), `TOLLGATE_RUNS` the runs of `exact`
 //! (50 is the everyday run, 200 what T4 asks for).
 
+#![cfg(test)]
 #![cfg(not(any(loom, shuttle)))]
 
 mod allocation;

@@ -53,10 +53,10 @@ pub(crate) fn remaining<C: Clock>(store: &MemoryStore<C>, key: &MemoryKey, quota
     peek(store, key, quota).remaining
 }
 
-/// Sweeps until a whole round of the store has been looked at.
+/// Sweeps until every slot has been looked at, of a store of up to a million buckets: 256 slots of each
+/// shard at a time.
 pub(crate) fn sweep_all<C: Clock>(store: &MemoryStore<C>) {
-    // Every shard is one of at most 1024 in a test's store, and has fewer slots than sixteen sweeps see.
-    store.sweep(1024 * 16 * 256);
+    store.sweep(1 << 22);
 }
 
 /// Runs `work` on this many threads, started together, and lists what they returned.

@@ -4,7 +4,8 @@ mod charge;
 mod hot;
 mod key;
 mod logs;
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod model;
 mod sequence;
 mod shard;
