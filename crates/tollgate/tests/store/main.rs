@@ -35,6 +35,7 @@ mod fresh;
 mod keys;
 mod naive;
 mod quotas;
+mod quotas_at_the_bound;
 mod resident;
 mod support;
 mod sweep;

@@ -7,7 +7,9 @@ use tollgate_core::{Decision, Micros, Outcome, Quota};
 use super::hot::Locks;
 use super::shard::Locked;
 use super::view::{View, Write};
-use super::{MemoryKey, MemoryStore, OnFull};
+use super::{
+    LOG_ENTRIES_PER_BUCKET, MemoryKey, MemoryStore, OVERFLOW_BUCKETS_MAX, OnFull, SWEEP_PER_LOCK,
+};
 use crate::clock::Clock;
 use crate::store::{Charge, Decisions, is_granted};
 use crate::sync::Ordering;
@@ -23,8 +25,10 @@ enum Room {
     Held,
     /// It is new, and room for it is reserved.
     Reserved,
-    /// It is new, and there is no room for it.
+    /// It is new, and there is no room for it: it is charged to an overflow bucket.
     None,
+    /// There is no room for that either, or new keys are denied.
+    Refused,
 }
 
 /// A charge's bucket in the shards that are locked for it.
@@ -54,8 +58,8 @@ impl<C: Clock> MemoryStore<C> {
             return self.charge_new(locked, charge);
         };
         let now = self.now(&mut locked);
-        let (decision, write) =
-            View::read(&locked, Some(index), charge.quota, now).decide(charge.cost);
+        let view = View::read(&locked, Some(index), charge.quota, now);
+        let (decision, write) = self.decide_within_logs(&view, charge.quota, charge.cost);
         self.write(&mut locked, charge.key, Some(index), charge.quota, write);
         locked.set_denied_last(!decision.is_granted());
         decision
@@ -73,18 +77,21 @@ impl<C: Clock> MemoryStore<C> {
         let room = self.take_room(charge.cost > 0);
         let mut overflow;
         let (locked, key) = match room {
-            Room::None if self.on_full == OnFull::Deny => {
-                return no_room(charge.quota, charge.cost);
-            }
+            Room::Refused => return no_room(charge.quota, charge.cost),
             Room::None => {
                 overflow = self.shards[self.overflow_shard()].lock();
-                (&mut overflow, charge.key.overflow())
+                let key = charge.key.overflow(charge.quota);
+                if !self.has_overflow_room(&mut overflow, &key) {
+                    return no_room(charge.quota, charge.cost);
+                }
+                (&mut overflow, key)
             }
             Room::Held | Room::Reserved => (&mut locked, *charge.key),
         };
         let now = self.now(locked);
         let index = locked.find(key.hash);
-        let (decision, write) = View::read(locked, index, charge.quota, now).decide(charge.cost);
+        let view = View::read(locked, index, charge.quota, now);
+        let (decision, write) = self.decide_within_logs(&view, charge.quota, charge.cost);
         let stored = self.write(locked, &key, index, charge.quota, write);
         if room == Room::Reserved && !stored {
             self.release(locked, 1);
@@ -107,12 +114,10 @@ impl<C: Clock> MemoryStore<C> {
             .iter()
             .map(|part| {
                 let quota = charges[part.first].quota;
-                match part.room {
-                    Room::None if self.on_full == OnFull::Deny => {
-                        (no_room(quota, part.cost), Write::Nothing)
-                    }
-                    _ => view(locks, part, quota, now).decide(part.cost),
+                if part.room == Room::Refused {
+                    return (no_room(quota, part.cost), Write::Nothing);
                 }
+                self.decide_within_logs(&view(locks, part, quota, now), quota, part.cost)
             })
             .collect();
         let decisions: Decisions = decided.iter().map(|(decision, _)| *decision).collect();
@@ -156,36 +161,78 @@ impl<C: Clock> MemoryStore<C> {
             };
             parts.push(Part { lock, key: *charge.key, room, cost: charge.cost, first: number });
         }
-        self.redirect(locks, &mut parts);
+        self.redirect(locks, &mut parts, charges);
         join_twins(&mut parts);
         parts
     }
 
     /// Sends the parts that found no room to their overflow buckets, whose shard is the last in order.
-    fn redirect<'a>(&'a self, locks: &mut Locks<'a>, parts: &mut Parts) {
-        let no_room = |part: &&mut Part| part.room == Room::None;
-        if self.on_full == OnFull::Deny || !parts.iter_mut().any(|part| no_room(&part)) {
+    fn redirect<'a>(
+        &'a self,
+        locks: &mut Locks<'a>,
+        parts: &mut Parts,
+        charges: &[Charge<'_, MemoryKey>],
+    ) {
+        if parts.iter().all(|part| part.room != Room::None) {
             return;
         }
         let number = self.overflow_shard();
         locks.push((number, self.shards[number].lock()));
-        for part in parts.iter_mut().filter(no_room) {
-            part.lock = locks.len() - 1;
-            part.key = part.key.overflow();
+        let lock = locks.len() - 1;
+        for (part, charge) in parts.iter_mut().zip(charges) {
+            if part.room == Room::None {
+                let key = part.key.overflow(charge.quota);
+                if self.has_overflow_room(&mut locks[lock].1, &key) {
+                    (part.lock, part.key) = (lock, key);
+                } else {
+                    part.room = Room::Refused;
+                }
+            }
         }
+    }
+
+    /// Is this overflow bucket there, or is there room for it? There are few of them: one for a rule, and
+    /// where quotas come with the charges, one for each.
+    fn has_overflow_room(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
+        if locked.find(key.hash).is_some() || locked.buckets() < OVERFLOW_BUCKETS_MAX {
+            return true;
+        }
+        self.sweep_here(locked, SWEEP_PER_LOCK);
+        locked.buckets() < OVERFLOW_BUCKETS_MAX
+    }
+
+    /// Decides, and refuses a grant that would make a log longer when all logs together are as long as
+    /// they may be.
+    fn decide_within_logs(&self, view: &View<'_>, quota: &Quota, cost: u64) -> (Decision, Write) {
+        let (decision, write) = view.decide(cost);
+        let grows = matches!(&write, Write::Log(edit)
+            if edit.keep.len() + usize::from(edit.tail.is_some()) > view.log_len());
+        let entries_max = self.max_buckets.saturating_mul(LOG_ENTRIES_PER_BUCKET);
+        if grows && self.log_entries.load(Ordering::Relaxed) >= entries_max {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            return (no_room(quota, cost), Write::Nothing);
+        }
+        (decision, write)
     }
 
     /// Room for one more bucket; one that is only looked for needs none.
     fn take_room(&self, is_charged: bool) -> Room {
         if !is_charged {
             let is_full = self.held.load(Ordering::Relaxed) >= self.max_buckets;
-            return if is_full { Room::None } else { Room::Held };
+            return if is_full { self.no_room() } else { Room::Held };
         }
         if self.try_reserve() {
             return Room::Reserved;
         }
         self.overflowed.fetch_add(1, Ordering::Relaxed);
-        Room::None
+        self.no_room()
+    }
+
+    fn no_room(&self) -> Room {
+        match self.on_full {
+            OnFull::Overflow => Room::None,
+            OnFull::Deny => Room::Refused,
+        }
     }
 
     /// Writes one part's outcome and gives back room that was not used.

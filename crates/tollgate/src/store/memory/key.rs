@@ -8,7 +8,9 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
+use tollgate_core::Quota;
 
+use super::table::encode;
 use crate::store::Space;
 
 /// Names up to this many bytes, lengths included, are hashed from the stack in one go.
@@ -59,9 +61,18 @@ impl MemoryKey {
         self.space & 3 == 0
     }
 
-    /// The key of the bucket that all new keys of this one's space share when the store is full.
-    pub(super) fn overflow(&self) -> Self {
-        Self { hash: sound([self.space, u64::MAX]), space: self.space }
+    /// The key of the bucket that all new keys of this one's space share when the store is full: one for
+    /// a rule, which has one quota, and elsewhere one for each quota that is used.
+    pub(super) fn overflow(&self, quota: &Quota) -> Self {
+        let is_of_rule = self.space & 2 == 0;
+        let hash = if is_of_rule {
+            [self.space, u64::MAX]
+        } else {
+            let (n, rest) = encode(quota.form());
+            let words = [self.space, n, rest, quota.capacity()].map(u64::to_le_bytes);
+            hash_under(*SECRET, &[words.as_flattened()])
+        };
+        Self { hash: sound(hash), space: self.space }
     }
 }
 

@@ -7,6 +7,8 @@ use tollgate_core::sliding_window::{Edit, Entry};
 pub(super) struct Logs {
     buffers: Vec<Buffer>,
     free: Vec<u64>,
+    /// Entries in all of them.
+    len: usize,
 }
 
 /// Entries from `start` on; what is before has left the window and waits to be moved over.
@@ -19,6 +21,7 @@ struct Buffer {
 impl Logs {
     /// The number of a new log with these entries.
     pub(super) fn insert(&mut self, entries: Vec<Entry>) -> u64 {
+        self.len += entries.len();
         let buffer = Buffer { entries, start: 0 };
         if let Some(number) = self.free.pop() {
             self.buffers[number as usize] = buffer;
@@ -30,7 +33,7 @@ impl Logs {
 
     /// Forgets a log.
     pub(super) fn remove(&mut self, number: u64) {
-        self.buffers[number as usize] = Buffer::default();
+        self.len -= std::mem::take(&mut self.buffers[number as usize]).entries.len();
         self.free.push(number);
         // With the last one goes the memory of all.
         if self.free.len() == self.buffers.len() {
@@ -47,6 +50,7 @@ impl Logs {
     /// Keeps what the edit keeps and appends what it appends.
     pub(super) fn apply(&mut self, number: u64, edit: &Edit) {
         let buffer = &mut self.buffers[number as usize];
+        self.len -= buffer.entries.len();
         buffer.entries.truncate(buffer.start + edit.keep.end);
         buffer.start += edit.keep.start;
         // Moved over only when at least half of it has left: a constant share of the work per entry.
@@ -55,5 +59,11 @@ impl Logs {
             buffer.start = 0;
         }
         buffer.entries.extend(edit.tail);
+        self.len += buffer.entries.len();
+    }
+
+    /// Entries in all logs, those included that have left their windows and wait to be moved over.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 }

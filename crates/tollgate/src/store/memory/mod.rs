@@ -14,6 +14,7 @@ mod view;
 
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::Arc;
 
 use tollgate_core::{Decision, Quota};
 
@@ -50,6 +51,14 @@ pub const MAX_BUCKETS_MAX: usize = 1 << 30;
 
 const _: () = assert!(MAX_BUCKETS_MAX / SHARDS_MAX * 64 <= table::FORMS_MAX);
 
+/// The most overflow buckets: rules have one each, and quotas that come with the charges one each. Beyond
+/// that new keys are denied.
+const OVERFLOW_BUCKETS_MAX: usize = 4096;
+
+/// How many entries the logs of exact sliding windows may have together, for each bucket that may be
+/// remembered. Beyond that nothing is added to a log: its bucket denies.
+const LOG_ENTRIES_PER_BUCKET: usize = 4;
+
 /// What becomes of a new key when the store is full and nothing in it may be forgotten. Keys that are
 /// in the store are unaffected either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,10 +77,13 @@ pub enum OnFull {
 ///
 /// # Memory
 ///
-/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are remembered, at 40 to 50 bytes each
-/// (buckets of the exact sliding window have a log besides). Only full buckets are forgotten, which nobody can notice. When
-/// there is no more room and nothing is full, new keys share their rule's overflow bucket or are denied
-/// ([`OnFull`]), so a flood of random keys can neither reset an exhausted bucket nor lift a limit.
+/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are remembered, at 40 to 50 bytes each.
+/// Buckets of the exact sliding window have a log besides, of 16 bytes an entry; all logs together have
+/// at most four entries for each of the `max_buckets`, and deny what they have no room for.
+///
+/// Only full buckets are forgotten, which nobody can notice. When there is no more room and nothing is
+/// full, new keys share their rule's overflow bucket or are denied ([`OnFull`]), so a flood of random keys
+/// can neither reset an exhausted bucket nor lift a limit.
 ///
 /// # Panics
 ///
@@ -91,6 +103,8 @@ pub struct MemoryStore<C = SystemClock> {
     next_sweep: AtomicUsize,
     /// When a hard look for buckets to forget last found none.
     swept_in_vain_us: AtomicU64,
+    /// Entries in all logs.
+    log_entries: Arc<AtomicUsize>,
 }
 
 /// Figures of a [`MemoryStore`], for metrics.
@@ -149,11 +163,11 @@ impl<C: Clock> MemoryStoreBuilder<C> {
     pub fn build(self) -> MemoryStore<C> {
         let shards = (self.max_buckets / BUCKETS_PER_SHARD).next_power_of_two();
         let shards = shards.clamp(SHARDS_MIN, SHARDS_MAX);
+        let log_entries = Arc::new(AtomicUsize::new(0));
+        let shard = |bounded| Shard::new(bounded, Arc::clone(&log_entries));
+        let all = (0..shards + SHARDS_SHARED).map(|_| shard(true)).chain([shard(false)]).collect();
         MemoryStore {
-            shards: (0..shards + SHARDS_SHARED)
-                .map(|_| Shard::new(true))
-                .chain([Shard::new(false)])
-                .collect(),
+            shards: all,
             regular: shards - 1,
             clock: self.clock,
             max_buckets: self.max_buckets,
@@ -163,6 +177,7 @@ impl<C: Clock> MemoryStoreBuilder<C> {
             overflowed: AtomicU64::new(0),
             next_sweep: AtomicUsize::new(0),
             swept_in_vain_us: AtomicU64::new(u64::MAX),
+            log_entries,
         }
     }
 }

@@ -199,7 +199,7 @@ fn no_two_changes_are_taken_for_one() {
 
 /// A shard with one bucket.
 fn shard() -> Shard {
-    let shard = Shard::new(true);
+    let shard = Shard::new(true, Default::default());
     shard.lock().put(ONE, PER_SECOND, whole(1));
     shard
 }

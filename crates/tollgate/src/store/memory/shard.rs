@@ -22,7 +22,7 @@ use tollgate_core::{Form, Micros, Quota, State, is_full};
 use super::logs::Logs;
 use super::sequence::Sequence;
 use super::table::{FORMS_MAX, Record, Table};
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// Grow when more than four fifths full, by a quarter: between 64 and 80 percent of slots are used.
 const LOAD_MAX: (usize, usize) = (4, 5);
@@ -40,6 +40,8 @@ pub(super) struct Shard {
     denied_last: AtomicBool,
     /// Its buckets count towards the store's bound. Those of the overflow shard do not.
     bounded: bool,
+    /// Entries in the logs of all shards of the store.
+    log_entries: Arc<AtomicUsize>,
     shown: ArcSwap<Table>,
     inner: Mutex<Inner>,
 }
@@ -87,7 +89,7 @@ pub(super) struct Glimpse {
 // ===== impl Shard =====
 
 impl Shard {
-    pub(super) fn new(bounded: bool) -> Self {
+    pub(super) fn new(bounded: bool, log_entries: Arc<AtomicUsize>) -> Self {
         let table = Table::new(0, 0);
         let inner = Inner {
             table: table.clone(),
@@ -101,6 +103,7 @@ impl Shard {
             sequence: Sequence::new(),
             denied_last: AtomicBool::new(false),
             bounded,
+            log_entries,
             shown: ArcSwap::from_pointee(table),
             inner: Mutex::new(inner),
         }
@@ -239,10 +242,28 @@ impl Locked<'_> {
         self.set_record(index, Record { form, state });
     }
 
+    /// Changes the logs, and the number of entries that the store knows of.
+    fn change_logs<T>(&mut self, change: impl FnOnce(&mut Logs) -> T) -> T {
+        let before = self.inner.logs.len();
+        let result = change(&mut self.inner.logs);
+        let after = self.inner.logs.len();
+        if after > before {
+            self.shard.log_entries.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.shard.log_entries.fetch_sub(before - after, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// How many buckets are here.
+    pub(super) fn buckets(&self) -> usize {
+        self.inner.buckets
+    }
+
     /// Edits the log of a slot that was written under the same form.
     pub(super) fn edit(&mut self, index: usize, edit: &Edit) {
         let State { a: number, .. } = self.inner.table.record(index).state;
-        self.inner.logs.apply(number, edit);
+        self.change_logs(|logs| logs.apply(number, edit));
         self.update(index, State { a: number, b: edit.base });
     }
 
@@ -261,7 +282,7 @@ impl Locked<'_> {
 
     /// Stores a log that is new, or takes the place of a state of another form.
     pub(super) fn put_log(&mut self, key: [u64; 2], form: Form, edit: &Edit) -> bool {
-        let number = self.inner.logs.insert(edit.tail.into_iter().collect());
+        let number = self.change_logs(|logs| logs.insert(edit.tail.into_iter().collect()));
         self.put(key, form, State { a: number, b: edit.base })
     }
 
@@ -275,7 +296,7 @@ impl Locked<'_> {
     fn clear(&mut self, index: usize) {
         let Record { form, state } = self.inner.table.record(index);
         if let Some(Form::SlidingWindow { .. }) = self.inner.table.form(form) {
-            self.inner.logs.remove(state.a);
+            self.change_logs(|logs| logs.remove(state.a));
         }
         self.inner.users[form as usize] -= 1;
         self.table_to_change().clear(index);

@@ -176,7 +176,7 @@ impl Table {
 
 /// A form as two words; no form is (0, 0).
 #[inline]
-fn encode(form: Form) -> (u64, u64) {
+pub(super) fn encode(form: Form) -> (u64, u64) {
     let (kind, n, p) = match form {
         Form::Continuous { n, p } => (1, n, p),
         Form::Interval { n, p } => (2, n, p),

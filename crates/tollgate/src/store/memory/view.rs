@@ -83,6 +83,14 @@ impl<'a> View<'a> {
         (decision, edit.map_or(Write::Nothing, Write::Log))
     }
 
+    /// How many entries its log has, if it keeps one.
+    pub(super) fn log_len(&self) -> usize {
+        match &self.bucket {
+            Bucket::Log(log) => log.entries.len(),
+            Bucket::State(_) | Bucket::NewLog(_) => 0,
+        }
+    }
+
     /// What a bucket that would have granted its part shows and writes when another denied the whole:
     /// its figures, uncharged, and nothing but the clamp.
     pub(super) fn hold(&self) -> (Decision, Write) {

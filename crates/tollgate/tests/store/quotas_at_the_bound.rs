@@ -1,0 +1,62 @@
+//! What a full store does where quotas come with the charges, and where buckets are logs: still nothing
+//! is lifted, and nothing grows.
+
+use std::time::Duration;
+
+use tollgate::{Algorithm, LocalStore, Quota, Space, Store};
+
+use crate::support::{manual_store, part, tokens};
+
+/// Rule-less keys of different quotas do not share an overflow bucket: the denial of a small one would
+/// clamp what the large one owes.
+#[test]
+fn t41_small_quotas_do_not_refill_large_ones() {
+    let (store, _) = manual_store(1);
+    let take = |name: &str, quota: &Quota, cost| {
+        let key = store.key(Space::Take, &[name.as_bytes()]);
+        store.charge_one_now(part(&key, quota, cost))
+    };
+    let (large, small) = (tokens(1000), tokens(1));
+    assert!(take("the only one", &small, 1).is_granted());
+    assert!(take("x", &large, 1000).is_granted(), "from the overflow bucket of its quota");
+    assert!(take("y", &small, 1).is_granted());
+    for _ in 0..10 {
+        assert!(!take("z", &small, 1).is_granted());
+        assert!(!take("x", &large, 1).is_granted());
+        let both = [("y", &small), ("x", &large)]
+            .map(|(name, quota)| (store.key(Space::Take, &[name.as_bytes()]), quota));
+        let charges = [part(&both[0].0, both[0].1, 1), part(&both[1].0, both[1].1, 1)];
+        assert!(store.charge_now(&charges).iter().all(|decision| !decision.is_granted()));
+    }
+}
+
+/// Whoever chooses quotas freely finds an end of overflow buckets too.
+#[test]
+fn t41_overflow_buckets_are_bounded() {
+    let (store, _) = manual_store(1);
+    let take = |name: &str, quota: &Quota| {
+        let key = store.key(Space::Take, &[name.as_bytes()]);
+        store.charge_one_now(part(&key, quota, 1)).is_granted()
+    };
+    assert!(take("the only one", &tokens(1)));
+    let admitted = (1..=6000).filter(|capacity| take("x", &tokens(*capacity))).count();
+    assert_eq!(admitted, 4096);
+    assert!(take("x", &tokens(2)), "those that are there are unaffected");
+}
+
+/// A log is as long as what it admits: all of them together are bounded as well.
+#[test]
+fn t41_logs_are_bounded() {
+    let (store, clock) = manual_store(10);
+    let hour = Duration::from_secs(3600);
+    let quota = Quota::new(1000, hour).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
+    let key = store.key(Space::Take, &[b"log"]);
+    let take = || {
+        clock.advance(Duration::from_micros(1));
+        store.charge_one_now(part(&key, &quota, 1)).is_granted()
+    };
+    assert_eq!((0..500).filter(|_| take()).count(), 4 * 10);
+    // Room comes back with the window's end.
+    clock.advance(hour);
+    assert!(take());
+}
