@@ -4,7 +4,7 @@ CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test bench docs fmt fmt-check lint doc-check unit model fuzz-check clean
+.PHONY: help run test bench docs fmt fmt-check lint doc-check unit model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

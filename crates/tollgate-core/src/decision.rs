@@ -78,6 +78,15 @@ impl Decision {
         }
     }
 
+    /// [`delay`](Self::delay) in whole milliseconds, rounded up.
+    #[must_use]
+    pub const fn delay_ms(&self) -> u64 {
+        match self.outcome {
+            Outcome::Granted { delay } => delay.div_ceil(1000),
+            Outcome::Denied { .. } | Outcome::Never => 0,
+        }
+    }
+
     /// How long until the bucket is full again.
     #[must_use]
     pub const fn reset_after(&self) -> Duration {
@@ -91,10 +100,8 @@ impl Decision {
     }
 }
 
-/// `Ordering` of outcomes by how long they make the caller wait: granted, then denied by its wait,
-/// then never. The verdict names the greatest.
 impl Outcome {
-    /// How long this outcome makes one wait, with never as the longest.
+    /// How many microseconds this outcome makes one wait, with never as the longest.
     #[must_use]
     pub const fn wait(&self) -> u64 {
         match self {

@@ -114,8 +114,8 @@ pub enum QuotaError {
     },
     /// Only a leaky bucket makes anybody wait in line.
     MaxWaitNeedsLeakyBucket,
-    /// The wait is longer than can be counted exactly.
-    MaxWaitTooLong,
+    /// The wait is not a whole number of microseconds, or longer than can be counted exactly.
+    MaxWaitNotExact,
 }
 
 // ===== impl Quota =====
@@ -281,11 +281,12 @@ impl Quota {
         let units_to_full = units_to_full(form, capacity)?;
         let units_to_wait = match max_wait {
             None => UNITS_MAX,
-            Some(wait) => u64::try_from(wait.as_micros())
-                .ok()
+            Some(wait) => Some(wait.as_nanos())
+                .filter(|nanos| nanos.is_multiple_of(1000))
+                .and_then(|nanos| u64::try_from(nanos / 1000).ok())
                 .and_then(|micros| micros.checked_mul(n))
                 .filter(|units| *units <= UNITS_MAX)
-                .ok_or(QuotaError::MaxWaitTooLong)?,
+                .ok_or(QuotaError::MaxWaitNotExact)?,
         };
         Ok(Self { form, capacity, units_to_full, units_to_wait, rate })
     }
@@ -542,7 +543,9 @@ impl fmt::Display for QuotaError {
             Self::MaxWaitNeedsLeakyBucket => {
                 f.write_str("max_wait goes with the leaky_bucket algorithm only")
             }
-            Self::MaxWaitTooLong => f.write_str("max_wait is too long to be counted exactly"),
+            Self::MaxWaitNotExact => {
+                f.write_str("max_wait cannot be counted exactly in microseconds")
+            }
         }
     }
 }

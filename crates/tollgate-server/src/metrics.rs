@@ -1,6 +1,6 @@
 //! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -60,7 +60,7 @@ struct RuleCounters {
     by_rule: HashMap<u64, [Counter; 3]>,
     take: [Counter; 3],
     /// What to forget when another set of rules takes over.
-    labels: Vec<DecisionLabels>,
+    labels: HashSet<DecisionLabels>,
 }
 
 /// Figures that the store keeps itself.
@@ -136,6 +136,10 @@ impl Metrics {
         self.duration.observe(started.elapsed().as_secs_f64());
         let counters = self.rules.load();
         for Tier { rule, decision } in verdict.tiers() {
+            // What would have been granted was not, if another tier denied it.
+            if decision.is_granted() && !verdict.is_allowed() {
+                continue;
+            }
             // A rule that is no longer there, or not yet, is in the middle of a reload: let it go.
             if let Some(counters) = counters.by_rule.get(&rule.rule_id()) {
                 counters[outcome_of(decision)].inc();
@@ -157,7 +161,7 @@ impl Metrics {
         self.rule_version.set(i64::try_from(rules.version()).unwrap_or(i64::MAX));
         let counters = Arc::new(RuleCounters::new(&self.decisions, rules));
         let before = self.rules.swap(Arc::clone(&counters));
-        for labels in before.labels.iter().filter(|labels| !counters.labels.contains(labels)) {
+        for labels in before.labels.difference(&counters.labels) {
             self.decisions.remove(labels);
         }
     }
@@ -186,12 +190,12 @@ impl Metrics {
 
 impl RuleCounters {
     fn new(decisions: &Family<DecisionLabels, Counter>, rules: &RuleSet) -> Self {
-        let mut all = Vec::new();
+        let mut all = HashSet::new();
         let mut counters = |rule_id: &str, rule: &str, plan: &str, mode: &'static str| {
             OUTCOMES.map(|outcome| {
                 let (rule_id, rule, plan) = (rule_id.into(), rule.into(), plan.into());
                 let labels = DecisionLabels { rule_id, rule, plan, mode, outcome };
-                all.push(labels.clone());
+                all.insert(labels.clone());
                 decisions.get_or_create_owned(&labels)
             })
         };

@@ -14,7 +14,8 @@ use crate::store::{Charge, LocalStore, Space, Store};
 
 /// A limiter for keys of any type that can be hashed, in this process, without rules.
 ///
-/// It has a name, so that two of them over one store never share a bucket. Clones share everything.
+/// It has a name: two of them over one store share their buckets if, and only if, they have the same one.
+/// Clones share everything.
 ///
 /// ```
 /// use std::net::IpAddr;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until};
-use tollgate_core::{Decision, Outcome, Quota};
+use tollgate_core::{Algorithm, Decision, Outcome, Quota};
 
 use crate::clock::Clock;
 use crate::keyed::KeyedLimiter;
@@ -33,7 +33,8 @@ pub enum WaitError<E> {
 
 impl<S: Store> Limiter<S> {
     /// Takes `cost` tokens from the bucket of a key as soon as there are enough, but not later than
-    /// `within` from now.
+    /// `within` from now. With a `leaky_bucket` the work may start within that time too: its delay is
+    /// part of it.
     ///
     /// # Errors
     ///
@@ -50,13 +51,15 @@ impl<S: Store> Limiter<S> {
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError<S::Error>> {
-        until_granted(within, || self.take(key, quota, cost)).await
+        until_granted(quota, within, |quota| async move { self.take(key, &quota, cost).await })
+            .await
     }
 }
 
 impl<K: Hash + Sync + ?Sized, C: Clock> KeyedLimiter<K, C> {
     /// Takes `cost` tokens from the bucket of a key as soon as there are enough, but not later than
-    /// `within` from now.
+    /// `within` from now. With a `leaky_bucket` the work may start within that time too: its delay is
+    /// part of it.
     ///
     /// # Errors
     ///
@@ -72,32 +75,48 @@ impl<K: Hash + Sync + ?Sized, C: Clock> KeyedLimiter<K, C> {
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError<std::convert::Infallible>> {
-        until_granted(within, || std::future::ready(Ok(self.take(key, cost)))).await
+        let take = |quota: Quota| std::future::ready(Ok(self.take_as(key, &quota, cost)));
+        until_granted(self.quota(), within, take).await
     }
 }
 
 /// Tries, sleeps exactly as long as it was told, and tries again. Nothing is spent before it returns.
 async fn until_granted<E, F>(
+    quota: &Quota,
     within: Duration,
-    mut take: impl FnMut() -> F,
+    mut take: impl FnMut(Quota) -> F,
 ) -> Result<Decision, WaitError<E>>
 where
     F: Future<Output = Result<Decision, E>>,
 {
+    let is_queue = quota.algorithm() == Algorithm::LeakyBucket;
     let started = now();
     loop {
-        let decision = take().await.map_err(WaitError::Store)?;
+        let left = within.saturating_sub(now().saturating_duration_since(started));
+        let decision = take(starting_within(quota, left)).await.map_err(WaitError::Store)?;
         let retry_after = match decision.outcome {
             Outcome::Granted { .. } => return Ok(decision),
             Outcome::Denied { retry_after } => Duration::from_micros(retry_after),
             Outcome::Never => return Err(WaitError::Never),
         };
-        let waited = now().saturating_duration_since(started);
-        if waited.saturating_add(retry_after) > within {
-            return Err(WaitError::TooLate { retry_after });
+        // A queue lets work out when all that is before it is out, whenever it was let in.
+        let earliest = if is_queue { decision.reset_after() } else { retry_after };
+        if earliest.max(retry_after) > left {
+            return Err(WaitError::TooLate { retry_after: earliest.max(retry_after) });
         }
         sleep_until(now() + retry_after).await;
     }
+}
+
+/// The quota, or where it is a queue, one that lets nobody in who could not start in time.
+fn starting_within(quota: &Quota, left: Duration) -> Quota {
+    if quota.algorithm() != Algorithm::LeakyBucket {
+        return *quota;
+    }
+    let left = Duration::from_micros(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
+    let max_wait = quota.max_wait().map_or(left, |max_wait| max_wait.min(left));
+    // A wait that is too long to be counted is no bound.
+    quota.with_max_wait(max_wait).unwrap_or(*quota)
 }
 
 /// The runtime's time, which its timers go by and its tests can pause.

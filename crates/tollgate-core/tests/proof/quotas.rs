@@ -263,7 +263,7 @@ fn parts_that_do_not_go_together_are_refused() {
     // 2^52 units of 1/999 microsecond.
     let most = Duration::from_micros(MICROS_MAX / 999);
     assert!(queue.with_max_wait(most).is_ok());
-    let too_long = Err(QuotaError::MaxWaitTooLong);
+    let too_long = Err(QuotaError::MaxWaitNotExact);
     assert_eq!(queue.with_max_wait(most + Duration::from_micros(1)), too_long);
     assert_eq!(queue.with_max_wait(Duration::MAX), too_long);
 }
@@ -332,7 +332,7 @@ fn reasons_are_written_alike() {
         QuotaError::WindowHasNoCapacity,
         QuotaError::WindowTooLarge { max: 7 },
         QuotaError::MaxWaitNeedsLeakyBucket,
-        QuotaError::MaxWaitTooLong,
+        QuotaError::MaxWaitNotExact,
     ];
     let rates = numbers.map(RateError::Number).into_iter().chain(rates);
     let errors = rates.map(QuotaError::Rate).chain(quotas);

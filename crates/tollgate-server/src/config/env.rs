@@ -1,6 +1,6 @@
 //! Settings from the environment: `section.key` is `TOLLGATE_SECTION_KEY`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::error::{Place, Problem};
@@ -16,7 +16,7 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
     let mut ours: Vec<_> = environment
         .iter()
         .filter_map(|(name, value)| name.to_str().map(|name| (name, value)))
-        .filter(|(name, _)| name.starts_with(PREFIX) && !is_kubernetes_link(name))
+        .filter(|(name, value)| name.starts_with(PREFIX) && !is_kubernetes_link(name, value))
         .collect();
     ours.sort();
     for (name, value) in &ours {
@@ -73,7 +73,7 @@ fn unknown(name: &str) -> Problem {
 
 /// Whether Kubernetes made this variable: for a service called `tollgate` (or `tollgate-...`) it sets
 /// `TOLLGATE_SERVICE_HOST`, `TOLLGATE_PORT_8080_TCP_ADDR` and their like in every pod beside it.
-fn is_kubernetes_link(name: &str) -> bool {
+fn is_kubernetes_link(name: &str, value: &OsStr) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_port = |rest: &str| {
         let mut parts = rest.split('_');
@@ -85,7 +85,7 @@ fn is_kubernetes_link(name: &str) -> bool {
     name.ends_with("_SERVICE_HOST")
         || name.ends_with("_SERVICE_PORT")
         || name.contains("_SERVICE_PORT_")
-        || name.ends_with("_PORT")
+        || (name.ends_with("_PORT") && value.to_str().is_some_and(|value| value.contains("://")))
         || name.split_once("_PORT_").is_some_and(|(_, rest)| is_port(rest))
 }
 
@@ -104,11 +104,17 @@ mod tests {
             "TOLLGATE_PORT_8080_TCP_PROTO",
             "TOLLGATE_EU_PORT_53_UDP_ADDR",
         ] {
-            assert!(is_kubernetes_link(name), "{name}");
+            assert!(is_kubernetes_link(name, OsStr::new("tcp://10.0.0.1:8080")), "{name}");
         }
-        for name in ["TOLLGATE_LISTEN_HTTP", "TOLLGATE_PORT_HTTP", "TOLLGATE_PORT_80_HTTP"] {
-            assert!(!is_kubernetes_link(name), "{name}");
+        let value = OsStr::new("9090");
+        for name in [
+            "TOLLGATE_LISTEN_HTTP",
+            "TOLLGATE_LISTEN_PORT",
+            "TOLLGATE_PORT_HTTP",
+            "TOLLGATE_PORT_80_HTTP",
+        ] {
+            assert!(!is_kubernetes_link(name, value), "{name}");
         }
-        assert!(KEYS.iter().all(|key| !is_kubernetes_link(&key.variable())));
+        assert!(KEYS.iter().all(|key| !is_kubernetes_link(&key.variable(), value)));
     }
 }

@@ -257,14 +257,13 @@ impl<'a> CheckAnswer<'a> {
     fn new(verdict: &'a Verdict) -> Self {
         let (violated, tightest) = (verdict.violated(), verdict.tightest());
         let tiers: Vec<_> = verdict.tiers().map(|tier| TierAnswer::new(&tier)).collect();
-        let queues = tiers.iter().any(|tier| tier.delay_ms.is_some());
         Self {
             allowed: verdict.is_allowed(),
             limit: tightest.map(|tier| tier.decision.limit),
             remaining: tightest.map(|tier| tier.decision.remaining),
             retry_after_ms: violated.map_or(Some(0), |tier| tier.decision.retry_after_ms()),
             reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),
-            delay_ms: queues.then(|| millis_up(verdict.delay())),
+            delay_ms: longest_delay_ms(verdict),
             violated_tier: violated.map(|tier| tier.rule.scope().name()),
             violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
             rule_id: violated.map(|tier| tier.rule.rule_id()),
@@ -290,6 +289,11 @@ impl<'a> TierAnswer<'a> {
     }
 }
 
-fn millis_up(wait: std::time::Duration) -> u64 {
-    u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+/// The longest wait in line of the enforced tiers that are queues, if there are any; none if it was denied.
+fn longest_delay_ms(verdict: &Verdict) -> Option<u64> {
+    let delays = verdict.tiers().filter(Tier::is_enforced).filter_map(|tier| {
+        let delay_ms = super::delay_ms(tier.rule.quota(), tier.decision)?;
+        Some(if verdict.is_allowed() { delay_ms } else { 0 })
+    });
+    delays.max()
 }

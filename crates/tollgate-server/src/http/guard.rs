@@ -53,6 +53,9 @@ impl Guard {
         let host = uri.authority().map(axum::http::uri::Authority::as_str);
         let host = host.or_else(|| text(header::HOST));
         let refuse = |detail| Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        if headers.get_all(header::HOST).iter().count() > 1 {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "there is more than one Host"));
+        }
         if self.own_hosts_only && host.is_some_and(|host| !is_own_name(host)) {
             return refuse("this Host is not a name of this machine");
         }

@@ -119,5 +119,5 @@ impl HttpLimits {
 /// Milliseconds in line, rounded up, where the algorithm is a queue.
 fn delay_ms(quota: &Quota, decision: &Decision) -> Option<u64> {
     let is_queue = quota.algorithm() == Algorithm::LeakyBucket;
-    is_queue.then(|| u64::try_from(decision.delay().as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
+    is_queue.then(|| decision.delay_ms())
 }

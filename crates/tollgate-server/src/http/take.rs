@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Request as HttpRequest, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -81,6 +82,8 @@ pub(crate) async fn take(
     params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
     responses(
         (status = 204, description = "The bucket is full"),
+        (status = 400, description = "This cannot be a key", body = Problem,
+            content_type = "application/problem+json"),
         (status = 401, description = "No token, or a wrong one", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -89,9 +92,10 @@ pub(crate) async fn take(
 pub(crate) async fn forget(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Path(key): Path<String>,
+    key: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     app.guard.require_token(&headers)?;
+    let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
     app.limits.check_length("key", key.len())?;
     let Ok(_) = app.limiter.reset(&key).await;
     Ok(StatusCode::NO_CONTENT)
@@ -146,7 +150,7 @@ fn quota_problem(error: QuotaError) -> Problem {
             "capacity"
         }
         QuotaError::IntervalNeedsTokenBucket => "refill",
-        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitTooLong => "max_wait",
+        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
         _ => "refill_rate",
     };
     Problem::field(field, error)

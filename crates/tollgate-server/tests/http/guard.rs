@@ -40,6 +40,22 @@ fn a_foreign_host_is_refused() {
 }
 
 #[test]
+fn two_hosts_are_none() {
+    let server = Server::start(&[]);
+    let two = [("host", "localhost"), ("host", "evil.example")];
+    assert_eq!(server.request("GET", "/livez", &two, "").status, 400);
+}
+
+#[test]
+fn a_key_that_is_no_text_is_refused_after_the_token() {
+    let server = Launch::serve(&[]).env("TOLLGATE_ADMIN_TOKEN", TOKEN).start();
+    let delete = |headers: &[_]| server.request("DELETE", "/v1/buckets/%ff", headers, "");
+    assert_eq!(delete(&[]).status, 401);
+    let response = delete(&[("authorization", &format!("Bearer {TOKEN}"))]);
+    assert_eq!((response.status, &response.json()["field"]), (400, &"key".into()));
+}
+
+#[test]
 fn a_page_of_another_site_is_refused() {
     let server = Server::start(&[]);
     let own = format!("http://{}", server.address);

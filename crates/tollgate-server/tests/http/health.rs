@@ -28,6 +28,8 @@ fn metrics_count_decisions_by_rule_and_outcome() {
     let kind = response.header("content-type").unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
     for line in [
+        // The limit of the address granted five, and was spared when the other denied.
+        r#"tollgate_decisions_total{rule_id="7",rule="ip:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
         r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
         r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,
         r#"tollgate_decisions_total{rule_id="take",rule="",plan="",mode="enforce",outcome="granted"} 1"#,

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::index::{Index, Matches};
 use super::rule::Rule;
+use super::spec::RULE_ID_MAX;
 use crate::request::Request;
 
 /// The most rules in one set.
@@ -47,6 +48,12 @@ pub enum RuleSetError {
         /// The position of the other.
         second: usize,
     },
+    /// An id that is too large to name buckets by.
+    #[error("rule_id {rule_id} is above {RULE_ID_MAX}")]
+    IdTooLarge {
+        /// The id.
+        rule_id: u64,
+    },
     /// Too many rules.
     #[error("{rules} rules are more than {RULES_MAX}")]
     TooMany {
@@ -76,10 +83,14 @@ impl RuleSet {
     /// # Errors
     ///
     /// Every clash between two of them: the same id, or the same key pattern and plan (be they switched
-    /// on or not); or that there are more than [`RULES_MAX`].
+    /// on or not); or that an id is above 2^53 - 1, or that there are more than [`RULES_MAX`].
     pub fn new(mut rules: Vec<Rule>) -> Result<Self, RuleSetErrors> {
         if rules.len() > RULES_MAX {
             return Err(RuleSetErrors(vec![RuleSetError::TooMany { rules: rules.len() }]));
+        }
+        if let Some(rule) = rules.iter().find(|rule| rule.rule_id() > RULE_ID_MAX) {
+            let rule_id = rule.rule_id();
+            return Err(RuleSetErrors(vec![RuleSetError::IdTooLarge { rule_id }]));
         }
         let clashes = clashes(rules.iter().map(|rule| Claim {
             rule_id: Some(rule.rule_id()),

@@ -188,7 +188,7 @@ impl RuleSpec {
                     "burst_capacity"
                 }
                 QuotaError::IntervalNeedsTokenBucket => "refill",
-                QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitTooLong => "max_wait",
+                QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
                 _ => rate_field,
             };
             errors.push(error(field, wrong));

@@ -48,9 +48,12 @@ fn the_last_of_two_values_counts() {
     assert_eq!(request.get(&Attribute::new("Tenant")), None);
     assert_eq!((request.get_plan(), request.get_cost()), (None, 1));
     assert_eq!(Request::new().plan("").get_plan(), None, "an empty plan is none");
-    // A plan is no attribute.
-    assert_eq!(Request::new().plan("free").get(&Attribute::new("plan")), None);
-    assert_eq!(Request::new().attribute("plan", "free").get_plan(), None);
+    // A plan is an attribute too, so that a rule can have a bucket for every plan.
+    assert_eq!(Request::new().plan("free").get(&Attribute::new("plan")), Some("free"));
+    assert_eq!(Request::new().attribute("plan", "free").get_plan(), Some("free"));
+    let rules = [rule(1, "plan:{plan}", "1/s")];
+    assert_eq!(matching(&rules, &Request::new().plan("free")), [1]);
+    assert_eq!(matching(&rules, &Request::new()), []);
 }
 
 #[test]

@@ -73,3 +73,12 @@ fn no_rules_are_a_set_too() {
     assert_eq!(RuleSet::new(Vec::new()).unwrap().rules(), []);
     assert_eq!(RuleSet::default().version(), 0);
 }
+
+/// Rules are named by numbers that every language has exactly.
+#[test]
+fn an_id_that_is_too_large_is_refused() {
+    let rule = |id| tollgate::Rule::new(id, "global", crate::support::quota("1/s")).unwrap();
+    assert!(RuleSet::new(vec![rule((1 << 53) - 1)]).is_ok());
+    let errors = RuleSet::new(vec![rule(1 << 53)]).unwrap_err().to_string();
+    assert!(errors.contains("rule_id 9007199254740992 is above 9007199254740991"), "{errors}");
+}

@@ -152,7 +152,7 @@ fn a_quota_shows_all_its_mistakes() {
     assert_eq!(
         of(spec),
         "burst_capacity: a capacity of zero grants nothing\n\
-         max_wait: max_wait is too long to be counted exactly"
+         max_wait: max_wait cannot be counted exactly in microseconds"
     );
     let spec =
         RuleSpec { rate_per_second: decimal("0.5"), tokens: None, period: None, ..minute(0) };

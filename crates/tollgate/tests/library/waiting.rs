@@ -179,6 +179,21 @@ async fn a_queue_has_its_own_delay() {
     assert_eq!(started.elapsed(), secs(1), "the third waited for room in the queue");
 }
 
+/// The wait in line is part of the time there is: who could not start in time is not let in at all.
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_too_long_is_refused_at_once() {
+    let queue = quota("1/s burst 10").with_algorithm(Algorithm::LeakyBucket).unwrap();
+    let limiter = keyed(queue);
+    let started = Instant::now();
+    for delay in 0..4 {
+        assert_eq!(limiter.until_granted("k", 1, secs(3)).await.unwrap().delay(), secs(delay));
+    }
+    let refused = limiter.until_granted("k", 1, secs(3)).await;
+    assert_eq!(refused, Err(WaitError::TooLate { retry_after: secs(4) }));
+    assert_eq!(started.elapsed(), secs(0));
+    assert_eq!(limiter.peek("k").remaining, 6, "and nothing was spent");
+}
+
 /// The clock of the store stands still, so that the tokens never come: it gives up in time.
 #[tokio::test(start_paused = true)]
 async fn it_ends_even_if_the_stores_clock_does_not_move() {

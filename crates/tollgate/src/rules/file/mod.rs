@@ -151,7 +151,7 @@ fn report_clashes(rows: &[Row<'_>], problems: &mut Problems<'_>) {
         let (first, second, column) = match clash {
             RuleSetError::SameId { first, second, .. } => (first, second, "rule_id"),
             RuleSetError::SamePattern { first, second, .. } => (first, second, "key_pattern"),
-            RuleSetError::TooMany { .. } => continue,
+            RuleSetError::TooMany { .. } | RuleSetError::IdTooLarge { .. } => continue,
         };
         let line = problems.line_of(rows[first].span_of(column).start);
         problems.add(rows[second].span_of(column), format_args!("{clash}, first in line {line}"));

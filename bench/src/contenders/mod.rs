@@ -1,0 +1,124 @@
+//! Who is compared: one file per library, each limiter behind the same small trait.
+//!
+//! A limiter's whole answer is kept alive (`black_box`), not only its yes or no, so that nobody is spared
+//! the computing of figures that a caller would look at.
+
+mod floor;
+mod governor;
+mod limitador;
+mod ratelimit;
+mod throttlecrab;
+mod tollgate;
+
+use std::ops::Range;
+
+use self::tollgate::keyed::Keyed;
+use self::tollgate::rules::Whole;
+use self::tollgate::store;
+use crate::workloads::{Key, Steps};
+
+/// A limiter that knows every key's limit: `BURST` tokens, one more every `PERIOD_SECS`.
+pub(crate) trait Limiter: Sync {
+    /// The kind of key it takes.
+    type Key: Key;
+
+    /// Takes `cost` tokens; says whether it was allowed to.
+    fn check(&self, key: &Self::Key, cost: u32) -> bool;
+}
+
+/// A limiter of whatever kind of key.
+pub(crate) trait Walk: Sync {
+    /// Checks the steps of this range, and says how many were denied.
+    fn walk(&self, steps: &Steps, range: Range<usize>) -> usize;
+
+    /// Takes from each of the first `keys` keys what is to be taken from it.
+    fn populate(&self, keys: u64, taken: &dyn Fn(u64) -> u32);
+}
+
+impl<L: Limiter> Walk for L {
+    fn walk(&self, steps: &Steps, range: Range<usize>) -> usize {
+        let steps = &L::Key::steps(steps)[range];
+        steps.iter().filter(|step| !self.check(&step.key, step.cost)).count()
+    }
+
+    fn populate(&self, keys: u64, taken: &dyn Fn(u64) -> u32) {
+        for id in 0..keys {
+            self.check(&L::Key::of(id), taken(id));
+        }
+    }
+}
+
+/// Somebody to be measured.
+pub(crate) struct Contender {
+    pub(crate) name: &'static str,
+    /// A limiter with room for so many keys.
+    pub(crate) make: fn(u64) -> Box<dyn Walk>,
+}
+
+/// Tollgate's raw charges, which most targets are about.
+pub(crate) const TOLLGATE: &str = "tollgate store";
+pub(crate) const KEYED: &str = "tollgate keyed";
+pub(crate) const KEYED_U64: &str = "tollgate keyed u64";
+/// The whole check, with as many rules as apply, with ten and with a thousand.
+pub(crate) const CHECK: &str = "tollgate check";
+pub(crate) const CHECK_10: &str = "check, 10 rules";
+pub(crate) const CHECK_1000: &str = "check, 1,000 rules";
+/// With whom all others are compared.
+pub(crate) const GOVERNOR: &str = "governor";
+pub(crate) const GOVERNOR_U64: &str = "governor u64";
+
+/// Everybody who can limit one bucket per key.
+pub(crate) const SINGLE_TIER: &[Contender] = &[
+    Contender { name: TOLLGATE, make: |keys| Box::new(store::Single::new(keys)) },
+    Contender { name: KEYED, make: |keys| Box::new(Keyed::<String>::new(keys)) },
+    Contender { name: GOVERNOR, make: |_| Box::new(governor::Single::<String, _>::new()) },
+    Contender { name: "limitador", make: |keys| Box::new(limitador::Single::new(keys)) },
+    Contender { name: "throttlecrab", make: |keys| Box::new(throttlecrab::adaptive(keys)) },
+    Contender { name: "floor", make: |keys| Box::new(floor::Floor::new(keys)) },
+    Contender { name: KEYED_U64, make: |keys| Box::new(Keyed::<u64>::new(keys)) },
+    Contender { name: GOVERNOR_U64, make: |_| Box::new(governor::Single::<u64, _>::new()) },
+    Contender {
+        name: "tollgate, clock stopped",
+        make: |keys| Box::new(store::Single::with_stopped_clock(keys)),
+    },
+    Contender {
+        name: "governor, clock stopped",
+        make: |_| Box::new(governor::Single::<String, _>::with_stopped_clock()),
+    },
+    Contender {
+        name: "throttlecrab periodic",
+        make: |keys| Box::new(throttlecrab::periodic(keys)),
+    },
+    Contender {
+        name: "throttlecrab probabilistic",
+        make: |keys| Box::new(throttlecrab::probabilistic(keys)),
+    },
+];
+
+/// Who can limit one bucket, and no more.
+pub(crate) const UNKEYED: &[Contender] =
+    &[Contender { name: "ratelimit", make: |_| Box::new(ratelimit::One::new()) }];
+
+/// Everybody who can limit a user, an endpoint and everything, in whatever way they can.
+pub(crate) const THREE_TIERS: &[Contender] = &[
+    Contender { name: TOLLGATE, make: |keys| Box::new(store::Three::new(keys)) },
+    Contender { name: CHECK, make: |keys| Box::new(Whole::new(keys, 3)) },
+    Contender { name: CHECK_10, make: |keys| Box::new(Whole::new(keys, 10)) },
+    Contender { name: CHECK_1000, make: |keys| Box::new(Whole::new(keys, 1000)) },
+    Contender { name: GOVERNOR, make: |_| Box::new(governor::Three::new()) },
+    Contender { name: "limitador", make: |keys| Box::new(limitador::Three::new(keys)) },
+];
+
+/// The whole check as a service would have it.
+pub(crate) const SERVICE: Contender =
+    Contender { name: CHECK, make: |keys| Box::new(Whole::with_real_quotas(keys)) };
+
+/// The contender of this name.
+///
+/// # Panics
+///
+/// If there is none.
+pub(crate) fn named(contenders: &'static [Contender], name: &str) -> &'static Contender {
+    let found = contenders.iter().find(|contender| contender.name == name);
+    found.unwrap_or_else(|| panic!("nobody is called {name}"))
+}

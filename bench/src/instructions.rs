@@ -1,0 +1,96 @@
+//! Instructions per check, counted by callgrind: no noise, so that no regression hides in it.
+//!
+//! Each case runs twice, in processes of its own, once with twice as many checks: what differs is what
+//! the checks cost. Only the checks are counted, or clocks that calibrate themselves would be, too.
+
+use std::hint::black_box;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::contenders::{
+    CHECK, CHECK_1000, Contender, GOVERNOR, KEYED, SINGLE_TIER, THREE_TIERS, TOLLGATE, Walk, named,
+};
+use crate::table::align;
+use crate::workloads::{Denials, Order, Steps, Workload};
+
+/// Who checks what: name, tiers, contender and denials. All checks are of one hot key.
+const CASES: [Case; 10] = [
+    ("grant", SINGLE_TIER, TOLLGATE, Denials::None),
+    ("grant", SINGLE_TIER, KEYED, Denials::None),
+    ("grant", SINGLE_TIER, GOVERNOR, Denials::None),
+    ("denial", SINGLE_TIER, TOLLGATE, Denials::All),
+    ("denial", SINGLE_TIER, KEYED, Denials::All),
+    ("denial", SINGLE_TIER, GOVERNOR, Denials::All),
+    ("three-tier grant", THREE_TIERS, TOLLGATE, Denials::None),
+    ("three-tier grant", THREE_TIERS, CHECK, Denials::None),
+    ("three-tier grant", THREE_TIERS, CHECK_1000, Denials::None),
+    ("three-tier grant", THREE_TIERS, GOVERNOR, Denials::None),
+];
+
+type Case = (&'static str, &'static [Contender], &'static str, Denials);
+
+const CHECKS: usize = 20_000;
+const STEPS: usize = 1_000;
+
+/// One case's figure.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Instructions {
+    pub(crate) what: &'static str,
+    pub(crate) contender: &'static str,
+    pub(crate) per_check: f64,
+}
+
+/// Counts every case; says why if it cannot.
+pub(crate) fn all() -> Result<Vec<Instructions>, String> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Err("valgrind not installed".to_owned());
+    }
+    let count = |(number, case): (usize, &Case)| {
+        let (what, _, contender, _) = *case;
+        eprintln!("instructions: {what}, {contender} ...");
+        let (once, twice) = (in_child(number, CHECKS)?, in_child(number, 2 * CHECKS)?);
+        Ok(Instructions { what, contender, per_check: (twice - once) / CHECKS as f64 })
+    };
+    CASES.iter().enumerate().map(count).collect()
+}
+
+fn in_child(case: usize, checks: usize) -> Result<f64, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=*counted_checks*")
+        .arg(program)
+        .args(["checks-of", &case.to_string(), &checks.to_string()])
+        .output()
+        .map_err(|error| error.to_string())?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    let collected = report.lines().find_map(|line| line.split_once("Collected :"));
+    let count = collected.and_then(|(_, count)| count.trim().replace(',', "").parse().ok());
+    count.ok_or_else(|| format!("callgrind counted nothing: {report}"))
+}
+
+/// The child's part: so many checks of one case.
+pub(crate) fn child(case: usize, checks: usize) {
+    let (_, contenders, name, denials) = CASES[case];
+    let workload = Workload { order: Order::Hot, denials };
+    let limiter = (named(contenders, name).make)(workload.keys());
+    limiter.populate(workload.keys(), &|id| workload.taken_before(id));
+    black_box(counted_checks(limiter.as_ref(), &workload.steps(STEPS), checks));
+}
+
+/// Callgrind counts in here, by this name.
+#[inline(never)]
+fn counted_checks(limiter: &dyn Walk, steps: &Steps, checks: usize) -> usize {
+    (0..checks / STEPS).map(|_| limiter.walk(steps, 0..STEPS)).sum()
+}
+
+pub(crate) fn markdown(counted: &[Instructions]) -> String {
+    let header = ["instructions per check, one hot key", "contender", "instructions"];
+    let mut table = vec![header.map(str::to_owned).to_vec()];
+    for one in counted {
+        let count = format!("{:.0}", one.per_check);
+        table.push(vec![one.what.to_owned(), one.contender.to_owned(), count]);
+    }
+    align(&table)
+}

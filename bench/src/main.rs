@@ -1,0 +1,116 @@
+//! Tollgate beside its peers: one run, one report, ratios that mean something on any machine.
+
+mod allocator;
+mod contenders;
+mod instructions;
+mod machine;
+mod memory;
+mod report;
+mod rounds;
+mod scale;
+mod speed;
+mod table;
+mod targets;
+mod walkers;
+mod workloads;
+
+use std::fs;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::report::Report;
+
+#[global_allocator]
+static ALLOCATOR: allocator::Counting = allocator::Counting;
+
+/// Where every run leaves its figures.
+const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report.json");
+
+/// Measures Tollgate beside its peers and prints tables, ready for the README.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Prints every figure as JSON instead.
+    #[arg(long)]
+    json: bool,
+    /// Fewer rounds, a million keys at most, a short stream: for a first look.
+    #[arg(long)]
+    quick: bool,
+    /// What to measure.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "speed,memory,instructions,scale"
+    )]
+    parts: Vec<Part>,
+    /// Speed: only workloads whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Speed: only contenders whose name contains one of these.
+    #[arg(long, value_delimiter = ',', default_value = "")]
+    contenders: Vec<String>,
+    /// Scale: how long the stream is held; 60, or 10 if quick.
+    #[arg(long)]
+    seconds: Option<u64>,
+    #[command(subcommand)]
+    child: Option<Child>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Speed,
+    Memory,
+    Instructions,
+    Scale,
+}
+
+/// What a run asks of processes that it starts itself.
+#[derive(Debug, Subcommand)]
+enum Child {
+    #[command(hide = true)]
+    MemoryOf { contender: String, keys: u64 },
+    #[command(hide = true)]
+    ChecksOf { case: usize, checks: usize },
+}
+
+fn main() {
+    let options = Options::parse();
+    match &options.child {
+        Some(Child::MemoryOf { contender, keys }) => memory::child(contender, *keys),
+        Some(Child::ChecksOf { case, checks }) => instructions::child(*case, *checks),
+        None => {
+            let report = run(&options);
+            if let Err(error) = fs::write(REPORT_FILE, report.json()) {
+                eprintln!("{REPORT_FILE}: {error}");
+            }
+            println!("{}", if options.json { report.json() } else { report.markdown() });
+        }
+    }
+}
+
+/// Everything that is asked for, one part after the other.
+fn run(options: &Options) -> Report {
+    let load_before = machine::load();
+    let wants = |part| options.parts.contains(&part);
+    let quick = options.quick;
+    let choice = speed::Choice {
+        turns: if quick { 6 } else { 25 },
+        workloads: &options.only,
+        contenders: &options.contenders,
+    };
+    let sizes: &[u64] =
+        if quick { &[memory::FEW_KEYS] } else { &[memory::FEW_KEYS, memory::MANY_KEYS] };
+    let seconds = options.seconds.unwrap_or(if quick { 10 } else { 60 }).max(1);
+
+    let speed = if wants(Part::Speed) { speed::all(&choice) } else { Vec::new() };
+    let memory = if wants(Part::Memory) { memory::all(sizes) } else { Vec::new() };
+    let counted = if wants(Part::Instructions) { instructions::all() } else { Ok(Vec::new()) };
+    let scale = wants(Part::Scale).then(|| scale::run(seconds));
+    let (instructions, instructions_error) = match counted {
+        Ok(instructions) => (instructions, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let targets = targets::all(&speed, &memory, scale.as_ref());
+    let machine = machine::here(load_before);
+    Report { machine, speed, memory, instructions, instructions_error, scale, targets }
+}

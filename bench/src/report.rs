@@ -1,0 +1,48 @@
+//! Everything that one run found out, for people and for programs.
+
+use serde::Serialize;
+
+use crate::instructions::{self, Instructions};
+use crate::machine::{self, Machine};
+use crate::memory::{self, Memory};
+use crate::rounds::Measured;
+use crate::scale::{self, Scale};
+use crate::table::{self, PEERS, RULES, VARIANTS};
+use crate::targets::{self, Target};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) speed: Vec<Measured>,
+    pub(crate) memory: Vec<Memory>,
+    pub(crate) instructions: Vec<Instructions>,
+    /// Why there are no instructions.
+    pub(crate) instructions_error: Option<String>,
+    pub(crate) scale: Option<Scale>,
+    pub(crate) targets: Vec<Target>,
+}
+
+impl Report {
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("figures are valid JSON")
+    }
+
+    /// Ready for the README; parts that were left out are not in it.
+    pub(crate) fn markdown(&self) -> String {
+        let mut parts = vec![machine::markdown(&self.machine)];
+        if !self.speed.is_empty() {
+            let tables: [&[&str]; 3] = [&PEERS, &RULES, &VARIANTS];
+            parts.extend(tables.map(|columns| table::markdown(&self.speed, columns)));
+        }
+        if !self.memory.is_empty() {
+            parts.push(memory::markdown(&self.memory));
+        }
+        if !self.instructions.is_empty() {
+            parts.push(instructions::markdown(&self.instructions));
+        }
+        parts.extend(self.instructions_error.iter().map(|error| format!("{error}\n")));
+        parts.extend(self.scale.iter().map(scale::markdown));
+        parts.push(targets::markdown(&self.targets));
+        parts.join("\n")
+    }
+}

@@ -1,0 +1,86 @@
+//! Times as tables: a row per workload and number of threads, a column per contender.
+
+use std::fmt::Write;
+
+use crate::contenders::{
+    CHECK, CHECK_10, CHECK_1000, GOVERNOR, GOVERNOR_U64, KEYED, KEYED_U64, TOLLGATE,
+};
+use crate::rounds::Measured;
+
+/// The table for the README.
+pub(crate) const PEERS: [&str; 7] =
+    [TOLLGATE, KEYED, GOVERNOR, "limitador", "throttlecrab", "ratelimit", "floor"];
+/// Keys that are numbers, clocks that stand still, and throttlecrab's other stores.
+pub(crate) const VARIANTS: [&str; 6] = [
+    KEYED_U64,
+    GOVERNOR_U64,
+    "tollgate, clock stopped",
+    "governor, clock stopped",
+    "throttlecrab periodic",
+    "throttlecrab probabilistic",
+];
+/// The whole check.
+pub(crate) const RULES: [&str; 3] = [CHECK, CHECK_10, CHECK_1000];
+
+/// These contenders' times as aligned Markdown, on workloads that any of them took part in.
+pub(crate) fn markdown(measured: &[Measured], contenders: &[&str]) -> String {
+    let mut rows: Vec<(&str, usize)> = Vec::new();
+    for one in measured.iter().filter(|one| contenders.contains(&one.contender)) {
+        if !rows.contains(&(&one.workload, one.threads)) {
+            rows.push((&one.workload, one.threads));
+        }
+    }
+    let header = ["ns per check", "threads"].iter().chain(contenders);
+    let mut table = vec![header.map(|&name| name.to_owned()).collect::<Vec<_>>()];
+    for (workload, threads) in rows {
+        let of = |name| find(measured, workload, threads, name);
+        let mut row = vec![workload.to_owned(), threads.to_string()];
+        row.extend(contenders.iter().map(|name| cell(of(name), of(GOVERNOR))));
+        table.push(row);
+    }
+    align(&table)
+}
+
+pub(crate) fn find<'a>(
+    measured: &'a [Measured],
+    workload: &str,
+    threads: usize,
+    contender: &str,
+) -> Option<&'a Measured> {
+    measured.iter().find(|one| {
+        one.workload == workload && one.threads == threads && one.contender == contender
+    })
+}
+
+/// The median, and its ratio to governor's; `~` if all rounds were disturbed.
+fn cell(one: Option<&Measured>, governor: Option<&Measured>) -> String {
+    let Some(one) = one else { return "-".to_owned() };
+    let disturbed = if one.rounds == 0 { "~" } else { "" };
+    let mut cell = format!("{disturbed}{:.0}", one.ns_per_check);
+    if let Some(governor) = governor.filter(|governor| governor.contender != one.contender) {
+        let _ = write!(cell, " ({:.2}x)", one.ns_per_check / governor.ns_per_check);
+    }
+    cell
+}
+
+/// Markdown whose columns also line up as plain text.
+pub(crate) fn align(table: &[Vec<String>]) -> String {
+    let columns = table.first().map_or(0, Vec::len);
+    let widths: Vec<_> = (0..columns)
+        .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for (number, row) in table.iter().enumerate() {
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(text, "| {cell:width$} ");
+        }
+        text.push_str("|\n");
+        if number == 0 {
+            for width in &widths {
+                let _ = write!(text, "|{:-<1$}", "", width + 2);
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}
