@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use shuttle::thread;
 use tollgate::{
-    Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode, Quota, Space,
-    Store,
+    Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
+    Quota, Space, Store,
 };
 
 /// Schedules a test, of each kind.
@@ -200,6 +200,24 @@ fn c2_no_denial_is_of_an_instant_that_never_was() {
         });
         assert!(take(&store, &key, &quota, 1));
         later.join().unwrap();
+    });
+}
+
+/// A window that was exhausted is over, and there is enough for both in the next. A denial that took the
+/// count of the one and the time of the other would deny it.
+#[test]
+fn c2_no_denial_is_of_a_state_that_never_was() {
+    check(|| {
+        let (store, clock) = store(1000);
+        let (key, period) = (key(&store, "bucket"), Duration::from_micros(50));
+        let quota = Quota::new(5, period).unwrap();
+        let quota = quota.with_algorithm(Algorithm::FixedWindow).unwrap();
+        assert!(take(&store, &key, &quota, 5) && !take(&store, &key, &quota, 1));
+        clock.advance(period);
+        let other = spawn(&store, move |store| assert!(take(store, &key, &quota, 1)));
+        assert!(take(&store, &key, &quota, 1));
+        other.join().unwrap();
+        assert_eq!(remaining(&store, &key, &quota), 3);
     });
 }
 

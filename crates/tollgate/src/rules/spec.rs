@@ -14,23 +14,38 @@ pub(crate) const RULE_ID_MAX: u64 = (1 << 53) - 1;
 /// The columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a
 /// [`Rule`] of them, or says about each column what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are documented in docs/reference/rules.md")]
 pub struct RuleSpec {
+    /// Its number, which names its buckets.
     pub rule_id: u64,
+    /// Which requests share a bucket.
     pub key_pattern: String,
+    /// What it is about; what the key pattern suggests if none is given.
     pub scope: Option<Scope>,
+    /// Tokens per second, instead of `tokens` and `period` or beside them if they agree.
     pub rate_per_second: Option<Decimal>,
+    /// Tokens per `period`.
     pub tokens: Option<u64>,
+    /// In what time they come in.
     pub period: Option<Duration>,
+    /// The most that can be taken at once; the tokens of one period if none is given.
     pub burst_capacity: Option<u64>,
+    /// How it is counted.
     pub algorithm: Algorithm,
+    /// How a token bucket refills.
     pub refill: Refill,
+    /// The longest wait in line of a leaky bucket.
     pub max_wait: Option<Duration>,
+    /// For which plan; empty for all.
     pub plan: String,
+    /// Whether its denials count.
     pub mode: Mode,
+    /// What it answers while its store is in trouble.
     pub on_error: OnError,
+    /// Whether it is switched on.
     pub is_active: bool,
+    /// A note for people.
     pub description: String,
+    /// Attributes and the globs they must match.
     pub conditions: Vec<(String, String)>,
 }
 

@@ -134,3 +134,27 @@ fn t41_bytes_are_bounded_and_given_back() {
     });
     assert!(kept.bytes_current <= 128 * 512, "{kept:?}");
 }
+
+/// What a bucket no longer needs is used again: its forms when its quota changes all the time, its logs
+/// when it is forgotten and comes back.
+#[test]
+fn forms_and_logs_are_used_again() {
+    let (store, _) = manual_store(1000);
+    let bucket = key(&store, "bucket");
+    let window = Quota::per_day(100).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
+    let kept = |work: &dyn Fn(u64)| {
+        work(0);
+        measure(|| (1..2000).for_each(work)).bytes_current
+    };
+    let change_form = |number| {
+        let quota = Quota::new(1, Duration::from_hours(1 + number)).unwrap();
+        store.charge_one_now(part(&bucket, &quota, 1));
+    };
+    let reset_log = |_| {
+        assert!(store.charge_one_now(part(&bucket, &window, 1)).is_granted());
+        assert!(store.reset_now(&bucket));
+    };
+    assert_eq!(kept(&change_form), 0);
+    store.reset_now(&bucket);
+    assert_eq!(kept(&reset_log), 0);
+}

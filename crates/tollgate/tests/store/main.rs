@@ -10,6 +10,7 @@
 //! | `differential` | D1: store and model give the same answers on random traces |
 //! | `churn` | the same with thousands of buckets coming and going in every shard |
 //! | `bound` | the bound holds, and the room that is counted is the room that is used |
+//! | `quotas_at_the_bound` | the same where quotas come with the charges, and where buckets are logs |
 //! | `flood` | E1, T41: random keys can neither reset a bucket nor lift a limit |
 //! | `allocation` | T41: no charge of a bucket that is there allocates; bytes are bounded and given back |
 //! | `resident` | T41: the memory of a flood, as the operating system counts it |

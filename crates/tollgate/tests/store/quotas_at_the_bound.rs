@@ -60,3 +60,24 @@ fn t41_logs_are_bounded() {
     clock.advance(hour);
     assert!(take());
 }
+
+/// Logs whose windows are over take no room from others, whether or not anybody has swept them away: a key
+/// that is there and one that is new are served as ever.
+#[test]
+fn t41_logs_of_the_past_take_no_room() {
+    let (store, clock) = manual_store(100);
+    let hour = Duration::from_secs(3600);
+    let quota = Quota::new(1000, hour).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
+    let take = |name: u64| {
+        clock.advance(Duration::from_micros(1));
+        let key = store.key(Space::Rule(1), &[&name.to_le_bytes()]);
+        store.charge_one_now(part(&key, &quota, 1)).is_granted()
+    };
+    assert!(take(0));
+    let others = (0..1000).filter(|number| take(1 + number % 80)).count();
+    assert_eq!(others, 4 * 100 - 1);
+    assert!(!take(0) && !take(99), "there is no more room");
+    clock.advance(hour);
+    assert!((0..300).all(|_| take(0)), "one that is there");
+    assert!(take(99), "one that is new");
+}

@@ -207,12 +207,21 @@ impl<C: Clock> MemoryStore<C> {
         let (decision, write) = view.decide(cost);
         let grows = matches!(&write, Write::Log(edit)
             if edit.keep.len() + usize::from(edit.tail.is_some()) > view.log_len());
-        let entries_max = self.max_buckets.saturating_mul(LOG_ENTRIES_PER_BUCKET);
-        if grows && self.log_entries.load(Ordering::Relaxed) >= entries_max {
+        if grows && !self.has_log_room() {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
             return (no_room(quota, cost), Write::Nothing);
         }
         (decision, write)
+    }
+
+    /// May logs grow? Those whose windows are over must not keep others from it, so they are looked for.
+    fn has_log_room(&self) -> bool {
+        let entries_max = self.max_buckets.saturating_mul(LOG_ENTRIES_PER_BUCKET);
+        let has_room = || self.log_entries.load(Ordering::Relaxed) < entries_max;
+        has_room() || {
+            self.sweep_hard(None);
+            has_room()
+        }
     }
 
     /// Room for one more bucket; one that is only looked for needs none.

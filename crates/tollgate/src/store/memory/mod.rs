@@ -41,7 +41,12 @@ const SHARDS_SHARED: usize = 64;
 const SWEEP_PER_INSERT: usize = 4;
 /// The most slots looked at under one hold of a lock.
 const SWEEP_PER_LOCK: usize = 256;
-/// New keys of a full store look hard for a bucket to forget, but not within this time of having looked
+/// A hard look for buckets to forget goes to this many shards besides.
+const SWEEP_SHARDS: usize = 32;
+/// From each shard the sweep goes to one this many further on, so that a few in a row are some of all kinds.
+/// It is a prime, and there are never as many: all shards have their turn.
+const SWEEP_STRIDE: usize = 1_000_003;
+/// Charges that find no room look hard for buckets to forget, but not within this time of having looked
 /// in vain: a flood must cost whoever is flooded no more than other charges do.
 const SWEEP_PAUSE_US: u64 = 1000;
 
@@ -234,7 +239,8 @@ impl<C: Clock> MemoryStore<C> {
 
     /// Sweeps a part of whichever shard is next, unless somebody is using it.
     fn sweep_elsewhere(&self, slots: usize) -> usize {
-        let number = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+        let turn = self.next_sweep.fetch_add(1, Ordering::Relaxed);
+        let number = turn.wrapping_mul(SWEEP_STRIDE) % self.shards.len();
         self.shards[number].try_lock().map_or(0, |mut locked| self.sweep_here(&mut locked, slots))
     }
 
@@ -249,18 +255,24 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Forgets full buckets, so that there is room for `new` more: a few of this shard wherever a bucket
-    /// is added, and many of two shards when the store is full.
+    /// is added, and many when the store is full.
     fn sweep_for(&self, locked: &mut Locked<'_>, new: usize) {
         self.sweep_here(locked, SWEEP_PER_INSERT);
-        if self.held.load(Ordering::Relaxed) + new <= self.max_buckets {
-            return;
+        if self.held.load(Ordering::Relaxed) + new > self.max_buckets {
+            self.sweep_hard(Some(locked));
         }
+    }
+
+    /// Looks hard for buckets to forget: at many slots of this shard, if there is one, and at as many
+    /// of others.
+    fn sweep_hard(&self, locked: Option<&mut Locked<'_>>) {
         let now_us = self.clock.now().get();
         if now_us.abs_diff(self.swept_in_vain_us.load(Ordering::Relaxed)) < SWEEP_PAUSE_US {
             return;
         }
-        let here = self.sweep_here(locked, SWEEP_PER_LOCK);
-        if here + self.sweep_elsewhere(SWEEP_PER_LOCK) == 0 {
+        let here = locked.map_or(0, |locked| self.sweep_here(locked, SWEEP_PER_LOCK));
+        let elsewhere = |_| self.sweep_elsewhere(SWEEP_PER_LOCK / SWEEP_SHARDS);
+        if here + (0..SWEEP_SHARDS).map(elsewhere).sum::<usize>() == 0 {
             self.swept_in_vain_us.store(now_us, Ordering::Relaxed);
         }
     }

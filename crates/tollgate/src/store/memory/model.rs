@@ -201,6 +201,8 @@ fn no_two_changes_are_taken_for_one() {
 fn shard() -> Shard {
     let shard = Shard::new(true, Default::default());
     shard.lock().put(ONE, PER_SECOND, whole(1));
+    // Whoever looks when nobody is at work does see it.
+    assert!(shard.glimpse(ONE, PER_SECOND).is_some_and(|glimpse| shard.is_current(glimpse)));
     shard
 }
 
