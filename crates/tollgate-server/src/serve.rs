@@ -191,7 +191,8 @@ impl Service {
             let version = env!("CARGO_PKG_VERSION");
             let source = &self.source;
             info!(version, rules, rules_source = %source, max_buckets, has_token, "starting");
-            info!(listener = "http", address = %self.address, "listening");
+            let url = format!("http://{}", self.address);
+            info!(listener = "http", address = %self.address, url, "listening");
         }
     }
 

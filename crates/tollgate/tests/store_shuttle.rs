@@ -2,7 +2,8 @@
 //! the next to run.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test -p tollgate --test store_shuttle --target-dir target/shuttle
+//! RUSTFLAGS="--cfg shuttle" cargo test --profile model -p tollgate --test store_shuttle \
+//!     --target-dir target/shuttle
 //! ```
 //!
 //! A test that fails prints its schedule; `shuttle::replay` runs that one again.
@@ -20,7 +21,7 @@ use tollgate::{
 };
 
 /// Schedules a test, of each kind.
-const SCHEDULES: usize = 3000;
+const SCHEDULES: usize = 10_000;
 /// How often a thread is interrupted in schedules of the second kind, less one.
 const DEPTH: usize = 3;
 /// The number of regular shards of a small store.

@@ -1,7 +1,7 @@
 //! Reading without the lock, under every interleaving and every reordering that C11 allows.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p tollgate --lib --release --target-dir target/loom model
+//! RUSTFLAGS="--cfg loom" cargo test --profile model -p tollgate --lib --target-dir target/loom model
 //! ```
 //!
 //! Sequence, table and shard are the real ones, made of loom's atomics and locks. `ArcSwap` is not made of
