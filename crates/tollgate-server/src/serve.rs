@@ -191,8 +191,7 @@ impl Service {
             let version = env!("CARGO_PKG_VERSION");
             let source = &self.source;
             info!(version, rules, rules_source = %source, max_buckets, has_token, "starting");
-            let url = format!("http://{}", self.address);
-            info!(listener = "http", address = %self.address, url, "listening");
+            info!(listener = "http", address = %self.address, "listening");
         }
     }
 

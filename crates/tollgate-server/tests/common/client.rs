@@ -42,8 +42,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Response> {
-        self.send(request_head(method, path, &self.host, headers, body.len()).as_bytes())?;
-        self.send(body)?;
+        // In one piece, as clients do: a server that answers without reading a body that is still on its
+        // way must close the connection.
+        let head = request_head(method, path, &self.host, headers, body.len());
+        self.send(&[head.as_bytes(), body].concat())?;
         self.read_response()
     }
 

@@ -65,7 +65,7 @@ const OVERFLOW_BUCKETS_MAX: usize = 4096;
 const LOG_ENTRIES_PER_BUCKET: usize = 4;
 
 /// What becomes of a new key when the store is full and nothing in it may be forgotten. Keys that are
-/// in the store are unaffected either way.
+/// in the store are unaffected either way (but for exact sliding windows, whose logs share one bound).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFull {
     /// New keys of a rule share one bucket of that rule's quota.

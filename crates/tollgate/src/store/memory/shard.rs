@@ -249,7 +249,7 @@ impl Locked<'_> {
         let after = self.inner.logs.len();
         if after > before {
             self.shard.log_entries.fetch_add(after - before, Ordering::Relaxed);
-        } else {
+        } else if after < before {
             self.shard.log_entries.fetch_sub(before - after, Ordering::Relaxed);
         }
         result
