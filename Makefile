@@ -4,7 +4,7 @@ CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test bench docs fmt fmt-check lint doc-check unit model clean
+.PHONY: help run test bench docs fmt fmt-check lint doc-check servers unit model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,12 @@ fmt-check:
 doc-check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items $(FEATURES)
 
-# Unit, property, documentation and end-to-end tests; the last run the real binary on free ports.
-unit:
+servers: ## Fetch the Redis and Valkey servers that tests run against
+	tests/servers target/servers
+
+# Unit, property, documentation and end-to-end tests; the last run the real binary on free ports, and
+# real servers.
+unit: servers
 	$(CARGO) test --workspace $(FEATURES)
 
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock

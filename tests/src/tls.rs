@@ -1,0 +1,133 @@
+//! Certificates, right ones and wrong ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose,
+};
+use rcgen::{IsCa, KeyPair, KeyUsagePurpose, date_time_ymd};
+use tempfile::TempDir;
+
+/// What is wrong with a server's certificate, if anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCertificate {
+    /// Nothing: for `localhost` and 127.0.0.1, signed by [`Certificates::authority`].
+    Good,
+    /// It ended in 2021.
+    Expired,
+    /// It is for `elsewhere.invalid`.
+    WrongHost,
+    /// An authority signed it that nobody trusts.
+    WrongAuthority,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+/// An authority made for one test, and what it signed. Removed on drop, so keep it while servers run.
+#[derive(Debug)]
+pub struct Certificates {
+    folder: TempDir,
+}
+
+impl Certificates {
+    /// Makes them all: a few milliseconds.
+    ///
+    /// # Panics
+    ///
+    /// When they cannot be made or written.
+    pub fn new() -> Self {
+        let folder = TempDir::with_prefix("tollgate-tls-").expect("a temporary folder");
+        let (good, other) = (authority("tollgate tests"), authority("somebody else"));
+        let here = &["localhost", "127.0.0.1"];
+        write(folder.path(), "authority", &good.pem(), None);
+        write(folder.path(), "other-authority", &other.pem(), None);
+        issue(folder.path(), "good", here, &good, false);
+        issue(folder.path(), "expired", here, &good, true);
+        issue(folder.path(), "wrong-host", &["elsewhere.invalid"], &good, false);
+        issue(folder.path(), "wrong-authority", here, &other, false);
+        issue(folder.path(), "client", &["client.invalid"], &good, false);
+        issue(folder.path(), "other-client", &["client.invalid"], &other, false);
+        Self { folder }
+    }
+
+    /// The authority's certificate: what a client is told to trust.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+
+    /// An authority that signed none of the good ones.
+    pub fn other_authority(&self) -> PathBuf {
+        self.folder.path().join("other-authority.pem")
+    }
+
+    /// A server's certificate.
+    pub fn server(&self, which: ServerCertificate) -> Pair {
+        self.pair(match which {
+            ServerCertificate::Good => "good",
+            ServerCertificate::Expired => "expired",
+            ServerCertificate::WrongHost => "wrong-host",
+            ServerCertificate::WrongAuthority => "wrong-authority",
+        })
+    }
+
+    /// A client's certificate that servers accept.
+    pub fn client(&self) -> Pair {
+        self.pair("client")
+    }
+
+    /// A client's certificate that servers refuse.
+    pub fn other_client(&self) -> Pair {
+        self.pair("other-client")
+    }
+
+    fn pair(&self, name: &str) -> Pair {
+        let file = |ending| self.folder.path().join(format!("{name}.{ending}"));
+        Pair { certificate: file("pem"), key: file("key") }
+    }
+}
+
+impl Default for Certificates {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn authority(name: &str) -> Authority {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let key = KeyPair::generate().expect("a key");
+    CertifiedIssuer::self_signed(params, key).expect("a certificate")
+}
+
+fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, expired: bool) {
+    let hosts = hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>();
+    let mut params = CertificateParams::new(hosts).expect("host names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(if expired { 2021 } else { 2099 }, 1, 1);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.signed_by(&key, authority).expect("a certificate");
+    write(folder, name, &certificate.pem(), Some(&key.serialize_pem()));
+}
+
+fn write(folder: &Path, name: &str, certificate: &str, key: Option<&str>) {
+    fs::write(folder.join(format!("{name}.pem")), certificate).expect("the certificate is written");
+    if let Some(key) = key {
+        fs::write(folder.join(format!("{name}.key")), key).expect("the key is written");
+    }
+}
