@@ -1,7 +1,7 @@
 # Tollgate's few commands. `make` lists them.
 
 CARGO ?= cargo
-FEATURES := --features tollgate/file,tollgate/tokio
+FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help run test bench docs fmt fmt-check lint doc-check servers unit model clean

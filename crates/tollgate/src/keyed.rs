@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tollgate_core::{Decision, Quota};
 
 use crate::clock::{Clock, SystemClock};
-use crate::rules::Mode;
+use crate::rules::{Mode, OnError};
 use crate::store::memory::{MemoryKey, MemoryStore};
 use crate::store::{Charge, LocalStore, Space, Store};
 
@@ -71,7 +71,13 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
     #[must_use]
     pub fn take_as(&self, key: &K, quota: &Quota, cost: u64) -> Decision {
         let key = MemoryKey::of(&self.name, key);
-        self.store.charge_one_now(Charge { key: &key, quota, cost, mode: Mode::Enforce })
+        self.store.charge_one_now(Charge {
+            key: &key,
+            quota,
+            cost,
+            mode: Mode::Enforce,
+            on_error: OnError::Local,
+        })
     }
 
     /// Looks at the bucket of a key, spending nothing.

@@ -32,6 +32,7 @@
 //! # Features
 //!
 //! - `file`: reading rules from `rules.toml`, with errors that show the line.
+//! - `redis`: [`RedisStore`], buckets that any number of processes share.
 //! - `tokio`: waiting for tokens, [`Limiter::until_granted`] and [`KeyedLimiter::until_granted`].
 
 mod clock;
@@ -52,11 +53,19 @@ pub use limiter::Limiter;
 pub use request::Request;
 pub use reservation::Reservation;
 pub use rules::{Mode, OnError, Rule, RuleSet, Scope};
+#[cfg(feature = "redis")]
+pub use store::any::{AnyKey, AnyStore};
 pub use store::memory::{
     MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder,
     OnFull,
 };
-pub use store::{Charge, Decisions, LocalStore, Space, Store};
+#[cfg(feature = "redis")]
+pub use store::redis::{
+    BreakerState, OnEviction, RedisHealth, RedisKey, RedisStats, RedisStore, RedisStoreBuilder,
+    RedisUrl, RedisUrlError, SettingsError, StartError, TlsFiles, TlsFilesError, Trouble,
+    TroubleKind, Unfit, Version,
+};
+pub use store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 pub use tollgate_core::{
     Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
     RateError, Refill,

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use tollgate_core::{Decision, Quota};
 
 use crate::request::Request;
-use crate::reservation::{Charged, Reservation};
-use crate::rules::{Mode, RuleSet};
+use crate::reservation::{Paid, Reservation};
+use crate::rules::{Mode, OnError, RuleSet};
 use crate::store::memory::MemoryStore;
-use crate::store::{Charge, Decisions, LocalStore, Space, Store};
+use crate::store::{Charge, Charged, LocalStore, Space, Store};
 use crate::sync::Mutex;
 use crate::verdict::Verdict;
 
@@ -109,8 +109,8 @@ impl<S: Store> Limiter<S> {
     /// Dropping the future before it is done has charged everything or nothing.
     pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, S::Error> {
         let tiers = self.tiers(request);
-        let decisions = self.store.charge(&tiers.charges(request.get_cost())).await?;
-        Ok(tiers.verdict(decisions))
+        let charged = self.store.charge(&tiers.charges(request.get_cost())).await?;
+        Ok(tiers.verdict(charged))
     }
 
     /// [`check`](Self::check)s a request and keeps a handle on the charge, that can give it back.
@@ -124,8 +124,8 @@ impl<S: Store> Limiter<S> {
     /// As [`check`](Self::check).
     pub async fn reserve(&self, request: &Request<'_>) -> Result<Reservation<S>, S::Error> {
         let tiers = self.tiers(request);
-        let decisions = self.store.charge(&tiers.charges(request.get_cost())).await?;
-        Ok(self.reservation(tiers, decisions, request.get_cost()))
+        let charged = self.store.charge(&tiers.charges(request.get_cost())).await?;
+        Ok(self.reservation(tiers, charged, request.get_cost()))
     }
 
     /// Takes `cost` tokens from the bucket of a key that needs no rule.
@@ -138,9 +138,29 @@ impl<S: Store> Limiter<S> {
     ///
     /// As [`check`](Self::check).
     pub async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Result<Decision, S::Error> {
+        Ok(self.take_or(key, quota, cost, OnError::default()).await?.decisions[0])
+    }
+
+    /// [`take`](Self::take)s, with a policy for store trouble, and says whether that had to answer. There
+    /// is one decision.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`check`](Self::check).
+    pub async fn take_or(
+        &self,
+        key: &str,
+        quota: &Quota,
+        cost: u64,
+        on_error: OnError,
+    ) -> Result<Charged, S::Error> {
         let key = self.take_key(key);
-        let charge = Charge { key: &key, quota, cost, mode: Mode::Enforce };
-        Ok(self.store.charge(&[charge]).await?[0])
+        let charge = Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error };
+        self.store.charge(&[charge]).await
     }
 
     /// Looks at the bucket of a key, spending nothing.
@@ -198,15 +218,15 @@ impl<S: Store> Limiter<S> {
         Tiers { rules, tiers }
     }
 
-    fn reservation(&self, tiers: Tiers<S::Key>, decisions: Decisions, cost: u64) -> Reservation<S> {
-        let granted = tiers.tiers.iter().zip(&decisions).filter(|(_, d)| d.is_granted());
-        let charged = granted
+    fn reservation(&self, tiers: Tiers<S::Key>, charged: Charged, cost: u64) -> Reservation<S> {
+        let granted = tiers.tiers.iter().zip(&charged.decisions).filter(|(_, d)| d.is_granted());
+        let paid = granted
             .map(|((position, key), _)| {
                 let rule = tiers.rules.rule(*position);
-                Charged { rule_id: rule.rule_id(), key: key.clone(), quota: *rule.quota() }
+                Paid { rule_id: rule.rule_id(), key: key.clone(), quota: *rule.quota() }
             })
             .collect();
-        Reservation::new(self.clone(), tiers.verdict(decisions), charged, cost)
+        Reservation::new(self.clone(), tiers.verdict(charged), paid, cost)
     }
 }
 
@@ -217,14 +237,15 @@ impl<S: LocalStore> Limiter<S> {
     pub fn check_now(&self, request: &Request<'_>) -> Verdict {
         let tiers = self.tiers(request);
         let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
-        tiers.verdict(decisions)
+        tiers.verdict(Charged { decisions, degraded: false })
     }
 
     /// [`reserve`](Self::reserve), at once and without a runtime.
     pub fn reserve_now(&self, request: &Request<'_>) -> Reservation<S> {
         let tiers = self.tiers(request);
         let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
-        self.reservation(tiers, decisions, request.get_cost())
+        let charged = Charged { decisions, degraded: false };
+        self.reservation(tiers, charged, request.get_cost())
     }
 
     /// [`take`](Self::take), at once and without a runtime.
@@ -232,7 +253,8 @@ impl<S: LocalStore> Limiter<S> {
     #[must_use]
     pub fn take_now(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
         let key = self.take_key(key);
-        self.store.charge_one_now(Charge { key: &key, quota, cost, mode: Mode::Enforce })
+        let on_error = OnError::default();
+        self.store.charge_one_now(Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error })
     }
 
     /// [`peek`](Self::peek), at once and without a runtime.
@@ -261,15 +283,16 @@ impl<K> Tiers<K> {
             .iter()
             .map(|(position, key)| {
                 let rule = rules.rule(*position);
-                Charge { key, quota: rule.quota(), cost, mode: rule.mode() }
+                let (mode, on_error) = (rule.mode(), rule.on_error());
+                Charge { key, quota: rule.quota(), cost, mode, on_error }
             })
             .collect()
     }
 
     #[inline]
-    fn verdict(self, decisions: Decisions) -> Verdict {
+    fn verdict(self, charged: Charged) -> Verdict {
         let positions = self.tiers.iter().map(|(position, _)| *position);
-        let tiers = positions.zip(decisions).collect();
-        Verdict::new(self.rules, tiers)
+        let tiers = positions.zip(charged.decisions).collect();
+        Verdict::new(self.rules, tiers, charged.degraded)
     }
 }

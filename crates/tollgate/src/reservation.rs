@@ -38,13 +38,13 @@ use crate::verdict::Verdict;
 pub struct Reservation<S: Store> {
     limiter: Limiter<S>,
     verdict: Verdict,
-    charged: SmallVec<[Charged<S::Key>; 4]>,
+    paid: SmallVec<[Paid<S::Key>; 4]>,
     cost: u64,
 }
 
 /// A bucket that was charged.
 #[derive(Debug)]
-pub(crate) struct Charged<K> {
+pub(crate) struct Paid<K> {
     pub(crate) rule_id: u64,
     pub(crate) key: K,
     pub(crate) quota: Quota,
@@ -54,12 +54,12 @@ impl<S: Store> Reservation<S> {
     pub(crate) fn new(
         limiter: Limiter<S>,
         verdict: Verdict,
-        charged: SmallVec<[Charged<S::Key>; 4]>,
+        paid: SmallVec<[Paid<S::Key>; 4]>,
         cost: u64,
     ) -> Self {
         // In a denied charge the tiers that would have granted it were not charged either.
         let cost = if verdict.is_allowed() { cost } else { 0 };
-        Self { limiter, verdict, charged, cost }
+        Self { limiter, verdict, paid, cost }
     }
 
     /// The verdict of the charge.
@@ -81,7 +81,7 @@ impl<S: Store> Reservation<S> {
     pub async fn commit(self, cost: u64) -> Result<(), S::Error> {
         let rest = self.cost.saturating_sub(cost);
         if rest > 0 {
-            for bucket in &self.charged {
+            for bucket in &self.paid {
                 self.limiter.store().refund(&bucket.key, &self.quota(bucket), rest).await?;
             }
         }
@@ -99,7 +99,7 @@ impl<S: Store> Reservation<S> {
 
     /// The quota that the bucket is counted by now. Giving back under the one it was charged by would
     /// forget what was spent since beyond that one's capacity.
-    fn quota(&self, bucket: &Charged<S::Key>) -> Quota {
+    fn quota(&self, bucket: &Paid<S::Key>) -> Quota {
         self.limiter.rules().get(bucket.rule_id).map_or(bucket.quota, |rule| *rule.quota())
     }
 }
@@ -109,7 +109,7 @@ impl<S: LocalStore> Reservation<S> {
     pub fn commit_now(self, cost: u64) {
         let rest = self.cost.saturating_sub(cost);
         if rest > 0 {
-            for bucket in &self.charged {
+            for bucket in &self.paid {
                 self.limiter.store().refund_now(&bucket.key, &self.quota(bucket), rest);
             }
         }

@@ -20,6 +20,7 @@ pub struct Verdict {
     rules: Guard<Arc<RuleSet>>,
     tiers: SmallVec<[(u32, Decision); 4]>,
     violated: Option<u32>,
+    degraded: bool,
 }
 
 /// A rule applied to a request, and what its bucket answered.
@@ -32,8 +33,12 @@ pub struct Tier<'a> {
 }
 
 impl Verdict {
-    pub(crate) fn new(rules: Guard<Arc<RuleSet>>, tiers: SmallVec<[(u32, Decision); 4]>) -> Self {
-        let mut verdict = Self { rules, tiers, violated: None };
+    pub(crate) fn new(
+        rules: Guard<Arc<RuleSet>>,
+        tiers: SmallVec<[(u32, Decision); 4]>,
+        degraded: bool,
+    ) -> Self {
+        let mut verdict = Self { rules, tiers, violated: None, degraded };
         verdict.violated = verdict.find_violated();
         verdict
     }
@@ -60,6 +65,12 @@ impl Verdict {
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.violated.is_none()
+    }
+
+    /// Was the store in trouble, so that some tiers were answered by their rules' policy for that?
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.degraded
     }
 
     /// The tiers, in the order of their rules' ids; shadow tiers too.
@@ -121,6 +132,7 @@ impl fmt::Debug for Verdict {
         f.debug_struct("Verdict")
             .field("version", &self.version())
             .field("violated", &self.violated().map(|tier| tier.rule.rule_id()))
+            .field("degraded", &self.degraded)
             .field("tiers", &self.tiers)
             .finish_non_exhaustive()
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use shuttle::thread;
 use tollgate::{
     Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
-    Quota, Space, Store,
+    OnError, Quota, Space, Store,
 };
 
 /// Schedules a test, of each kind.
@@ -45,7 +45,7 @@ fn key(store: &ManualStore, name: &str) -> MemoryKey {
 }
 
 fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce }
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local }
 }
 
 fn take(store: &ManualStore, key: &MemoryKey, quota: &Quota, cost: u64) -> bool {

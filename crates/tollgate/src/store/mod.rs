@@ -3,7 +3,11 @@
 //! A store charges several buckets in one atomic step, all of them or none, and reports every bucket's
 //! decision. It knows nothing of requests, rules or plans.
 
+#[cfg(feature = "redis")]
+pub(crate) mod any;
 pub(crate) mod memory;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -11,7 +15,7 @@ use std::future::Future;
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Quota};
 
-use crate::rules::Mode;
+use crate::rules::{Mode, OnError};
 
 /// Decisions of one charge, in the order of its parts; up to four without allocating.
 pub type Decisions = SmallVec<[Decision; 4]>;
@@ -28,7 +32,7 @@ pub enum Space<'a> {
 }
 
 /// One bucket's part in a charge.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Charge<'a, K> {
     /// Which bucket.
     pub key: &'a K,
@@ -38,6 +42,26 @@ pub struct Charge<'a, K> {
     pub cost: u64,
     /// Whether its denial denies the whole charge.
     pub mode: Mode,
+    /// What answers for it while the store is in trouble.
+    pub on_error: OnError,
+}
+
+// A charge borrows its key, whatever that is.
+impl<K> Clone for Charge<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Charge<'_, K> {}
+
+/// What became of a charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// The decisions, in the order of the charges.
+    pub decisions: Decisions,
+    /// The store was in trouble: some decisions are made by their buckets' [`OnError`].
+    pub degraded: bool,
 }
 
 /// A place where buckets live.
@@ -50,6 +74,7 @@ pub struct Charge<'a, K> {
 ///   really left, uncharged; one that would have been granted says so.
 /// - The same bucket twice in one charge: its costs are added, under the quota of the first of the two.
 /// - A bucket is only ever forgotten when it is full.
+/// - A store in trouble answers by each bucket's [`OnError`], and says so.
 ///
 /// This trait is sealed: it will still change before 1.0.
 pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
@@ -70,7 +95,7 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     fn charge(
         &self,
         charges: &[Charge<'_, Self::Key>],
-    ) -> impl Future<Output = Result<Decisions, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Charged, Self::Error>> + Send;
 
     /// Gives back `amount` tokens, capped at full, and reports what is left then.
     fn refund(

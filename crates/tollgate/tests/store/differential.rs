@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, Quota};
+use tollgate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, OnError, Quota};
 
 use crate::naive::{Naive, Part};
 use crate::quotas::any_quota;
@@ -128,6 +128,7 @@ impl Both {
                 quota: &part.quota,
                 cost: part.cost,
                 mode: part.mode,
+                on_error: OnError::Local,
             })
             .collect();
         prop_assert_eq!(self.store.charge_now(&charges).to_vec(), self.model.charge(&parts));

@@ -1,5 +1,5 @@
 //! Quotas of every form: small ones, where a few microseconds matter; pairs of one form and two
-//! capacities; and those at the edges of what a slot can hold.
+//! capacities; usual ones; and those at the edges of what a slot can hold.
 
 use std::time::Duration;
 
@@ -45,11 +45,12 @@ pub(crate) fn small() -> Vec<Quota> {
         window(Algorithm::SlidingCounter, "3 per 40us"),
         line,
         line.with_max_wait(Duration::from_micros(15)).unwrap(),
+        queue("7 per 10us burst 20").with_max_wait(Duration::from_micros(6)).unwrap(),
     ]
 }
 
 /// Quotas whose periods, rates and counts take all the bits there are.
-fn extreme() -> Vec<Quota> {
+pub(crate) fn extreme() -> Vec<Quota> {
     vec![
         read("4294967296 per 1us burst 4503599627370496"),
         read("1 per 1us burst 4503599627370496"),
@@ -64,7 +65,38 @@ fn extreme() -> Vec<Quota> {
     ]
 }
 
-/// Any of them, a small one nine times out of ten.
+/// Quotas as people write them.
+pub(crate) fn usual() -> Vec<Quota> {
+    vec![
+        read("10/s burst 50"),
+        read("1000/s burst 5000"),
+        read("999/s burst 999"),
+        read("5/minute"),
+        read("0.016/s burst 3"),
+        interval("100/minute burst 100"),
+        window(Algorithm::FixedWindow, "1000/hour"),
+        window(Algorithm::SlidingWindow, "100/minute"),
+        window(Algorithm::SlidingCounter, "100/minute"),
+        queue("20/s burst 40").with_max_wait(Duration::from_millis(500)).unwrap(),
+        queue("7/minute burst 12"),
+    ]
+}
+
+/// Token buckets whose rate is one token per so many microseconds: what most people use.
+pub(crate) fn plain() -> Vec<Quota> {
+    vec![
+        read("1 per 10us burst 5"),
+        read("1 per 10us burst 2"),
+        read("1 per 7us burst 30"),
+        read("10/s burst 50"),
+        read("1000/s burst 5000"),
+        read("5/minute"),
+        read("1 per 4503599627370496us burst 1"),
+        read("1 per 1us burst 4503599627370496"),
+    ]
+}
+
+/// Any of them, a small one eight times out of ten.
 pub(crate) fn any_quota() -> impl Strategy<Value = Quota> {
-    prop_oneof![9 => select(small()), 1 => select(extreme())]
+    prop_oneof![8 => select(small()), 1 => select(extreme()), 1 => select([usual(), plain()].concat())]
 }

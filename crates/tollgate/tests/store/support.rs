@@ -6,8 +6,8 @@ use std::thread;
 
 use proptest::prelude::ProptestConfig;
 use tollgate::{
-    Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode, Quota,
-    Space, Store,
+    Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
+    OnError, Quota, Space, Store,
 };
 
 /// Some day in November 2023.
@@ -35,12 +35,12 @@ pub(crate) fn key<C: Clock>(store: &MemoryStore<C>, name: &str) -> MemoryKey {
 
 /// An enforced part of a charge.
 pub(crate) fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce }
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local }
 }
 
 /// A part of a charge whose denial does not count.
 pub(crate) fn shadow<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Shadow }
+    Charge { key, quota, cost, mode: Mode::Shadow, on_error: OnError::Local }
 }
 
 /// What a look at a bucket shows.

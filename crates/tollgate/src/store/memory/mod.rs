@@ -21,7 +21,7 @@ use tollgate_core::{Decision, Quota};
 pub use self::key::MemoryKey;
 use self::shard::{Locked, Shard};
 use self::view::View;
-use super::{Charge, Decisions, LocalStore, Space, Store, sealed};
+use super::{Charge, Charged, Decisions, LocalStore, Space, Store, sealed};
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
@@ -326,8 +326,8 @@ impl<C: Clock> Store for MemoryStore<C> {
         MemoryKey::new(space, parts)
     }
 
-    async fn charge(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Decisions, Infallible> {
-        Ok(self.charge_now(charges))
+    async fn charge(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Charged, Infallible> {
+        Ok(Charged { decisions: self.charge_now(charges), degraded: false })
     }
 
     async fn refund(

@@ -1,0 +1,66 @@
+//! What is asked of the script, and what it answers: one decision of it.
+
+use smallvec::SmallVec;
+use tollgate_core::{Micros, Quota, State};
+
+use super::key::RedisKey;
+use crate::rules::Mode;
+
+/// The most decisions in one call of the script.
+pub(super) const BATCH_MAX: usize = 32;
+
+/// One decision, owned, so that it can wait in line and travel between tasks.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) op: Op,
+    /// Its buckets, each of them once.
+    pub(super) parts: Parts,
+}
+
+pub(super) type Parts = SmallVec<[Part; 4]>;
+
+/// What is to be done with the buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    /// Charge all or none.
+    Charge,
+    /// Give back, capped at full.
+    Refund,
+    /// Take back a charge of another slot's denial, made at this server's `at`: what of it has not come
+    /// in again by itself since.
+    Undo { at: Micros },
+    /// Forget.
+    Reset,
+}
+
+/// One bucket of a call.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) key: RedisKey,
+    pub(super) quota: Quota,
+    pub(super) cost: u64,
+    pub(super) mode: Mode,
+}
+
+/// The script's answer to one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// The server's time.
+    pub(super) now: Micros,
+    /// Whether a charge was granted; whether there was something to forget.
+    pub(super) done: bool,
+    /// Buckets that held something else than a bucket, and were taken for full.
+    pub(super) repaired: u32,
+    /// What each bucket held: before a charge, after anything else.
+    pub(super) seen: SmallVec<[Seen; 4]>,
+}
+
+/// A bucket as the script saw it, under the quota it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Its state.
+    State(State),
+    /// A log: tokens in the window, when the newest of them was admitted, and, where a charge did not
+    /// fit, when the one was that must leave before it does (else zero).
+    Log { used: u64, newest: u64, leaving: u64 },
+}

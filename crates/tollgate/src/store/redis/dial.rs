@@ -1,0 +1,190 @@
+//! A stream to a server: a socket, and TLS over it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio_rustls::TlsConnector;
+
+use super::classify::{tidy, tls_text};
+use super::settings::{
+    ADDRESSES_MAX, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, Settings,
+};
+use super::tls::TlsFiles;
+use super::trouble::{Trouble, TroubleKind};
+use super::url::Address;
+
+/// What a connection runs over.
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
+
+/// A stream that is not read before something was written to it.
+///
+/// A server that refuses us (too many clients, protected mode, our certificate) says so at once, and
+/// redis-rs throws away what it reads before a command waits for an answer. This way it is the answer to
+/// the first command.
+pub(super) struct Stream {
+    socket: Box<dyn Socket>,
+    written: bool,
+    /// Who wanted to read too early.
+    reader: Option<Waker>,
+}
+
+/// Opens a stream, without a time limit.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes whatever was opened.
+///
+/// # Errors
+///
+/// - `Connection`: nobody there, or no such name.
+/// - `Tls`: the handshake failed, or a file for it cannot be used.
+pub(super) async fn dial(settings: &Settings, address: &Address) -> Result<Stream, Trouble> {
+    let socket = socket(settings, address).await?;
+    Ok(Stream { socket, written: false, reader: None })
+}
+
+async fn socket(settings: &Settings, address: &Address) -> Result<Box<dyn Socket>, Trouble> {
+    match address {
+        Address::Tcp { host, port } if settings.url.tls() => {
+            let config = tls_config(settings.tls.clone()).await?;
+            let name = ServerName::try_from(host.clone()).map_err(|_| {
+                Trouble::new(TroubleKind::Tls, "the host's name cannot be that of a certificate")
+            })?;
+            let stream = tcp(host, *port).await.map_err(|error| trouble(&error))?;
+            let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+            Ok(Box::new(stream.map_err(|error| trouble(&error))?))
+        }
+        Address::Tcp { host, port } => {
+            Ok(Box::new(tcp(host, *port).await.map_err(|error| trouble(&error))?))
+        }
+        #[cfg(unix)]
+        Address::Unix(path) => {
+            let stream = tokio::net::UnixStream::connect(path).await;
+            Ok(Box::new(stream.map_err(|error| trouble(&error))?))
+        }
+        #[cfg(not(unix))]
+        Address::Unix(_) => {
+            Err(Trouble::new(TroubleKind::Unexpected, "this system has no sockets with a path"))
+        }
+    }
+}
+
+fn trouble(error: &io::Error) -> Trouble {
+    match tls_text(error) {
+        Some(text) => Trouble::new(TroubleKind::Tls, tidy(&text)),
+        None => Trouble::new(TroubleKind::Connection, tidy(&error.to_string())),
+    }
+}
+
+/// Reads the files on a thread that may block: all authorities of a system take longer than a decision.
+async fn tls_config(files: TlsFiles) -> Result<ClientConfig, Trouble> {
+    match spawn_blocking(move || files.read()).await {
+        Ok(Ok(config)) => Ok(config),
+        Ok(Err(error)) => Err(Trouble::new(TroubleKind::Tls, tidy(&error.to_string()))),
+        Err(error) => Err(Trouble::new(TroubleKind::Unexpected, tidy(&error.to_string()))),
+    }
+}
+
+/// Tries all addresses of a name at once, so that one that does not answer costs no time.
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut attempts = JoinSet::new();
+    for address in lookup_host((host, port)).await?.take(ADDRESSES_MAX) {
+        attempts.spawn(TcpStream::connect(address));
+    }
+    let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt.map_err(io::Error::other).flatten() {
+            Ok(stream) => return configure(stream),
+            Err(failed) => error = failed,
+        }
+    }
+    Err(error)
+}
+
+fn configure(stream: TcpStream) -> io::Result<TcpStream> {
+    // Commands are small and wait for each other's answers: they must not wait to be sent, too.
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_RETRIES);
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(super::settings::UNACKNOWLEDGED_MAX))?;
+    Ok(stream)
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.written {
+            self.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.socket).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.written = true;
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::store::redis::url::Topology;
+
+    #[tokio::test]
+    async fn what_a_server_says_unasked_is_the_answer_to_the_first_command() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let settings = Settings::new(url.parse().unwrap());
+        let Topology::One(address) = settings.url.topology() else { panic!("one server") };
+        let mut stream = dial(&settings, address).await.unwrap();
+        listener.accept().unwrap().0.write_all(b"-ERR no\r\n").unwrap();
+
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let early = poll_fn(|cx| Poll::Ready(Pin::new(&mut stream).poll_read(cx, &mut buffer)));
+        assert!(early.await.is_pending());
+        poll_fn(|cx| Pin::new(&mut stream).poll_write(cx, b"PING\r\n")).await.unwrap();
+        poll_fn(|cx| Pin::new(&mut stream).poll_read(cx, &mut buffer)).await.unwrap();
+        assert_eq!(buffer.filled(), b"-ERR no\r\n");
+    }
+}

@@ -1,0 +1,437 @@
+//! What is on its way to a server: calls in batches, batches in flights.
+//!
+//! A batch is one script call. A flight is what is written at once and answered at once: a batch, or, in a
+//! cluster, where a script must not touch two slots, a pipeline of batches.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisError, RedisResult, Value};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::call::{BATCH_MAX, Call, Reply};
+use super::classify::{CallError, classify};
+use super::script::{Script, decode};
+use super::trouble::{Trouble, TroubleKind};
+
+/// The most calls in one flight of a cluster's: what a server decides within a millisecond.
+pub(super) const FLIGHT_CALLS_MAX: usize = 64;
+
+/// Where the answer to a call goes.
+pub(super) type Answer = oneshot::Sender<Result<Reply, CallError>>;
+
+/// A call that waits to be sent.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) call: Call,
+    /// To be asked of a node that does not own the slot yet.
+    pub(super) asking: bool,
+    pub(super) answer: Answer,
+}
+
+/// Calls that make one script call.
+#[derive(Debug)]
+pub(super) struct Batch {
+    calls: Vec<Call>,
+    answers: Vec<Answer>,
+    /// The slot of all of them, where slots matter.
+    slot: u16,
+    asking: bool,
+}
+
+impl Batch {
+    /// Puts jobs into as few batches as may be; by slot if `by_slot`. Leaves out whoever waits no more:
+    /// nothing is charged for them.
+    pub(super) fn group(jobs: impl Iterator<Item = Job>, by_slot: bool) -> Vec<Self> {
+        let mut batches: Vec<Self> = Vec::new();
+        for job in jobs.filter(|job| !job.answer.is_closed()) {
+            let first = job.call.parts.first();
+            let slot = first.filter(|_| by_slot).map_or(0, |part| part.key.slot());
+            let open = batches.iter_mut().find(|batch| batch.takes(slot, job.asking));
+            match open {
+                Some(batch) => batch.push(job),
+                None => batches.push(Self::of(job, slot)),
+            }
+        }
+        batches
+    }
+
+    fn of(job: Job, slot: u16) -> Self {
+        let Job { call, asking, answer } = job;
+        Self { calls: vec![call], answers: vec![answer], slot, asking }
+    }
+
+    fn takes(&self, slot: u16, asking: bool) -> bool {
+        // ASKING holds for one command: it is said for one call.
+        !asking && !self.asking && self.slot == slot && self.calls.len() < BATCH_MAX
+    }
+
+    fn push(&mut self, job: Job) {
+        self.calls.push(job.call);
+        self.answers.push(job.answer);
+    }
+
+    /// How many calls it has.
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Answers every call with the error.
+    pub(super) fn fail(self, error: &CallError) {
+        for answer in self.answers {
+            // Whoever is gone needs no answer.
+            let _ = answer.send(Err(error.clone()));
+        }
+    }
+
+    fn answer(self, replies: Vec<Reply>) {
+        for (answer, reply) in self.answers.into_iter().zip(replies) {
+            let _ = answer.send(Ok(reply));
+        }
+    }
+
+    /// Reads the server's answer, and passes it on. A batch that was not run because the server does not
+    /// know the script is returned, with that error.
+    fn settle(self, value: Option<Value>) -> Result<(), (CallError, Option<Self>)> {
+        match read(&self.calls, value) {
+            Ok(replies) => self.answer(replies),
+            Err(CallError::NoScript) => return Err((CallError::NoScript, Some(self))),
+            Err(error) => {
+                self.fail(&error);
+                return Err((error, None));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(calls: &[Call], value: Option<Value>) -> Result<Vec<Reply>, CallError> {
+    match value {
+        Some(Value::ServerError(error)) => Err(classify(&RedisError::from(error))),
+        Some(value) => decode(calls, value).map_err(CallError::Trouble),
+        None => Err(missing()),
+    }
+}
+
+fn missing() -> CallError {
+    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "fewer answers than commands"))
+}
+
+type Replies = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
+
+/// Batches on their way; none is a probe.
+pub(super) struct Flight {
+    batches: Vec<Batch>,
+    /// When it was sent.
+    pub(super) sent: Instant,
+    /// It carries the script's source: it is sent for the second time, and the last.
+    resent: bool,
+    replies: Replies,
+}
+
+/// What came of a flight.
+pub(super) struct Landing {
+    /// Batches that are to be sent again, with the source: they were not run.
+    pub(super) forgotten: Vec<Batch>,
+    /// Batches that were run.
+    pub(super) run: usize,
+    /// The last error of its answers.
+    pub(super) error: Option<CallError>,
+}
+
+impl Flight {
+    /// Sends batches, by the script's hash.
+    pub(super) fn launch(
+        connection: &MultiplexedConnection,
+        script: &Script,
+        batches: Vec<Batch>,
+    ) -> Self {
+        Self::start(connection, batches, false, |calls| script.evalsha(calls))
+    }
+
+    /// Sends batches again, with the script's source.
+    pub(super) fn relaunch(
+        connection: &MultiplexedConnection,
+        script: &Script,
+        batches: Vec<Batch>,
+    ) -> Self {
+        Self::start(connection, batches, true, |calls| script.eval(calls))
+    }
+
+    /// Asks whether the server would run the script: without a call in it, it does nothing.
+    pub(super) fn probe(connection: &MultiplexedConnection, script: &Script) -> Self {
+        let replies = request(connection.clone(), vec![script.evalsha(&[])]);
+        Self { batches: Vec::new(), sent: Instant::now(), resent: false, replies }
+    }
+
+    fn start(
+        connection: &MultiplexedConnection,
+        batches: Vec<Batch>,
+        resent: bool,
+        command: impl Fn(&[Call]) -> Cmd,
+    ) -> Self {
+        let mut commands = Vec::with_capacity(batches.len());
+        for batch in &batches {
+            if batch.asking {
+                commands.push(redis::cmd("ASKING"));
+            }
+            commands.push(command(&batch.calls));
+        }
+        let replies = request(connection.clone(), commands);
+        Self { batches, sent: Instant::now(), resent, replies }
+    }
+
+    pub(super) fn is_probe(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// How many calls it has.
+    pub(super) fn calls(&self) -> usize {
+        self.batches.iter().map(Batch::len).sum()
+    }
+
+    /// How many script calls it has.
+    pub(super) fn batches(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Answers every call with the error.
+    pub(super) fn fail(self, error: &CallError) {
+        for batch in self.batches {
+            batch.fail(error);
+        }
+    }
+
+    /// Passes the answers on. Errors of the connection are the caller's.
+    pub(super) fn land(self, values: Vec<Value>) -> Landing {
+        let mut landing = Landing { forgotten: Vec::new(), run: 0, error: None };
+        let mut values = values.into_iter();
+        if self.is_probe() {
+            landing.error = read(&[], values.next()).err();
+            return landing;
+        }
+        for batch in self.batches {
+            if batch.asking {
+                // If it was refused, so is the script call after it.
+                let _ = values.next();
+            }
+            match batch.settle(values.next()) {
+                Ok(()) => landing.run += 1,
+                Err((_, Some(batch))) if !self.resent => landing.forgotten.push(batch),
+                Err((error, batch)) => {
+                    if let Some(batch) = batch {
+                        batch.fail(&forgetful());
+                    }
+                    landing.error = Some(error);
+                }
+            }
+        }
+        landing
+    }
+}
+
+/// A script that is not known although its source came with it.
+fn forgetful() -> CallError {
+    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "NOSCRIPT in answer to EVAL"))
+}
+
+/// One round trip.
+fn request(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> Replies {
+    Box::pin(async move {
+        if commands.len() == 1
+            && let Some(command) = commands.pop()
+        {
+            return connection.send_packed_command(&command).await.map(|value| vec![value]);
+        }
+        let count = commands.len();
+        let mut pipeline = redis::Pipeline::with_capacity(count);
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        connection.send_packed_commands(&pipeline, 0, count).await
+    })
+}
+
+/// The flights of one connection, the oldest first. Bounded by whoever launches them.
+#[derive(Default)]
+pub(super) struct Flights(Vec<Flight>);
+
+impl Flights {
+    pub(super) fn push(&mut self, flight: Flight) {
+        self.0.push(flight);
+    }
+
+    /// How many there are, without the probe.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().filter(|flight| !flight.is_probe()).count()
+    }
+
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.0.first().map(|flight| flight.sent)
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Flight> {
+        self.0.drain(..)
+    }
+
+    /// Waits for the next to be answered; for ever if there is none. New flights leave when this is polled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost: flights live in `self`.
+    pub(super) async fn next(&mut self) -> (Flight, RedisResult<Vec<Value>>) {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<(Flight, RedisResult<Vec<Value>>)> {
+        // They are few, and answered in order: looking at all of them is cheaper than a waker for each.
+        for index in 0..self.0.len() {
+            if let Poll::Ready(replies) = self.0[index].replies.as_mut().poll(context) {
+                return Poll::Ready((self.0.remove(index), replies));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use tollgate_core::{Algorithm, Quota, Rate, Refill};
+
+    use super::*;
+    use crate::rules::Mode;
+    use crate::store::Space;
+    use crate::store::redis::call::{Op, Part};
+    use crate::store::redis::key::RedisKey;
+
+    type Answered = oneshot::Receiver<Result<Reply, CallError>>;
+
+    /// A call that forgets one bucket.
+    pub(in crate::store::redis) fn forget(name: &str) -> Call {
+        let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
+        let quota =
+            Quota::build(rate, Algorithm::TokenBucket, Refill::Continuous, None, None).unwrap();
+        let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
+        let part = Part { key, quota, cost: 0, mode: Mode::Enforce };
+        Call { op: Op::Reset, parts: [part].into_iter().collect() }
+    }
+
+    fn job(name: &str, asking: bool) -> (Job, Answered) {
+        let (answer, answered) = oneshot::channel();
+        (Job { call: forget(name), asking, answer }, answered)
+    }
+
+    fn group(jobs: Vec<(Job, Answered)>, by_slot: bool) -> (Vec<Batch>, Vec<Answered>) {
+        let (jobs, answered): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        (Batch::group(jobs.into_iter(), by_slot), answered)
+    }
+
+    fn flight(batches: Vec<Batch>, resent: bool) -> Flight {
+        let replies = Box::pin(std::future::pending());
+        Flight { batches, sent: Instant::now(), resent, replies }
+    }
+
+    fn noscript() -> Value {
+        error("NOSCRIPT")
+    }
+
+    fn error(code: &str) -> Value {
+        let error = redis::make_extension_error(code.into(), Some("said the server".into()));
+        let errors = error.into_server_errors().unwrap();
+        Value::ServerError(errors[0].1.clone())
+    }
+
+    /// The script's answer to as many of them: the time, and that there was something to forget.
+    fn forgotten(calls: usize) -> Value {
+        let done = (0..calls).map(|_| Value::Int(1));
+        Value::Array(std::iter::once(Value::Int(1_000_000)).chain(done).collect())
+    }
+
+    #[test]
+    fn one_server_takes_everything_in_one_batch() {
+        let jobs = (0..BATCH_MAX + 1).map(|i| job(&i.to_string(), false)).collect();
+        let (batches, _answered) = group(jobs, false);
+        let sizes: Vec<_> = batches.iter().map(Batch::len).collect();
+        assert_eq!(sizes, [BATCH_MAX, 1]);
+    }
+
+    #[test]
+    fn batches_of_a_cluster_have_one_slot() {
+        let (batches, _answered) =
+            group(vec![job("a", false), job("b", false), job("a", false)], true);
+        assert_eq!(batches.len(), 2);
+        for batch in &batches {
+            assert!(batch.calls.iter().all(|call| call.parts[0].key.slot() == batch.slot));
+        }
+        assert_eq!(batches[0].len(), 2);
+    }
+
+    #[test]
+    fn asking_is_said_for_one_call() {
+        let (batches, _answered) =
+            group(vec![job("a", true), job("a", false), job("a", true), job("a", false)], true);
+        let shapes: Vec<_> = batches.iter().map(|batch| (batch.asking, batch.len())).collect();
+        assert_eq!(shapes, [(true, 1), (false, 2), (true, 1)]);
+    }
+
+    #[test]
+    fn whoever_waits_no_more_is_left_out() {
+        let (jobs, mut answered): (Vec<_>, Vec<_>) =
+            vec![job("a", false), job("b", false)].into_iter().unzip();
+        answered.remove(0);
+        let batches = Batch::group(jobs.into_iter(), false);
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].calls[0].parts[0].key, forget("b").parts[0].key);
+    }
+
+    #[test]
+    fn a_forgotten_script_is_sent_again_once_and_nobody_sees_it() {
+        let (batches, mut answered) = group(vec![job("a", false), job("b", false)], true);
+        let landing = flight(batches, false).land(vec![forgotten(1), noscript()]);
+        assert_eq!((landing.run, landing.forgotten.len()), (1, 1));
+        assert_eq!(landing.error, None);
+        assert!(answered[0].try_recv().unwrap().is_ok());
+        assert!(answered[1].try_recv().is_err(), "not answered yet");
+
+        let landing = flight(landing.forgotten, true).land(vec![noscript()]);
+        assert!(landing.forgotten.is_empty());
+        let error = answered[1].try_recv().unwrap().unwrap_err();
+        assert_eq!(error.into_trouble().kind(), TroubleKind::Unexpected);
+    }
+
+    #[test]
+    fn an_error_answers_its_batch_and_no_other() {
+        let (batches, mut answered) =
+            group(vec![job("a", false), job("b", false), job("a", false)], true);
+        let landing = flight(batches, false).land(vec![error("OOM"), forgotten(1)]);
+        assert_eq!(landing.run, 1);
+        for index in [0, 2] {
+            let error = answered[index].try_recv().unwrap().unwrap_err();
+            assert_eq!(error.into_trouble().kind(), TroubleKind::OutOfMemory);
+        }
+        assert!(answered[1].try_recv().unwrap().is_ok());
+    }
+
+    #[test]
+    fn the_answer_to_asking_is_passed_over() {
+        let (batches, mut answered) = group(vec![job("a", true), job("b", false)], true);
+        let landing = flight(batches, false).land(vec![Value::Okay, forgotten(1), error("OOM")]);
+        assert_eq!(landing.run, 1);
+        assert!(answered[0].try_recv().unwrap().is_ok());
+        assert!(answered[1].try_recv().unwrap().is_err());
+    }
+
+    #[test]
+    fn missing_answers_are_trouble() {
+        let (batches, mut answered) = group(vec![job("a", false), job("b", false)], true);
+        let landing = flight(batches, false).land(vec![forgotten(1)]);
+        assert!(landing.error.is_some());
+        let error = answered[1].try_recv().unwrap().unwrap_err();
+        assert_eq!(error.into_trouble().kind(), TroubleKind::Unexpected);
+    }
+}

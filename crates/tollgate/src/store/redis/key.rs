@@ -1,0 +1,145 @@
+//! Keys in Redis, encoding version 1: `<prefix>:{<p>}:<rule>`, and `:<h>` for every further part.
+//!
+//! `p` and `h` are the base64url of the first 128 bits of SHA-256 over a part behind its length (eight
+//! bytes, little-endian). So no text of a user's can forge another key or choose a slot, and all buckets
+//! of one subject share a slot, whatever their rules. Buckets without a subject share `p` = `g`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use crate::store::Space;
+
+/// The longest prefix.
+pub(super) const PREFIX_BYTES_MAX: usize = 64;
+
+/// How many characters a hashed part has.
+const HASH_CHARS: usize = 22;
+
+/// The tag of buckets that all subjects share.
+const SHARED_TAG: &str = "g";
+
+/// How many slots a cluster has.
+pub(super) const SLOTS: u16 = 16_384;
+
+/// The key of a bucket in Redis.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RedisKey {
+    text: Arc<str>,
+    /// Its slot in a cluster.
+    slot: u16,
+}
+
+impl RedisKey {
+    /// The key of a name under a prefix.
+    pub(super) fn new(prefix: &str, space: Space<'_>, parts: &[&[u8]]) -> Self {
+        let capacity = prefix.len() + (parts.len() + 1) * (HASH_CHARS + 3) + 20;
+        let mut text = String::with_capacity(capacity);
+        text.push_str(prefix);
+        text.push_str(":{");
+        let tag = text.len();
+        match parts.first() {
+            Some(subject) => push_hash(&mut text, subject),
+            None => text.push_str(SHARED_TAG),
+        }
+        let slot = slot_of(&text.as_bytes()[tag..]);
+        text.push_str("}:");
+        match space {
+            Space::Rule(id) => push_number(&mut text, id),
+            Space::Take => text.push('t'),
+            Space::Named(name) => {
+                text.push_str("n:");
+                push_hash(&mut text, name.as_bytes());
+            }
+        }
+        for part in parts.iter().skip(1) {
+            text.push(':');
+            push_hash(&mut text, part);
+        }
+        Self { text: text.into(), slot }
+    }
+
+    /// The key as Redis has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its slot in a cluster.
+    #[must_use]
+    pub fn slot(&self) -> u16 {
+        self.slot
+    }
+}
+
+impl fmt::Debug for RedisKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisKey({})", self.text)
+    }
+}
+
+fn push_number(text: &mut String, number: u64) {
+    // Writing to a string cannot fail.
+    let _ = fmt::Write::write_fmt(text, format_args!("{number}"));
+}
+
+fn push_hash(text: &mut String, part: &[u8]) {
+    let hash =
+        Sha256::new().chain_update((part.len() as u64).to_le_bytes()).chain_update(part).finalize();
+    let mut encoded = [0; HASH_CHARS];
+    // 16 bytes are 22 characters: they always fit.
+    if URL_SAFE_NO_PAD.encode_slice(&hash[..16], &mut encoded).is_ok() {
+        text.extend(encoded.map(char::from));
+    }
+}
+
+/// The slot of a hash tag: CRC-16/XMODEM of it, modulo the slots.
+fn slot_of(tag: &[u8]) -> u16 {
+    let crc = tag.iter().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+        })
+    });
+    crc % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(space: Space<'_>, parts: &[&[u8]]) -> String {
+        RedisKey::new("tg", space, parts).as_str().into()
+    }
+
+    #[test]
+    fn keys_have_the_documented_form() {
+        // printf '\2\0\0\0\0\0\0\00042' | sha256sum, its first 16 bytes in base64url
+        assert_eq!(key(Space::Rule(1), &[b"42"]), "tg:{Efuaq_GNqGEupKOwtjcQrg}:1");
+        assert_eq!(key(Space::Rule(9), &[]), "tg:{g}:9");
+        assert!(key(Space::Take, &[b"user:123"]).ends_with("}:t"));
+        assert_eq!(RedisKey::new("tg", Space::Take, &[b"k"]).slot(), {
+            let key = key(Space::Take, &[b"k"]);
+            let tag = key.split(['{', '}']).nth(1).unwrap();
+            slot_of(tag.as_bytes())
+        });
+    }
+
+    #[test]
+    fn tiers_of_one_subject_share_a_slot_and_nothing_else() {
+        let slot = |space, parts: &[&[u8]]| RedisKey::new("tg", space, parts).slot();
+        let one = slot(Space::Rule(1), &[b"42"]);
+        assert_eq!(one, slot(Space::Rule(7), &[b"42", b"/search"]));
+        assert_eq!(one, slot(Space::Take, &[b"42"]));
+        assert_ne!(key(Space::Rule(1), &[b"a", b"bc"]), key(Space::Rule(1), &[b"a", b"b"]));
+    }
+
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(slot_of(b"123456789"), 0x31C3);
+        assert_eq!(slot_of(b"foo"), 12_182);
+        assert_eq!(slot_of(b"g"), slot_of(SHARED_TAG.as_bytes()));
+    }
+}

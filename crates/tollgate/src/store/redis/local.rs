@@ -1,0 +1,324 @@
+//! What answers when Redis cannot: each bucket's [`OnError`].
+
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Outcome, Quota};
+
+use super::decide::decide_full;
+use super::key::RedisKey;
+use super::share::share_of;
+use crate::clock::{Clock, SystemClock};
+use crate::rules::{Mode, OnError};
+use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore};
+use crate::store::{Charge, Decisions, LocalStore, Space, Store, is_granted};
+
+/// What is told to wait where a bucket's policy is to deny: nobody can know when Redis will be back.
+pub(super) const TROUBLE_RETRY_US: u64 = 1_000_000;
+
+/// The name under which local buckets are kept.
+const SPACE: Space<'static> = Space::Named("redis");
+
+/// The buckets of this process, each with a share of its quota, and the policies around them.
+///
+/// # Bound
+///
+/// Of N processes each admits at most its share: `share * (capacity + rate * t)` for a bucket in any
+/// stretch of trouble t, where one token is the least share of a capacity.
+#[derive(Debug)]
+pub(super) struct Local<C: Clock = SystemClock> {
+    store: MemoryStore<C>,
+    share_percent: u8,
+}
+
+/// A bucket in this process that stands for one in Redis.
+struct Stand {
+    key: MemoryKey,
+    quota: Quota,
+}
+
+impl Local {
+    /// Local buckets with this share of their quotas, at least 1 and at most 100 percent. At most
+    /// `max_buckets` are remembered; beyond that new ones of one quota share one.
+    pub(super) fn new(max_buckets: usize, share_percent: u8) -> Self {
+        Self::with_clock(max_buckets, share_percent, SystemClock::new())
+    }
+}
+
+impl<C: Clock> Local<C> {
+    /// The same with another clock.
+    pub(super) fn with_clock(max_buckets: usize, share_percent: u8, clock: C) -> Self {
+        let store = MemoryStore::builder().max_buckets(max_buckets).clock(clock).build();
+        Self { store, share_percent: share_percent.clamp(1, 100) }
+    }
+
+    /// Charges all or none, each by its policy:
+    ///
+    /// - `deny` denies, for [`TROUBLE_RETRY_US`];
+    /// - `allow` grants, and shows a full bucket;
+    /// - `local` charges the bucket of this process, and shows that one's figures.
+    ///
+    /// Looks are granted, and what no bucket of this quota could ever hold is denied for good, whatever
+    /// the policy: Redis is not needed to know that. Shadow parts deny nothing but themselves.
+    pub(super) fn charge(&self, charges: &[Charge<'_, RedisKey>]) -> Decisions {
+        let by_policy: SmallVec<[Option<Decision>; 4]> =
+            charges.iter().map(|charge| self.by_policy(charge)).collect();
+        let is_refused = charges.iter().zip(&by_policy).any(|(charge, decision)| {
+            charge.mode == Mode::Enforce && decision.is_some_and(|decision| !decision.is_granted())
+        });
+        let mut locals = self.charge_locals(charges, is_refused).into_iter();
+        let mut decisions: Decisions = charges
+            .iter()
+            .zip(by_policy)
+            .map(|(charge, decision)| match decision {
+                Some(decision) => decision,
+                // There is one for each that is left.
+                None => locals.next().unwrap_or_else(|| refusal(charge.quota, charge.cost)),
+            })
+            .collect();
+        if !is_granted(charges, &decisions) {
+            self.show_uncharged(charges, &mut decisions);
+        }
+        decisions
+    }
+
+    /// Gives back what a granted [`charge`](Self::charge) took, because buckets that Redis answered for
+    /// denied the whole, and shows what is left then.
+    pub(super) fn refund(&self, charges: &[Charge<'_, RedisKey>], decisions: &mut Decisions) {
+        if !is_granted(charges, decisions) {
+            return;
+        }
+        for (charge, decision) in charges.iter().zip(decisions.iter_mut()) {
+            let is_charged = decision.is_granted() && charge.cost > 0;
+            if is_charged && charge.on_error == OnError::Local {
+                let Stand { key, quota } = self.stand(charge);
+                *decision = self.store.refund_now(&key, &quota, charge.cost);
+            }
+        }
+        self.show_uncharged(charges, decisions);
+    }
+
+    /// Forgets a bucket, and says whether there was one.
+    pub(super) fn reset(&self, key: &RedisKey) -> bool {
+        self.store.reset_now(&self.key(key))
+    }
+
+    /// Figures of the local buckets.
+    pub(super) fn stats(&self) -> MemoryStats {
+        self.store.stats()
+    }
+
+    /// Forgets buckets that are full again, among so many slots.
+    pub(super) fn sweep(&self, slots: usize) {
+        self.store.sweep(slots);
+    }
+
+    /// The decision on a charge that needs no bucket.
+    fn by_policy(&self, charge: &Charge<'_, RedisKey>) -> Option<Decision> {
+        let now = self.store.clock().now();
+        match charge.on_error {
+            OnError::Allow => Some(decide_full(charge.quota, now, charge.cost)),
+            OnError::Deny => Some(refusal(charge.quota, charge.cost)),
+            OnError::Local => None,
+        }
+    }
+
+    /// Charges the local buckets in one step, all or none; if the whole is refused, none.
+    fn charge_locals(&self, charges: &[Charge<'_, RedisKey>], is_refused: bool) -> Decisions {
+        let locals = || charges.iter().filter(|charge| charge.on_error == OnError::Local);
+        let stands: SmallVec<[Stand; 4]> = locals().map(|charge| self.stand(charge)).collect();
+        let refuser = self.store.key(SPACE, &[]);
+        let mut parts: SmallVec<[Charge<'_, MemoryKey>; 4]> = locals()
+            .zip(&stands)
+            .map(|(charge, Stand { key, quota })| Charge {
+                key,
+                quota,
+                cost: charge.cost,
+                mode: charge.mode,
+                on_error: charge.on_error,
+            })
+            .collect();
+        // One more part, that costs more than anything can hold: so the store charges nothing, and still
+        // says of every bucket what it would have answered.
+        if let Some(first) = parts.first().copied().filter(|_| is_refused) {
+            parts.push(Charge { key: &refuser, cost: u64::MAX, mode: Mode::Enforce, ..first });
+        }
+        let mut decisions = self.store.charge_now(&parts);
+        for (charge, decision) in locals().zip(&mut decisions) {
+            // Only the share cannot hold it: when Redis is back it may be granted.
+            if decision.is_never() && charge.cost <= charge.quota.capacity() {
+                decision.outcome = Outcome::Denied { retry_after: TROUBLE_RETRY_US };
+            }
+        }
+        decisions
+    }
+
+    /// The local bucket of a charge.
+    fn key(&self, key: &RedisKey) -> MemoryKey {
+        self.store.key(SPACE, &[key.as_str().as_bytes()])
+    }
+
+    fn stand(&self, charge: &Charge<'_, RedisKey>) -> Stand {
+        let key = self.key(charge.key);
+        Stand { key, quota: share_of(charge.quota, self.share_percent) }
+    }
+
+    /// In a denied charge nothing was taken from the full buckets that `allow` shows.
+    fn show_uncharged(&self, charges: &[Charge<'_, RedisKey>], decisions: &mut Decisions) {
+        let now = self.store.clock().now();
+        for (charge, decision) in charges.iter().zip(decisions) {
+            if charge.on_error == OnError::Allow && decision.is_granted() {
+                *decision = decide_full(charge.quota, now, 0);
+            }
+        }
+    }
+}
+
+/// The answer of a bucket whose policy is to deny: it is not known what is left, so nothing is.
+fn refusal(quota: &Quota, cost: u64) -> Decision {
+    let outcome = match cost {
+        0 => Outcome::Granted { delay: 0 },
+        cost if cost > quota.capacity() => Outcome::Never,
+        _ => Outcome::Denied { retry_after: TROUBLE_RETRY_US },
+    };
+    Decision { outcome, limit: quota.capacity(), remaining: 0, reset_after: TROUBLE_RETRY_US }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tollgate_core::Micros;
+
+    use super::*;
+    use crate::clock::ManualClock;
+
+    const GRANTED: Outcome = Outcome::Granted { delay: 0 };
+    const REFUSED: Outcome = Outcome::Denied { retry_after: TROUBLE_RETRY_US };
+
+    fn local(share_percent: u8) -> (Local<ManualClock>, ManualClock) {
+        let clock = ManualClock::new(Micros::new(1_700_000_000_000_000));
+        (Local::with_clock(1000, share_percent, clock.clone()), clock)
+    }
+
+    /// One bucket of ten a second and what is asked of it.
+    struct Ask(RedisKey, Quota, u64, Mode, OnError);
+
+    fn ask(name: &str, cost: u64, on_error: OnError) -> Ask {
+        let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
+        Ask(key, Quota::per_second(10).unwrap(), cost, Mode::Enforce, on_error)
+    }
+
+    fn charges(asks: &[Ask]) -> Vec<Charge<'_, RedisKey>> {
+        asks.iter()
+            .map(|Ask(key, quota, cost, mode, on_error)| Charge {
+                key,
+                quota,
+                cost: *cost,
+                mode: *mode,
+                on_error: *on_error,
+            })
+            .collect()
+    }
+
+    /// Outcomes and what remains.
+    fn shown(decisions: &[Decision]) -> Vec<(Outcome, u64)> {
+        decisions.iter().map(|decision| (decision.outcome, decision.remaining)).collect()
+    }
+
+    fn charge(local: &Local<ManualClock>, asks: &[Ask]) -> Vec<(Outcome, u64)> {
+        shown(&local.charge(&charges(asks)))
+    }
+
+    #[test]
+    fn every_policy_answers_for_its_bucket() {
+        let (local, _) = local(50);
+        let granted = [ask("a", 2, OnError::Local), ask("b", 4, OnError::Allow)];
+        assert_eq!(charge(&local, &granted), [(GRANTED, 3), (GRANTED, 6)]);
+        let figures = local.charge(&charges(&[ask("c", 1, OnError::Deny)]));
+        let (limit, reset_after) = (10, TROUBLE_RETRY_US);
+        let refused = Decision { outcome: REFUSED, limit, remaining: 0, reset_after };
+        assert_eq!(figures.as_slice(), [refused]);
+        assert!(local.charge(&[]).is_empty());
+    }
+
+    #[test]
+    fn any_enforced_deny_denies_and_charges_nothing() {
+        let (local, _) = local(50);
+        let asks = || {
+            let mut asks = ["a", "b", "c", "d"].map(|name| ask(name, 2, OnError::Local));
+            (asks[1].4, asks[2].4, asks[3].2) = (OnError::Allow, OnError::Deny, 6);
+            asks
+        };
+        let expected = [(GRANTED, 5), (GRANTED, 10), (REFUSED, 0), (REFUSED, 5)];
+        for _ in 0..10 {
+            assert_eq!(charge(&local, &asks()), expected);
+            // Also where the local ones would all have granted.
+            assert_eq!(charge(&local, &asks()[..3]), expected[..3]);
+        }
+        assert_eq!(local.stats().buckets, 0);
+    }
+
+    #[test]
+    fn a_local_denial_denies_the_whole() {
+        let (local, clock) = local(50);
+        let asks = || {
+            [ask("a", 5, OnError::Local), ask("b", 1, OnError::Local), ask("c", 1, OnError::Allow)]
+        };
+        assert_eq!(charge(&local, &asks()), [(GRANTED, 0), (GRANTED, 4), (GRANTED, 9)]);
+        // Five a second is the share of ten.
+        let denied = Outcome::Denied { retry_after: 1_000_000 };
+        assert_eq!(charge(&local, &asks()), [(denied, 0), (GRANTED, 4), (GRANTED, 10)]);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(charge(&local, &asks()), [(GRANTED, 0), (GRANTED, 4), (GRANTED, 9)]);
+    }
+
+    #[test]
+    fn shadows_deny_nothing_but_themselves() {
+        let (local, _) = local(100);
+        let mut asks =
+            [ask("a", 8, OnError::Local), ask("b", 1, OnError::Deny), ask("c", 8, OnError::Local)];
+        (asks[0].3, asks[1].3) = (Mode::Shadow, Mode::Shadow);
+        assert_eq!(charge(&local, &asks), [(GRANTED, 2), (REFUSED, 0), (GRANTED, 2)]);
+        asks[2].2 = 2;
+        let denied = Outcome::Denied { retry_after: 600_000 };
+        assert_eq!(charge(&local, &asks), [(denied, 2), (REFUSED, 0), (GRANTED, 0)]);
+    }
+
+    #[test]
+    fn looks_are_granted_and_what_cannot_be_is_never() {
+        let (local, _) = local(50);
+        let all = [OnError::Local, OnError::Allow, OnError::Deny];
+        let looks = all.map(|on_error| ask("a", 0, on_error));
+        assert_eq!(charge(&local, &looks), [(GRANTED, 5), (GRANTED, 10), (GRANTED, 0)]);
+        for on_error in all {
+            assert_eq!(charge(&local, &[ask("a", 11, on_error)])[0].0, Outcome::Never);
+        }
+        // More than the share holds, but not more than the bucket in Redis.
+        assert_eq!(charge(&local, &[ask("a", 6, OnError::Local)]), [(REFUSED, 5)]);
+    }
+
+    #[test]
+    fn a_refund_gives_back_what_was_charged_and_no_more() {
+        let (local, _) = local(100);
+        let mut asks = ["a", "b", "c"].map(|name| ask(name, 4, OnError::Local));
+        (asks[1].4, asks[2].3) = (OnError::Allow, Mode::Shadow);
+        let empty_shadow = [ask("c", 9, OnError::Local)];
+        assert_eq!(charge(&local, &empty_shadow), [(GRANTED, 1)]);
+        let asks = charges(&asks);
+        let mut decisions = local.charge(&asks);
+        let denied = Outcome::Denied { retry_after: 300_000 };
+        assert_eq!(shown(&decisions), [(GRANTED, 6), (GRANTED, 6), (denied, 1)]);
+        local.refund(&asks, &mut decisions);
+        assert_eq!(shown(&decisions), [(GRANTED, 10), (GRANTED, 10), (denied, 1)]);
+
+        // Nothing was charged by a denial, so nothing is given back.
+        let spent = [ask("a", 8, OnError::Local), ask("d", 8, OnError::Local)];
+        assert_eq!(charge(&local, &spent), [(GRANTED, 2), (GRANTED, 2)]);
+        let asks = [ask("a", 4, OnError::Local), ask("d", 1, OnError::Local)];
+        let mut decisions = local.charge(&charges(&asks));
+        let denied = Outcome::Denied { retry_after: 200_000 };
+        assert_eq!(shown(&decisions), [(denied, 2), (GRANTED, 2)]);
+        local.refund(&charges(&asks), &mut decisions);
+        let looks = ["a", "d"].map(|name| ask(name, 0, OnError::Local));
+        assert_eq!(charge(&local, &looks), [(GRANTED, 2), (GRANTED, 2)]);
+    }
+}

@@ -1,0 +1,110 @@
+//! One server, a master that sentinels know, or a cluster: all the same to the store above.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::alarm::Alarm;
+use super::breaker::BreakerState;
+use super::call::{Call, Reply};
+use super::classify::CallError;
+use super::cluster::Cluster;
+use super::link::{Link, Target};
+use super::settings::Settings;
+use super::stats::{RedisStats, Stats};
+use super::trouble::Trouble;
+use super::url::Topology;
+
+/// Where calls go.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    kind: Kind,
+    stats: Arc<Stats>,
+    alarm: Alarm,
+}
+
+#[derive(Debug)]
+enum Kind {
+    One(Link),
+    Cluster(Cluster),
+}
+
+impl Nodes {
+    /// Starts to connect, on the current tokio runtime. Never fails: as long as nothing answers, calls do.
+    pub(super) fn start(settings: &Arc<Settings>, stats: Arc<Stats>) -> Self {
+        let link =
+            |target| Kind::One(Link::start(target, Arc::clone(settings), Arc::clone(&stats)));
+        let kind = match settings.url.topology() {
+            Topology::One(address) => link(Target::Node(address.clone())),
+            Topology::Sentinel { sentinels, master, .. } => link(Target::Master {
+                sentinels: sentinels.as_slice().into(),
+                name: master.as_str().into(),
+            }),
+            Topology::Cluster { seeds } => {
+                let (settings, stats) = (Arc::clone(settings), Arc::clone(&stats));
+                Kind::Cluster(Cluster::start(seeds.clone(), settings, stats))
+            }
+        };
+        Self { kind, stats, alarm: Alarm::new() }
+    }
+
+    /// Makes one call. In a cluster, all its keys are in one slot. Never waits beyond the deadline. After a
+    /// timeout or a lost connection the outcome is unknown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future charges either everything or nothing: nothing if the call was not sent yet.
+    ///
+    /// # Errors
+    ///
+    /// Trouble, which is counted and told.
+    pub(super) async fn call(&self, call: Call, deadline: Instant) -> Result<Reply, Trouble> {
+        let result = match &self.kind {
+            Kind::One(link) => {
+                link.call(call, false, deadline).await.map_err(CallError::into_trouble)
+            }
+            Kind::Cluster(cluster) => {
+                let slot = call.parts.first().map_or(0, |part| part.key.slot());
+                cluster.call(slot, call, deadline).await
+            }
+        };
+        match &result {
+            Ok(reply) => {
+                self.stats.repaired(reply.repaired);
+                self.alarm.repaired(reply.repaired);
+            }
+            Err(trouble) => {
+                self.stats.trouble(trouble);
+                self.alarm.trouble(trouble);
+            }
+        }
+        result
+    }
+
+    /// Whether the keys of one call must be in one slot.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.kind, Kind::Cluster(_))
+    }
+
+    /// The worst of the breakers, and whose it is.
+    pub(super) fn breaker_state(&self) -> (BreakerState, Arc<String>) {
+        match &self.kind {
+            Kind::One(link) => (link.breaker_state(), link.label()),
+            Kind::Cluster(cluster) => cluster.breaker_state(),
+        }
+    }
+
+    /// What was done so far, and what is being done.
+    pub(super) fn stats(&self) -> RedisStats {
+        let queued = match &self.kind {
+            Kind::One(link) => link.queued(),
+            Kind::Cluster(cluster) => cluster.queued(),
+        };
+        self.stats.snapshot(queued)
+    }
+
+    /// The counters, for what is counted above.
+    pub(super) fn counters(&self) -> &Stats {
+        &self.stats
+    }
+}

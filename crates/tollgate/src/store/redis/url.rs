@@ -1,0 +1,730 @@
+//! Where Redis is: a URL for one server, for one behind sentinels, or for a cluster.
+//!
+//! ```text
+//! redis://[user[:password]@]host[:port][/db]                        one server (rediss: over TLS)
+//! unix:/path.sock[?db=N]
+//! redis+unix://[user[:password]@]/path.sock[?db=N]                  one server, by a socket
+//! redis+sentinel://[user[:password]@]host[:port],.../master[?db=N]  its master (rediss+sentinel)
+//!     [&sentinel_username=U][&sentinel_password=P]
+//! redis+cluster://[user[:password]@]host[:port],...                 a cluster (rediss+cluster)
+//! ```
+//!
+//! IPv6 addresses stand in brackets. Credentials, paths, names and parameters are percent-decoded, once.
+//! What is not understood is refused: a misread URL would count in the wrong place.
+
+use std::fmt::{self, Write};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The longest URL.
+pub(super) const URL_BYTES_MAX: usize = 4096;
+
+/// The most hosts in one URL.
+pub(super) const HOSTS_MAX: usize = 64;
+
+/// The longest host name: that of DNS.
+const HOST_BYTES_MAX: usize = 253;
+
+/// The longest path of a socket: that of Linux, without its final zero.
+const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// The longest name of a master.
+const MASTER_BYTES_MAX: usize = 256;
+
+const PORT_DEFAULT: u16 = 6379;
+const SENTINEL_PORT_DEFAULT: u16 = 26_379;
+
+/// Where Redis is, and as whom to go there.
+///
+/// Its `Debug` and its `Display` never show a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisUrl {
+    tls: bool,
+    credentials: Credentials,
+    db: u16,
+    topology: Topology,
+}
+
+/// How many servers there are, and who knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Topology {
+    /// One server.
+    One(Address),
+    /// The master of this name, which sentinels know.
+    Sentinel { sentinels: Vec<Address>, master: String, credentials: Credentials },
+    /// A cluster, of which these are some.
+    Cluster { seeds: Vec<Address> },
+}
+
+/// Where one server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Address {
+    /// A name or an address, without brackets, and a port.
+    Tcp { host: String, port: u16 },
+    /// The path of a socket.
+    Unix(PathBuf),
+}
+
+/// As whom to go to a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Credentials {
+    /// `None` is the server's default user.
+    pub(super) username: Option<String>,
+    /// `None` is not to authenticate at all. A user without a password has an empty one, so that it is
+    /// never taken for the default user.
+    pub(super) password: Option<Secret>,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(String);
+
+/// What is wrong with a URL. Never repeats any of it: it may hold a password anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RedisUrlError {
+    /// It is too long.
+    #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// It has a blank, a control character or something that is not ASCII in it.
+    #[error("the URL has a character in it that must be percent-encoded")]
+    Character,
+    /// It does not begin with a scheme that is known.
+    #[error(
+        "the URL must begin with redis://, rediss://, unix:/, redis+unix://, redis+sentinel://, \
+         rediss+sentinel://, redis+cluster:// or rediss+cluster://"
+    )]
+    Scheme,
+    /// The credentials are ambiguous.
+    #[error("in user and password, `@` is written %40, `/` %2F, `?` %3F, `#` %23 and `%` %25")]
+    Credentials,
+    /// A percent sign without two hexadecimal digits, or not UTF-8, or a zero byte.
+    #[error("a percent-encoded part of the URL is not valid")]
+    Encoding,
+    /// There is no host, or one of several is empty.
+    #[error("host {number} of the URL is empty")]
+    HostMissing {
+        /// Which, counted from one.
+        number: usize,
+    },
+    /// It is no name and no address.
+    #[error(
+        "host {number} of the URL is not a name, an IPv4 address or an IPv6 address in brackets"
+    )]
+    Host {
+        /// Which, counted from one.
+        number: usize,
+    },
+    /// The port is no number from 1 to 65535.
+    #[error("the port of host {number} of the URL is not a number from 1 to 65535")]
+    Port {
+        /// Which, counted from one.
+        number: usize,
+    },
+    /// Several hosts where there can be one.
+    #[error("several hosts need redis+sentinel:// or redis+cluster://")]
+    HostsForOne,
+    /// Too many hosts.
+    #[error("the URL has more than {HOSTS_MAX} hosts")]
+    HostsTooMany,
+    /// The database is no number from 0 to 65535.
+    #[error("the database in the URL is not a number from 0 to 65535")]
+    Database,
+    /// A cluster has one database.
+    #[error("a cluster has database 0 only")]
+    DatabaseOfCluster,
+    /// No name of a master.
+    #[error("the URL needs the name of the master: redis+sentinel://host/name")]
+    Master,
+    /// The path of the socket is missing, relative or too long.
+    #[error("the path of the socket must be absolute and of at most {UNIX_PATH_BYTES_MAX} bytes")]
+    SocketPath,
+    /// A parameter that has no meaning here, or one given twice.
+    #[error(
+        "the URL has a parameter that is unknown or given twice; known are db, where it is not in the path, and \
+         sentinel_username and sentinel_password for sentinels"
+    )]
+    Parameter,
+    /// A fragment.
+    #[error("a URL of Redis has no fragment; in a password, `#` is written %23")]
+    Fragment,
+}
+
+impl RedisUrl {
+    /// Whether connections are encrypted.
+    pub(super) fn tls(&self) -> bool {
+        self.tls
+    }
+
+    /// As whom to go to the servers that hold the buckets.
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// As whom to go to the sentinels.
+    pub(super) fn sentinel_credentials(&self) -> Credentials {
+        match &self.topology {
+            Topology::Sentinel { credentials, .. } => credentials.clone(),
+            Topology::One(_) | Topology::Cluster { .. } => Credentials::default(),
+        }
+    }
+
+    /// Which database.
+    pub(super) fn db(&self) -> u16 {
+        self.db
+    }
+
+    /// Where the servers are.
+    pub(super) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+}
+
+impl Secret {
+    /// The text, to be sent and not to be shown.
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+// ===== parsing =====
+
+/// The kind of place a scheme stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    One,
+    Unix,
+    Sentinel,
+    Cluster,
+}
+
+const SCHEMES: [(&str, Kind, bool); 8] = [
+    ("redis", Kind::One, false),
+    ("rediss", Kind::One, true),
+    ("unix", Kind::Unix, false),
+    ("redis+unix", Kind::Unix, false),
+    ("redis+sentinel", Kind::Sentinel, false),
+    ("rediss+sentinel", Kind::Sentinel, true),
+    ("redis+cluster", Kind::Cluster, false),
+    ("rediss+cluster", Kind::Cluster, true),
+];
+
+/// A URL in pieces, each still encoded.
+struct Pieces<'a> {
+    userinfo: Option<&'a str>,
+    hosts: &'a str,
+    /// With its slash, or empty.
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+/// What the query says.
+#[derive(Default)]
+struct Parameters {
+    db: Option<u16>,
+    sentinel: Credentials,
+}
+
+impl FromStr for RedisUrl {
+    type Err = RedisUrlError;
+
+    fn from_str(text: &str) -> Result<Self, RedisUrlError> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(RedisUrlError::TooLong);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(RedisUrlError::Character);
+        }
+        let (scheme, rest) = text.split_once(':').ok_or(RedisUrlError::Scheme)?;
+        let (_, kind, tls) = SCHEMES
+            .into_iter()
+            .find(|(name, ..)| name.eq_ignore_ascii_case(scheme))
+            .ok_or(RedisUrlError::Scheme)?;
+        let pieces = Pieces::of(rest, scheme.eq_ignore_ascii_case("unix"))?;
+        let credentials = pieces.userinfo.map_or(Ok(Credentials::default()), credentials)?;
+        let parameters = parameters(pieces.query, kind)?;
+        let (db, topology) = place(kind, &pieces, parameters)?;
+        Ok(Self { tls, credentials, db, topology })
+    }
+}
+
+impl<'a> Pieces<'a> {
+    fn of(rest: &'a str, slashes_optional: bool) -> Result<Self, RedisUrlError> {
+        if rest.contains('#') {
+            return Err(RedisUrlError::Fragment);
+        }
+        let (before, query) = match rest.split_once('?') {
+            Some((before, query)) => (before, Some(query)),
+            None => (rest, None),
+        };
+        let (authority, path) = match before.strip_prefix("//") {
+            Some(after) => after.split_at(after.find('/').unwrap_or(after.len())),
+            None if slashes_optional => ("", before),
+            None => return Err(RedisUrlError::Scheme),
+        };
+        let (userinfo, hosts) = match authority.split_once('@') {
+            Some((userinfo, hosts)) => (Some(userinfo), hosts),
+            None => (None, authority),
+        };
+        // Another `@` is one of a password that is not encoded: its tail must not be taken for a host, nor
+        // its head be lost.
+        let signs = rest.bytes().filter(|byte| *byte == b'@').count();
+        if !authority.is_empty() && signs != usize::from(userinfo.is_some()) {
+            return Err(RedisUrlError::Credentials);
+        }
+        Ok(Self { userinfo, hosts, path, query })
+    }
+}
+
+fn credentials(userinfo: &str) -> Result<Credentials, RedisUrlError> {
+    let (username, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+    let username = decode(username)?;
+    let password = decode(password)?;
+    if username.is_empty() && password.is_empty() {
+        return Ok(Credentials::default());
+    }
+    Ok(Credentials {
+        username: (!username.is_empty()).then_some(username),
+        password: Some(Secret(password)),
+    })
+}
+
+fn parameters(query: Option<&str>, kind: Kind) -> Result<Parameters, RedisUrlError> {
+    let mut found = Parameters::default();
+    for pair in query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty())
+    {
+        let (name, value) = pair.split_once('=').ok_or(RedisUrlError::Parameter)?;
+        let twice = match (name, kind) {
+            ("db", Kind::Unix | Kind::Sentinel) => found.db.replace(database(value)?).is_some(),
+            ("sentinel_username", Kind::Sentinel) => {
+                found.sentinel.username.replace(decode(value)?).is_some()
+            }
+            ("sentinel_password", Kind::Sentinel) => {
+                found.sentinel.password.replace(Secret(decode(value)?)).is_some()
+            }
+            _ => true,
+        };
+        if twice {
+            return Err(RedisUrlError::Parameter);
+        }
+    }
+    if found.sentinel.username.is_some() && found.sentinel.password.is_none() {
+        found.sentinel.password = Some(Secret(String::new()));
+    }
+    Ok(found)
+}
+
+fn place(
+    kind: Kind,
+    pieces: &Pieces<'_>,
+    parameters: Parameters,
+) -> Result<(u16, Topology), RedisUrlError> {
+    let segment = pieces.path.strip_prefix('/').unwrap_or(pieces.path);
+    let db = parameters.db.unwrap_or(0);
+    match kind {
+        Kind::One => {
+            let db = if segment.is_empty() { 0 } else { database(segment)? };
+            let mut hosts = hosts(pieces.hosts, PORT_DEFAULT)?;
+            match hosts.pop() {
+                Some(host) if hosts.is_empty() => Ok((db, Topology::One(host))),
+                _ => Err(RedisUrlError::HostsForOne),
+            }
+        }
+        Kind::Unix => {
+            let path = decode(pieces.path)?;
+            if !pieces.hosts.is_empty()
+                || !path.starts_with('/')
+                || path.len() > UNIX_PATH_BYTES_MAX
+            {
+                return Err(RedisUrlError::SocketPath);
+            }
+            Ok((db, Topology::One(Address::Unix(path.into()))))
+        }
+        Kind::Sentinel => {
+            let sentinels = hosts(pieces.hosts, SENTINEL_PORT_DEFAULT)?;
+            let master = decode(segment)?;
+            let named = !segment.contains('/') && !master.is_empty();
+            if !named || master.len() > MASTER_BYTES_MAX || master.contains(char::is_control) {
+                return Err(RedisUrlError::Master);
+            }
+            let credentials = parameters.sentinel;
+            Ok((db, Topology::Sentinel { sentinels, master, credentials }))
+        }
+        Kind::Cluster if segment.is_empty() || segment == "0" => {
+            Ok((0, Topology::Cluster { seeds: hosts(pieces.hosts, PORT_DEFAULT)? }))
+        }
+        Kind::Cluster => Err(RedisUrlError::DatabaseOfCluster),
+    }
+}
+
+fn database(text: &str) -> Result<u16, RedisUrlError> {
+    digits(text).ok_or(RedisUrlError::Database)
+}
+
+/// A number in nothing but digits: `parse` alone takes a sign too.
+fn digits(text: &str) -> Option<u16> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+fn hosts(text: &str, port_default: u16) -> Result<Vec<Address>, RedisUrlError> {
+    if text.split(',').count() > HOSTS_MAX {
+        return Err(RedisUrlError::HostsTooMany);
+    }
+    text.split(',').zip(1..).map(|(text, number)| host(text, number, port_default)).collect()
+}
+
+fn host(text: &str, number: usize, port_default: u16) -> Result<Address, RedisUrlError> {
+    let (host, port) = if let Some(inner) = text.strip_prefix('[') {
+        let (host, port) = inner.split_once(']').ok_or(RedisUrlError::Host { number })?;
+        host.parse::<Ipv6Addr>().map_err(|_| RedisUrlError::Host { number })?;
+        match port.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if port.is_empty() => (host, None),
+            None => return Err(RedisUrlError::Host { number }),
+        }
+    } else {
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        };
+        if host.is_empty() {
+            return Err(RedisUrlError::HostMissing { number });
+        }
+        if !is_name(host) {
+            return Err(RedisUrlError::Host { number });
+        }
+        (host, port)
+    };
+    let port = match port {
+        Some(port) => {
+            digits(port).filter(|port| *port > 0).ok_or(RedisUrlError::Port { number })?
+        }
+        None => port_default,
+    };
+    Ok(Address::Tcp { host: host.into(), port })
+}
+
+/// Whether a text can be a host's name or an IPv4 address.
+fn is_name(host: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    host.len() <= HOST_BYTES_MAX && host.bytes().all(fits)
+}
+
+fn decode(text: &str) -> Result<String, RedisUrlError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match (first, after) {
+            (b'%', [high, low, after @ ..]) => (hexadecimal(*high, *low)?, after),
+            (b'%', _) => return Err(RedisUrlError::Encoding),
+            (byte, after) => (*byte, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    if bytes.contains(&0) {
+        return Err(RedisUrlError::Encoding);
+    }
+    String::from_utf8(bytes).map_err(|_| RedisUrlError::Encoding)
+}
+
+fn hexadecimal(high: u8, low: u8) -> Result<u8, RedisUrlError> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    match (digit(high), digit(low)) {
+        (Some(high), Some(low)) => Ok(high << 4 | low),
+        _ => Err(RedisUrlError::Encoding),
+    }
+}
+
+impl Address {
+    /// The address that a server gave in a redirection: `host:port`, its IPv6 without brackets. Without a
+    /// host it means the host that was `asked`. `None` if it is none, or the server does not know it (`?`).
+    pub(super) fn redirected(text: &str, asked: &Self) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = digits(port).filter(|port| *port > 0)?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        match (host, asked) {
+            ("", Self::Tcp { host, .. }) => Some(Self::Tcp { host: host.clone(), port }),
+            ("", Self::Unix(_)) => None,
+            (host, _) if is_name(host) || host.parse::<Ipv6Addr>().is_ok() => {
+                Some(Self::Tcp { host: host.into(), port })
+            }
+            _ => None,
+        }
+    }
+}
+
+// ===== showing =====
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisUrl({self})")
+    }
+}
+
+impl fmt::Display for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secure = if self.tls { "s" } else { "" };
+        match &self.topology {
+            Topology::One(Address::Unix(path)) => {
+                f.write_str("redis+unix://")?;
+                self.credentials.show(f)?;
+                write!(f, "{}?db={}", path.display(), self.db)
+            }
+            Topology::One(address) => {
+                write!(f, "redis{secure}://")?;
+                self.credentials.show(f)?;
+                write!(f, "{address}/{}", self.db)
+            }
+            Topology::Sentinel { sentinels, master, .. } => {
+                write!(f, "redis{secure}+sentinel://")?;
+                self.credentials.show(f)?;
+                show_list(f, sentinels)?;
+                f.write_char('/')?;
+                show_encoded(f, master)?;
+                write!(f, "?db={}", self.db)
+            }
+            Topology::Cluster { seeds } => {
+                write!(f, "redis{secure}+cluster://")?;
+                self.credentials.show(f)?;
+                show_list(f, seeds)
+            }
+        }
+    }
+}
+
+impl Credentials {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(password) = &self.password else { return Ok(()) };
+        show_encoded(f, self.username.as_deref().unwrap_or(""))?;
+        f.write_str(if password.0.is_empty() { "@" } else { ":***@" })
+    }
+}
+
+fn show_list(f: &mut fmt::Formatter<'_>, addresses: &[Address]) -> fmt::Result {
+    for (index, address) in addresses.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { "," })?;
+        write!(f, "{address}")?;
+    }
+    Ok(())
+}
+
+fn show_encoded(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    text.bytes().try_for_each(|byte| match byte {
+        b'-' | b'.' | b'_' | b'~' => f.write_char(char::from(byte)),
+        byte if byte.is_ascii_alphanumeric() => f.write_char(char::from(byte)),
+        byte => write!(f, "%{byte:02X}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RedisUrl, RedisUrlError> {
+        text.parse()
+    }
+
+    fn shown(text: &str) -> String {
+        parse(text).unwrap().to_string()
+    }
+
+    fn tcp(host: &str, port: u16) -> Address {
+        Address::Tcp { host: host.into(), port }
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        assert_eq!(shown("redis://localhost"), "redis://localhost:6379/0");
+        assert_eq!(shown("REDISS://10.0.0.1:6380/3"), "rediss://10.0.0.1:6380/3");
+        assert_eq!(shown("redis://[::1]:7000/"), "redis://[::1]:7000/0");
+        assert_eq!(shown("redis://[::1]"), "redis://[::1]:6379/0");
+        assert_eq!(shown("unix:/run/redis.sock"), "redis+unix:///run/redis.sock?db=0");
+        assert_eq!(shown("unix:///run/a%20b@c?db=2"), "redis+unix:///run/a b@c?db=2");
+        assert_eq!(shown("redis+unix://u:p@/r.sock?db=2"), "redis+unix://u:***@/r.sock?db=2");
+        assert_eq!(
+            shown("redis+sentinel://u:p@h1,h2:26380,[::2]/my%2Dmaster?db=1&sentinel_password=s"),
+            "redis+sentinel://u:***@h1:26379,h2:26380,[::2]:26379/my-master?db=1"
+        );
+        assert_eq!(
+            shown("rediss+cluster://u:p@h1,h2:6380"),
+            "rediss+cluster://u:***@h1:6379,h2:6380"
+        );
+        assert_eq!(shown("redis+cluster://h1/0"), "redis+cluster://h1:6379");
+    }
+
+    #[test]
+    fn the_parts_are_what_was_meant() {
+        let url = parse("redis://us%40er:p%2F%3a%25w:x@h:1/15").unwrap();
+        assert_eq!(url.credentials().username.as_deref(), Some("us@er"));
+        assert_eq!(url.credentials().password.as_ref().unwrap().expose(), "p/:%w:x");
+        assert_eq!((url.tls(), url.db()), (false, 15));
+        assert_eq!(url.topology(), &Topology::One(tcp("h", 1)));
+
+        let url =
+            parse("redis+sentinel://h/m?sentinel_username=su&sentinel_password=s%26p").unwrap();
+        let sentinel = url.sentinel_credentials();
+        assert_eq!(sentinel.username.as_deref(), Some("su"));
+        assert_eq!(sentinel.password.unwrap().expose(), "s&p");
+        assert_eq!(url.credentials(), &Credentials::default());
+    }
+
+    #[test]
+    fn a_user_without_a_password_is_not_the_default_user() {
+        let url = parse("redis://limiter@h").unwrap();
+        assert_eq!(url.credentials().username.as_deref(), Some("limiter"));
+        assert_eq!(url.credentials().password.as_ref().unwrap().expose(), "");
+        assert_eq!(url.to_string(), "redis://limiter@h:6379/0");
+
+        let url = parse("redis://:pw@h").unwrap();
+        assert_eq!(url.credentials().username, None);
+        assert_eq!(url.to_string(), "redis://:***@h:6379/0");
+        assert_eq!(parse("redis://@h").unwrap().credentials(), &Credentials::default());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        use RedisUrlError as E;
+        let cases = [
+            ("", E::Scheme),
+            ("localhost:6379", E::Scheme),
+            ("http://h", E::Scheme),
+            ("redis:h", E::Scheme),
+            ("redis:/h", E::Scheme),
+            (" redis://h", E::Character),
+            ("redis://h\n", E::Character),
+            ("redis://h\u{f6}st", E::Character),
+            ("redis://", E::HostMissing { number: 1 }),
+            ("redis://:6379", E::HostMissing { number: 1 }),
+            ("redis://u:p@", E::HostMissing { number: 1 }),
+            ("redis+cluster://a,,b", E::HostMissing { number: 2 }),
+            ("redis+cluster://a,b,", E::HostMissing { number: 3 }),
+            ("redis://a,b", E::HostsForOne),
+            ("redis://[::1", E::Host { number: 1 }),
+            ("redis://[::1]x", E::Host { number: 1 }),
+            ("redis://[localhost]", E::Host { number: 1 }),
+            ("redis://a*b", E::Host { number: 1 }),
+            ("redis://h%00", E::Host { number: 1 }),
+            ("redis://::1", E::HostMissing { number: 1 }),
+            ("redis://h:", E::Port { number: 1 }),
+            ("redis://h:0", E::Port { number: 1 }),
+            ("redis://h:+1", E::Port { number: 1 }),
+            ("redis://h:65536", E::Port { number: 1 }),
+            ("redis://h:6379:1", E::Port { number: 1 }),
+            ("redis://h/x", E::Database),
+            ("redis://h/-1", E::Database),
+            ("redis://h/1/2", E::Database),
+            ("redis://h/65536", E::Database),
+            ("redis://h?db=1", E::Parameter),
+            ("redis+sentinel://h/m?db=1&db=2", E::Parameter),
+            ("redis+sentinel://h/m?password=x", E::Parameter),
+            ("redis+cluster://h/1", E::DatabaseOfCluster),
+            ("redis+cluster://h?db=0", E::Parameter),
+            ("redis+sentinel://h", E::Master),
+            ("redis+sentinel://h/", E::Master),
+            ("redis+sentinel://h/a/b", E::Master),
+            ("redis+sentinel://h/a%0Ab", E::Master),
+            ("unix:relative", E::SocketPath),
+            ("unix:", E::SocketPath),
+            ("redis+unix://host/path", E::SocketPath),
+            ("redis://u:%zz@h", E::Encoding),
+            ("redis://u:%4@h", E::Encoding),
+            ("redis://u:%ff@h", E::Encoding),
+            ("redis://u:%00@h", E::Encoding),
+            ("redis://h#f", E::Fragment),
+        ];
+        for (text, error) in cases {
+            assert_eq!(parse(text), Err(error), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_bounds_hold() {
+        let hosts = |count| format!("redis+cluster://{}", vec!["h"; count].join(","));
+        assert!(parse(&hosts(HOSTS_MAX)).is_ok());
+        assert_eq!(parse(&hosts(HOSTS_MAX + 1)), Err(RedisUrlError::HostsTooMany));
+        let url = |bytes: usize| format!("redis://:{}@h", "p".repeat(bytes - "redis://:@h".len()));
+        assert!(parse(&url(URL_BYTES_MAX)).is_ok());
+        assert_eq!(parse(&url(URL_BYTES_MAX + 1)), Err(RedisUrlError::TooLong));
+        assert!(parse(&format!("redis://{}", "h".repeat(254))).is_err());
+        assert!(parse(&format!("unix:/{}", "h".repeat(107))).is_err());
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused() {
+        for password in ["p@ss", "p/ss", "p?ss", "p#ss", "@", "/", "a@b/c", "12/3"] {
+            let error = parse(&format!("redis://user:{password}@host:6379/1")).unwrap_err();
+            assert!(
+                matches!(error, RedisUrlError::Credentials | RedisUrlError::Fragment),
+                "{password}: {error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_secret_is_ever_shown() {
+        let urls = [
+            "redis://u:hunter2@h",
+            "unix:/hunter?db=0",
+            "redis+sentinel://u:hunter2@h/m?sentinel_username=s&sentinel_password=hunter2",
+            "rediss+cluster://:hunter2@h",
+        ];
+        for text in urls {
+            let url = parse(text).unwrap();
+            let all = format!("{url} {url:?} {url:#?} {:?}", url.topology());
+            assert!(!all.contains("hunter2"), "{all}");
+            assert!(
+                !format!("{:?} {:?}", url.credentials(), url.sentinel_credentials())
+                    .contains("hunter2")
+            );
+        }
+        for text in [
+            "redis://u:hunter2@",
+            "hunter2://h",
+            "redis://hunter2%",
+            "redis://h:hunter2",
+            "redis://h/hunter2",
+            "redis://h?hunter2=hunter2",
+            "redis://u:hunter2@a@b",
+            "redis://[hunter2]",
+            "unix:hunter2",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn redirections_are_read() {
+        let asked = tcp("here", 7000);
+        let to = |text| Address::redirected(text, &asked);
+        assert_eq!(to("10.0.0.2:7001"), Some(tcp("10.0.0.2", 7001)));
+        assert_eq!(to("node.example:7001"), Some(tcp("node.example", 7001)));
+        assert_eq!(to("::1:7001"), Some(tcp("::1", 7001)));
+        assert_eq!(to("[::1]:7001"), Some(tcp("::1", 7001)));
+        assert_eq!(to(":7001"), Some(tcp("here", 7001)));
+        assert_eq!(Address::redirected(":7001", &Address::Unix("/s".into())), None);
+        for bad in ["?:7001", "", "h", "h:", "h:0", "h:x", "h h:1", "h:65536"] {
+            assert_eq!(to(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The Redis store on real, private servers.
+
+#![cfg(test)]
+
+mod batches;
+mod deny_cache;
+mod differential;
+mod keys;
+#[path = "../store/naive.rs"]
+#[expect(dead_code, reason = "the memory store's proofs look at more of it")]
+mod naive;
+#[path = "../store/quotas.rs"]
+#[expect(dead_code, reason = "the memory store's proofs draw from it in other ways")]
+mod quotas;
+mod stored;
