@@ -2,7 +2,7 @@
 //!
 //! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. From the
 //! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules
-//! of [`rules_source`], the listeners and the front doors ([`http`]), and ends it in order.
+//! of [`rules_source`], the store, the listeners and the front doors ([`http`]), and ends it in order.
 
 pub mod cli;
 pub mod config;
@@ -17,3 +17,4 @@ pub mod rules_source;
 pub mod serve;
 mod shutdown;
 pub mod startup;
+mod store;

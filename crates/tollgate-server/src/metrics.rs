@@ -1,25 +1,31 @@
 //! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
 
+mod store;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
-use prometheus_client::collector::Collector;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
-use tollgate::{Decision, MemoryStore, Outcome, RuleSet, Tier, Verdict};
+use tollgate::{AnyStore, Decision, OnError, Outcome, RuleSet, Tier, Verdict};
 
-/// From a microsecond to a second: a decision in memory takes about one, one in trouble many.
-const SECONDS: [f64; 13] =
-    [1e-6, 2e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 1e-2, 1e-1, 1.0];
+use self::store::StoreFigures;
+
+/// From a microsecond to a second: a decision in memory takes about one, one in Redis some hundreds, and one
+/// that is not answered there the budget for it.
+const SECONDS: [f64; 17] = [
+    1e-6, 2e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2e-2, 5e-2,
+    1e-1, 1.0,
+];
 
 /// Every metric of the service. Clones count together.
 #[derive(Clone, Debug)]
@@ -29,6 +35,9 @@ pub struct Metrics {
     /// The counters of the rules in force, so that no decision looks a label up.
     rules: Arc<ArcSwap<RuleCounters>>,
     duration: Histogram,
+    degraded: Family<DegradedLabels, Counter>,
+    /// Its counters, in the order of [`POLICIES`].
+    by_policy: [Counter; 3],
     reloads: Family<ReloadLabels, Counter>,
     last_reload: Gauge<f64, AtomicU64>,
     rule_count: Gauge,
@@ -50,6 +59,12 @@ struct DecisionLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DegradedLabels {
+    /// The policy that answered.
+    on_error: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReloadLabels {
     result: &'static str,
 }
@@ -63,15 +78,12 @@ struct RuleCounters {
     labels: HashSet<DecisionLabels>,
 }
 
-/// Figures that the store keeps itself.
-#[derive(Debug)]
-struct StoreFigures(Arc<MemoryStore>);
-
 impl Metrics {
     /// The metrics of a service with this store.
-    pub fn new(store: Arc<MemoryStore>) -> Self {
+    pub fn new(store: Arc<AnyStore>) -> Self {
         let mut registry = Registry::with_prefix("tollgate");
         let decisions = Family::default();
+        let degraded = Family::<DegradedLabels, Counter>::default();
         let metrics = Self {
             registry: Arc::default(),
             rules: Arc::new(ArcSwap::from_pointee(RuleCounters::new(
@@ -80,6 +92,11 @@ impl Metrics {
             ))),
             decisions,
             duration: Histogram::new(SECONDS),
+            // All policies from the start, so that none appears out of nothing when there is trouble.
+            by_policy: POLICIES.map(|policy| {
+                degraded.get_or_create_owned(&DegradedLabels { on_error: policy.name() })
+            }),
+            degraded,
             reloads: Family::default(),
             last_reload: Gauge::default(),
             rule_count: Gauge::default(),
@@ -89,7 +106,7 @@ impl Metrics {
             panics: Counter::default(),
         };
         metrics.register(&mut registry);
-        registry.register_collector(Box::new(StoreFigures(store)));
+        registry.register_collector(Box::new(StoreFigures::of(store)));
         Self { registry: Arc::new(registry), ..metrics }
     }
 
@@ -100,6 +117,8 @@ impl Metrics {
         registry.register("decisions", "Decisions by rule and outcome", decisions);
         let duration = self.duration.clone();
         registry.register("decision_duration_seconds", "Time from request to verdict", duration);
+        let degraded = self.degraded.clone();
+        registry.register("degraded", "Decisions in answers made without the store", degraded);
         registry.register("rules_reloads", "Reloads of the rules by result", self.reloads.clone());
         registry.register(
             "rules_last_reload_success_timestamp_seconds",
@@ -136,6 +155,9 @@ impl Metrics {
         self.duration.observe(started.elapsed().as_secs_f64());
         let counters = self.rules.load();
         for Tier { rule, decision } in verdict.tiers() {
+            if verdict.is_degraded() {
+                self.by_policy[rule.on_error() as usize].inc();
+            }
             // What would have been granted was not, if another tier denied it.
             if decision.is_granted() && !verdict.is_allowed() {
                 continue;
@@ -147,10 +169,13 @@ impl Metrics {
         }
     }
 
-    /// Counts a decision on a bucket without a rule.
-    pub(crate) fn took(&self, started: Instant, decision: &Decision) {
+    /// Counts a decision on a bucket without a rule, and the policy that made it if the store did not.
+    pub(crate) fn took(&self, started: Instant, decision: &Decision, degraded: Option<OnError>) {
         self.duration.observe(started.elapsed().as_secs_f64());
         self.rules.load().take[outcome_of(decision)].inc();
+        if let Some(on_error) = degraded {
+            self.by_policy[on_error as usize].inc();
+        }
     }
 
     /// Says which rules are in force since when (Unix seconds).
@@ -213,6 +238,9 @@ impl RuleCounters {
     }
 }
 
+/// The policies, each at the position that it has as a number.
+const POLICIES: [OnError; 3] = [OnError::Local, OnError::Allow, OnError::Deny];
+
 const OUTCOMES: [&str; 3] = ["granted", "denied", "never"];
 
 /// The position of a decision's outcome in [`OUTCOMES`].
@@ -234,27 +262,14 @@ impl Drop for ConnectionGuard {
     }
 }
 
-impl Collector for StoreFigures {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let stats = self.0.stats();
-        let gauges = [
-            ("buckets", "Buckets remembered", stats.buckets),
-            ("buckets_max", "The most buckets that may be", stats.max_buckets),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
-            gauge.encode(metric)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_stand_in_their_order() {
+        for (position, policy) in POLICIES.into_iter().enumerate() {
+            assert_eq!(policy as usize, position);
         }
-        let counters = [
-            ("buckets_forgotten", "Full buckets that were forgotten", stats.forgotten),
-            ("overflow", "Charges of new keys that found the store full", stats.overflowed),
-        ];
-        for (name, help, value) in counters {
-            let counter = ConstCounter::new(value);
-            let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
-            counter.encode(metric)?;
-        }
-        Ok(())
     }
 }

@@ -12,12 +12,19 @@ pub enum Check {
     Listeners,
     /// Rules are loaded.
     Rules,
+    /// Buckets can be charged. Always so: what answers for a store in trouble is ready, too, and sending the
+    /// requests elsewhere would not help it.
+    Store,
     /// Nobody has asked this process to end.
     Shutdown,
 }
 
-const CHECKS: [(Check, &str); 3] =
-    [(Check::Listeners, "listeners"), (Check::Rules, "rules"), (Check::Shutdown, "shutdown")];
+const CHECKS: [(Check, &str); 4] = [
+    (Check::Listeners, "listeners"),
+    (Check::Rules, "rules"),
+    (Check::Store, "store"),
+    (Check::Shutdown, "shutdown"),
+];
 
 /// Named checks that must all pass. Clones are the same checks.
 #[derive(Clone, Debug)]
@@ -44,7 +51,8 @@ impl Readiness {
     #[must_use]
     pub fn new() -> Self {
         let starting = || State { failing: Some("not yet".into()), note: None };
-        Self { states: Arc::new(Mutex::new([starting(), starting(), State::default()])) }
+        let passing = State::default;
+        Self { states: Arc::new(Mutex::new([starting(), starting(), passing(), passing()])) }
     }
 
     /// This check passes from here on.
@@ -106,7 +114,7 @@ mod tests {
         assert_eq!(
             ready.describe(),
             "[+]listeners ok\n[+]rules ok\n    the new file was refused\n    line 3\n\
-             [+]shutdown ok\nready\n"
+             [+]store ok\n[+]shutdown ok\nready\n"
         );
         ready.clone().fail(Check::Shutdown, "asked to end");
         assert!(!ready.is_ready());

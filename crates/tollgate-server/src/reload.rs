@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
-use tollgate::{Clock, RuleSet};
+use tollgate::{Clock, RuleSet, SystemClock};
 use tracing::{error, info, warn};
 
 use crate::http::App;
@@ -104,7 +104,7 @@ impl Reloader {
     fn put_in_force(&self, rules: RuleSet) {
         let version = self.app.limiter.replace_rules(rules);
         let rules = self.app.limiter.rules();
-        self.app.metrics.reloaded(&rules, unix_seconds(&self.app));
+        self.app.metrics.reloaded(&rules, unix_seconds());
         self.app.ready.note(Check::Rules, None);
         let count = rules.rules().len();
         info!(source = %self.source, rules = count, version, "rules reloaded");
@@ -169,7 +169,7 @@ fn may_be_a_change(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }
 
-/// The time on the wall, as the store sees it.
-pub(crate) fn unix_seconds(app: &App) -> f64 {
-    app.limiter.store().clock().now().get() as f64 / 1e6
+/// The time on the wall.
+pub(crate) fn unix_seconds() -> f64 {
+    SystemClock::new().now().get() as f64 / 1e6
 }

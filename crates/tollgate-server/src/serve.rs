@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
-use tollgate::{Limiter, MemoryStore};
+use tokio::time::{Instant, sleep, timeout_at};
+use tollgate::{Limiter, SettingsError, StartError};
 use tracing::{info, warn};
 
-use crate::config::{Config, is_loopback, reason};
+use crate::config::{Config, StoreUrl, is_loopback, reason};
 use crate::descriptors;
 use crate::http::{App, Guard, HttpLimits, router};
 use crate::listen::{Listener, Remaining, Serving};
@@ -23,14 +23,10 @@ use crate::reload::{Reloader, unix_seconds};
 use crate::rules_source::{RulesError, RulesSource};
 use crate::shutdown::{EndSignals, Phase, Phases};
 use crate::startup::Startup;
+use crate::store;
 
 /// From the signal to the end, at most: a second less than is promised, for what comes after.
 const END_AFTER: Duration = Duration::from_secs(4);
-
-/// How often the store is swept of buckets that are full again, and how much of it each time: a
-/// million buckets in half a minute, some fifty microseconds at a time.
-const SWEEP_EVERY: Duration = Duration::from_millis(250);
-const SWEEP_SLOTS: usize = 16 * 1024;
 
 /// Why the service did not start.
 #[derive(Debug, Error)]
@@ -38,6 +34,17 @@ pub enum ServeError {
     /// The rules are wrong.
     #[error("{0}")]
     Rules(#[from] RulesError),
+    /// The settings of the store do not go together.
+    #[error("cannot use the settings of the store: {0}")]
+    StoreSettings(#[from] SettingsError),
+    /// The store will never do.
+    #[error("cannot use the store {url}: {source}")]
+    Store {
+        /// Where it is, without a password.
+        url: String,
+        /// Why.
+        source: StartError,
+    },
     /// An address cannot be had.
     #[error("cannot listen on {address}: {}", reason(source))]
     Listen {
@@ -65,6 +72,7 @@ impl ServeError {
                 return errors.coloured().to_string();
             }
             Self::Rules(RulesError::Refused(errors)) => return errors.to_string(),
+            Self::Store { source, .. } => store::help(source),
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
                 "another process listens there: end it, or listen elsewhere with --listen-http"
             }
@@ -96,7 +104,7 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     let served = runtime.block_on(async {
         // Caught before anything can be asked for, so that no signal finds the process unprepared.
         let signals = EndSignals::catch().map_err(system("catch signals"))?;
-        let service = Service::start(config)?;
+        let service = Service::start(config).await?;
         service.announce(is_text && audience.is_person);
         service.serve(signals).await;
         Ok(())
@@ -111,6 +119,7 @@ struct Service {
     app: Arc<App>,
     phases: Phases,
     source: RulesSource,
+    store: StoreUrl,
     address: SocketAddr,
     listening: JoinHandle<Remaining>,
     grace: Duration,
@@ -118,14 +127,10 @@ struct Service {
 }
 
 impl Service {
-    fn start(config: Config) -> Result<Self, ServeError> {
+    async fn start(config: Config) -> Result<Self, ServeError> {
         let source = RulesSource::new(config.rules.file.as_deref());
         let (rules, text) = source.load()?;
-        let store = MemoryStore::builder()
-            .max_buckets(config.store.max_buckets)
-            .on_full(config.store.on_full)
-            .build();
-        let limiter = Limiter::new(store, rules);
+        let limiter = Limiter::new(store::open(&config.store).await?, rules);
         let ready = Readiness::new();
         let metrics = Metrics::new(Arc::clone(limiter.store()));
         let has_token = config.admin.token.is_some();
@@ -147,7 +152,7 @@ impl Service {
                 value_bytes_max: config.limits.value_bytes_max,
             },
         });
-        app.metrics.reloaded(&app.limiter.rules(), unix_seconds(&app));
+        app.metrics.reloaded(&app.limiter.rules(), unix_seconds());
         app.ready.pass(Check::Rules);
 
         descriptors::provide_for(config.limits.connections_max);
@@ -167,21 +172,23 @@ impl Service {
         let reloader = Reloader::new(Arc::clone(&app), source.clone(), text)
             .map_err(|source| ServeError::System { what: "catch signals", source })?;
         tokio::spawn(reloader.run());
-        tokio::spawn(sweep(Arc::clone(app.limiter.store())));
+        tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
-        Ok(Self { app, phases, source, address, listening, grace, has_token })
+        let store = config.store.url;
+        Ok(Self { app, phases, source, store, address, listening, grace, has_token })
     }
 
     /// Says that it serves: to a person what and how to try it, to others the facts.
     fn announce(&self, to_a_person: bool) {
         let rules = self.app.limiter.rules().rules().len();
-        let max_buckets = self.app.limiter.store().stats().max_buckets;
+        let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
         let has_token = self.has_token;
         if to_a_person {
             let startup = Startup {
                 address: self.address,
                 source: &self.source,
                 rules,
+                store: &self.store,
                 max_buckets,
                 has_token,
             };
@@ -189,8 +196,8 @@ impl Service {
             let _ = io::stderr().write_all(startup.message().as_bytes());
         } else {
             let version = env!("CARGO_PKG_VERSION");
-            let source = &self.source;
-            info!(version, rules, rules_source = %source, max_buckets, has_token, "starting");
+            let (source, store) = (&self.source, &self.store);
+            info!(version, rules, rules_source = %source, %store, max_buckets, has_token, "starting");
             info!(listener = "http", address = %self.address, "listening");
         }
     }
@@ -224,18 +231,6 @@ impl Service {
             warn!(connections = remaining.count(), "ended: these connections were cut");
         } else {
             info!(connections, "ended: everything is answered");
-        }
-    }
-}
-
-/// Forgets full buckets now and then, for when no new keys come to do it. Ends never.
-async fn sweep(store: Arc<MemoryStore>) {
-    let mut ticks = interval(SWEEP_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if store.stats().buckets > 0 {
-            store.sweep(SWEEP_SLOTS);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::config::StoreUrl;
 use crate::rules_source::RulesSource;
 
 /// What there is to say.
@@ -14,7 +15,9 @@ pub struct Startup<'a> {
     pub source: &'a RulesSource,
     /// How many there are.
     pub rules: usize,
-    /// How many buckets are remembered at most.
+    /// Where buckets are kept.
+    pub store: &'a StoreUrl,
+    /// How many buckets this process remembers at most.
     pub max_buckets: usize,
     /// Whether administration needs a token.
     pub has_token: bool,
@@ -41,6 +44,10 @@ impl Startup<'_> {
                 format!("{} from {}, reloaded when it changes", self.rules, path.display())
             }
         };
+        let store = match self.store {
+            StoreUrl::Memory => format!("in memory, at most {} buckets", self.max_buckets),
+            StoreUrl::Redis(url) => format!("{url}, shared by all who use it"),
+        };
         let admin = if self.has_token { "needs the token" } else { "open to this machine" };
         let (path, body) = match self.source {
             RulesSource::Starter => LOGIN,
@@ -54,7 +61,7 @@ impl Startup<'_> {
 tollgate {version} serves {url}
 
   rules    {rules}
-  store    in memory, at most {buckets} buckets
+  store    {store}
   admin    {admin}
   more     {url}/openapi.json  /readyz?verbose  /metrics
 
@@ -69,7 +76,6 @@ and of six more the last is denied, and says exactly how long to wait:
 Ctrl-C ends it.
 ",
             version = env!("CARGO_PKG_VERSION"),
-            buckets = self.max_buckets,
         );
         text
     }

@@ -17,14 +17,17 @@ Examples:
   tollgate serve                                  the starter rules on http://127.0.0.1:8080
   tollgate serve --rules rules.toml               your rules, reloaded when the file changes
   tollgate serve --listen-http 127.0.0.1:0        a free port; the start-up message says which
+  tollgate serve --store-url redis://127.0.0.1    limits that all services on one Redis share
   tollgate serve --config prod.toml --check-config
                                                   what is wrong where, or what is in force and why
 
 Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here;
 flags win over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN, or
-a file named in TOLLGATE_ADMIN_TOKEN_FILE.
+a file named in TOLLGATE_ADMIN_TOKEN_FILE. For a store's URL with a password: TOLLGATE_STORE_URL, or a
+file named in TOLLGATE_STORE_URL_FILE.
 
-Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken).";
+Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis
+refuses the password).";
 
 /// Serve over HTTP until a signal ends it
 #[derive(Debug, Args)]
@@ -89,8 +92,10 @@ fn serve(config: Config, audience: Audience) -> Exit {
         Err(error) => {
             say(&format!("{}\n", error.report(audience.in_colours)));
             match error {
-                ServeError::Rules(_) => Exit::Usage,
-                ServeError::Listen { .. } | ServeError::System { .. } => Exit::Unavailable,
+                ServeError::Rules(_) | ServeError::StoreSettings(_) => Exit::Usage,
+                ServeError::Store { .. }
+                | ServeError::Listen { .. }
+                | ServeError::System { .. } => Exit::Unavailable,
             }
         }
     }
@@ -133,7 +138,9 @@ impl FromArgMatches for Settings {
 /// The flag of a setting.
 fn flag(key: &'static Key) -> Option<Arg> {
     let help = match &key.kind {
-        Kind::Text { default, .. } => format!("{} [default: {default}]", key.doc),
+        Kind::Text { default, .. } | Kind::Url { default, .. } => {
+            format!("{} [default: {default}]", key.doc)
+        }
         Kind::Choice { default, choices, .. } => {
             format!("{} [default: {default}] [possible: {}]", key.doc, choices.join(", "))
         }

@@ -103,10 +103,11 @@ impl std::error::Error for ConfigErrors {}
 
 /// The text with asterisks in place of what may be a secret, byte for byte, so that places stay where
 /// they are. Broken text has no keys and values yet, so lines are judged by their looks: everything
-/// after `=` in a section that has a secret and wherever a secret's name stands, and what stands before
-/// the `@` of a URL.
+/// after `=` in a section that has a secret and wherever the name of a secret or of a URL stands, but for
+/// a URL's scheme.
 fn masked(text: &str) -> String {
     let secrets = || KEYS.iter().filter(|key| key.is_secret()).map(Key::section_and_name);
+    let urls = || KEYS.iter().filter(|key| key.is_url()).map(Key::section_and_name);
     let mut in_secret_section = false;
     let mut masked = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -116,18 +117,20 @@ fn masked(text: &str) -> String {
             let header = line.trim_start_matches(name);
             in_secret_section = secrets().any(|(section, _)| header.starts_with(section));
         }
-        let names_one = secrets().any(|(_, name)| line.contains(name));
-        let hidden = if !is_header && (in_secret_section || names_one) {
-            // Without `=` it may be the next line of a long value.
-            line.find('=').map_or(0, |equals| equals + 1)..line.len()
-        } else {
-            let start = line.find("://").map_or(line.len(), |scheme| scheme + 3);
-            start..line.rfind('@').map_or(start, |at| at.max(start))
+        let names_secret = secrets().any(|(_, name)| line.contains(name));
+        let names_url = urls().any(|(_, name)| line.contains(name));
+        // Without `=` it may be the next line of a long value.
+        let value = line.find('=').map_or(0, |equals| equals + 1);
+        let scheme = line.find("://").map(|scheme| scheme + 3);
+        let shown = match scheme {
+            _ if !is_header && (in_secret_section || names_secret) => value,
+            Some(scheme) => scheme,
+            None if !is_header && names_url => value,
+            None => line.len(),
         };
-        masked.push_str(&line[..hidden.start]);
+        masked.push_str(&line[..shown]);
         let hide = |byte: u8| if byte.is_ascii_whitespace() { char::from(byte) } else { '*' };
-        masked.extend(line[hidden.clone()].bytes().map(hide));
-        masked.push_str(&line[hidden.end..]);
+        masked.extend(line[shown..].bytes().map(hide));
     }
     masked
 }
@@ -139,17 +142,28 @@ mod tests {
     #[test]
     fn secrets_are_masked_and_everything_else_stays_in_place() {
         let text = "[listen]\nhttp = \"x\"\n[admin]\ntoken = canaryé # mine\n\"\"\"canary\"\"\"\n\
-                    [store]\nurl = 1\n";
+                    [store]\nmax_buckets = 1\n";
         let masked = masked(text);
         assert_eq!(masked.len(), text.len());
         assert!(!masked.contains("canary"), "{masked}");
         assert!(masked.starts_with("[listen]\nhttp = \"x\"\n[admin]\ntoken = ********"));
-        assert!(masked.ends_with("[store]\nurl = 1\n"));
+        assert!(masked.ends_with("[store]\nmax_buckets = 1\n"));
         assert!(!super::masked("admin = { token = \"canary\" }").contains("canary"));
         assert!(!super::masked("[admin]\ntokn = canary").contains("canary"));
         assert!(!super::masked("[ admin ]\ntokn = canary").contains("canary"));
         assert!(!super::masked("admin.token = 'canary'").contains("canary"));
-        let url = super::masked("url = \"redis://me:canary@h@ost/0\"");
-        assert_eq!(url, "url = \"redis://***********@ost/0\"");
+    }
+
+    /// A password may stand anywhere in a URL that is wrong.
+    #[test]
+    fn of_a_url_only_the_scheme_is_shown() {
+        for url in ["me:canary@h@ost/0", ":canary", "host:canary", "h/m?sentinel_password=canary"] {
+            let masked = masked(&format!("[store]\nurl = \"redis://{url}\"\n"));
+            assert!(masked.starts_with("[store]\nurl = \"redis://***"), "{masked}");
+            assert!(!masked.contains("canary"), "{masked}");
+        }
+        assert!(!masked("[store]\nurl = \"redis:me:canary@host\"").contains("canary"));
+        assert!(!masked("store = { url = \"canary\" }").contains("canary"));
+        assert!(!masked("[store]\nulr = \"redis://:canary@host\"").contains("canary"));
     }
 }

@@ -76,7 +76,11 @@ fn read_value(
             loader.give(key, &folder.join(path.as_ref()).to_string_lossy(), origin);
         }
         (
-            Kind::Text { .. } | Kind::Choice { .. } | Kind::Path { .. } | Kind::Secret { .. },
+            Kind::Text { .. }
+            | Kind::Choice { .. }
+            | Kind::Path { .. }
+            | Kind::Url { .. }
+            | Kind::Secret { .. },
             DeValue::String(text),
         ) => loader.give(key, text, origin),
         (kind, other) => {

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnFull};
+use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::secret::Secret;
-use super::{Config, LogFormat};
+use super::secret::{SHOWN, Secret};
+use super::{Config, LogFormat, StoreUrl};
 
 /// Bytes in the body of one request.
 const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
@@ -28,6 +28,11 @@ const GRACE_MS_DEFAULT: u64 = 100;
 const GRACE_MS_MAX: u64 = 3_000;
 const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
 const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
+/// Milliseconds that a decision waits for Redis: half of what proxies wait for a decision.
+const BUDGET_MS_DEFAULT: u64 = 10;
+const BUDGET_MS_MAX: u64 = 10_000;
+const DENY_CACHE_MAX_DEFAULT: u64 = 65_536;
+const DENY_CACHE_MAX_MAX: u64 = 1 << 24;
 
 /// The longest secret that makes sense.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
@@ -60,14 +65,16 @@ pub enum Kind {
     Number { default: u64, min: u64, max: u64, set: fn(&mut Config, u64) },
     /// A file's path, empty by default. In the file it is relative to the file's folder.
     Path { set: fn(&mut Config, Option<PathBuf>) },
+    /// A URL, which may hold a password: what is wrong with one never repeats it.
+    Url { default: &'static str, set: fn(&mut Config, &str) -> Result<(), String> },
     /// Text that is never shown, empty by default.
     Secret { set: fn(&mut Config, Option<Secret>) },
 }
 
 /// Settings of later versions. They are taken without an effect, and with a note that says so, so that one
 /// file serves a fleet while it is upgraded.
-pub(super) const LATER: [&str; 5] =
-    ["listen.grpc", "listen.resp", "store.prefix", "database.url", "proxies.trusted"];
+pub(super) const LATER: [&str; 4] =
+    ["listen.grpc", "listen.resp", "database.url", "proxies.trusted"];
 
 /// Everything that can be set.
 pub const KEYS: &[Key] = &[
@@ -88,21 +95,105 @@ pub const KEYS: &[Key] = &[
         name: "store.url",
         flag: Some("store-url"),
         value: "URL",
-        doc: "Where buckets are kept: `memory:` is this process",
-        kind: Kind::Text {
+        doc: "Where buckets are kept: `memory:` is this process, and Redis has URLs of its own",
+        kind: Kind::Url {
             default: "memory:",
-            set: |_, text| match text {
-                "memory:" => Ok(()),
-                // A URL may hold a password: it is not repeated.
-                _ => Err("this store is not in this version, which has `memory:` only".into()),
+            set: |config, text| {
+                config.store.url = StoreUrl::parse(text)?;
+                Ok(())
             },
         },
+    },
+    Key {
+        name: "store.prefix",
+        flag: Some("store-prefix"),
+        value: "TEXT",
+        doc: "What keys in Redis begin with: services with different prefixes share nothing",
+        kind: Kind::Text {
+            default: "tg",
+            set: |config, text| {
+                config.store.prefix = text.into();
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "store.budget_ms",
+        flag: Some("store-budget-ms"),
+        value: "MS",
+        doc: "The longest that a decision waits for Redis before each rule's `on_error` answers",
+        kind: Kind::Number {
+            default: BUDGET_MS_DEFAULT,
+            min: 1,
+            max: BUDGET_MS_MAX,
+            set: |config, ms| config.store.budget = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "store.deny_cache_max",
+        flag: Some("store-deny-cache-max"),
+        value: "N",
+        doc: "How many denied buckets are remembered, to deny again without asking Redis; 0 switches that off",
+        kind: Kind::Number {
+            default: DENY_CACHE_MAX_DEFAULT,
+            min: 0,
+            max: DENY_CACHE_MAX_MAX,
+            set: |config, number| config.store.deny_cache_max = number as usize,
+        },
+    },
+    Key {
+        name: "store.on_eviction",
+        flag: Some("store-on-eviction"),
+        value: "POLICY",
+        doc: "What to do about a Redis that may forget buckets before they are full: warn, or do not start",
+        kind: Kind::Choice {
+            default: "warn",
+            choices: &["warn", "refuse"],
+            set: |config, word| {
+                let is_refused = word == "refuse";
+                config.store.on_eviction =
+                    if is_refused { OnEviction::Refuse } else { OnEviction::Warn };
+            },
+        },
+    },
+    Key {
+        name: "store.local_share_percent",
+        flag: Some("store-local-share-percent"),
+        value: "PERCENT",
+        doc: "How much of a quota this process grants by itself while Redis is in trouble",
+        kind: Kind::Number {
+            default: 100,
+            min: 1,
+            max: 100,
+            set: |config, percent| config.store.local_share_percent = percent as u8,
+        },
+    },
+    Key {
+        name: "store.tls_ca",
+        flag: Some("store-tls-ca"),
+        value: "FILE",
+        doc: "The authorities to trust for Redis over TLS, in PEM; without it, those of the system",
+        kind: Kind::Path { set: |config, path| config.store.tls.ca = path },
+    },
+    Key {
+        name: "store.tls_certificate",
+        flag: Some("store-tls-certificate"),
+        value: "FILE",
+        doc: "The certificate to show to Redis, in PEM",
+        kind: Kind::Path { set: |config, path| config.store.tls.certificate = path },
+    },
+    Key {
+        name: "store.tls_key",
+        flag: Some("store-tls-key"),
+        value: "FILE",
+        doc: "The private key of that certificate, in PEM",
+        kind: Kind::Path { set: |config, path| config.store.tls.key = path },
     },
     Key {
         name: "store.max_buckets",
         flag: Some("store-max-buckets"),
         value: "N",
-        doc: "How many buckets are remembered at most, at some 50 bytes each",
+        doc: "How many buckets this process remembers at most, at some 50 bytes each; with Redis, its stand-ins",
         kind: Kind::Number {
             default: MAX_BUCKETS_DEFAULT as u64,
             min: 1,
@@ -309,10 +400,17 @@ impl Key {
         variable(self.name)
     }
 
-    /// The environment variable that names a file with its value: secrets only.
+    /// The environment variable that names a file with its value: where that is secret, or a part of it.
     #[must_use]
     pub fn file_variable(&self) -> Option<String> {
-        self.is_secret().then(|| format!("{}_FILE", self.variable()))
+        let has_one = self.is_secret() || self.is_url();
+        has_one.then(|| format!("{}_FILE", self.variable()))
+    }
+
+    /// Whether it is a URL, of which a part must not be shown.
+    #[must_use]
+    pub fn is_url(&self) -> bool {
+        matches!(self.kind, Kind::Url { .. })
     }
 
     /// Whether its value must not be shown.
@@ -325,16 +423,27 @@ impl Key {
     #[must_use]
     pub fn default_text(&self) -> String {
         match self.kind {
-            Kind::Text { default, .. } | Kind::Choice { default, .. } => default.into(),
+            Kind::Text { default, .. }
+            | Kind::Choice { default, .. }
+            | Kind::Url { default, .. } => default.into(),
             Kind::Number { default, .. } => default.to_string(),
             Kind::Path { .. } | Kind::Secret { .. } => String::new(),
+        }
+    }
+
+    /// A sound value as people may see it.
+    pub(super) fn shown(&self, text: &str) -> String {
+        match self.kind {
+            Kind::Secret { .. } if !text.is_empty() => SHOWN.into(),
+            Kind::Url { .. } => StoreUrl::parse(text).map_or(SHOWN.into(), |url| url.to_string()),
+            _ => text.into(),
         }
     }
 
     /// Sets it to a value given as text, or says what is wrong with that. A secret is never repeated.
     pub(super) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
         match self.kind {
-            Kind::Text { set, .. } => set(config, text),
+            Kind::Text { set, .. } | Kind::Url { set, .. } => set(config, text),
             Kind::Choice { choices, set, .. } if choices.contains(&text) => {
                 set(config, text);
                 Ok(())

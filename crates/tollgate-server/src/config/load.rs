@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{KEYS, Key};
-use super::{Config, env, file, secret};
+use super::{Config, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
 pub const FILE_NAME: &str = "tollgate.toml";
@@ -53,7 +53,7 @@ pub struct ConfigFile {
 pub struct Setting {
     /// Which.
     pub key: &'static Key,
-    /// Its value, or that there is one where it is a secret.
+    /// Its value without passwords, or that there is one where it is a secret.
     pub shown: String,
     /// Where it came from.
     pub origin: Origin,
@@ -160,8 +160,7 @@ impl Loader {
             self.problems.push(Problem::new(Place::from(&origin), wrong));
             return;
         }
-        let hidden = key.is_secret() && !text.is_empty();
-        let shown = if hidden { secret::SHOWN.into() } else { text.to_owned() };
+        let shown = key.shown(text);
         if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key.name == key.name)
         {
             (setting.shown, setting.origin) = (shown, origin);
@@ -186,6 +185,14 @@ impl Loader {
             |setting: &Setting| setting.key.name == "rules.source" && setting.shown == "database";
         if self.settings.iter().any(is_database) {
             self.note_later("rules.source = \"database\"");
+        }
+        if let Err((key, message)) = self.config.store.check() {
+            self.problems.push(Problem::new(Place::from(&self.origin(key)), message));
+        }
+        let has_files = !self.config.store.tls.is_empty();
+        if has_files && matches!(self.config.store.url, StoreUrl::Memory) {
+            let note = "store.tls_ca, store.tls_certificate and store.tls_key do nothing: the store is `memory:`";
+            self.config.notes.push(note.into());
         }
         let place = Place::from(&self.origin("listen.http"));
         let Some(address) = self.config.listen.http else {

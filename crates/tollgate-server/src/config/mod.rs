@@ -10,19 +10,19 @@ mod keys;
 mod load;
 mod report;
 mod secret;
+mod store;
 mod suggest;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::OnFull;
-
 pub use self::error::ConfigErrors;
 pub use self::keys::{KEYS, Key, Kind};
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
 pub(crate) use self::load::{is_loopback, reason};
 pub use self::secret::Secret;
+pub use self::store::{Store, StoreUrl};
 
 /// All settings. Its default is every key's default.
 #[derive(Clone, Debug)]
@@ -50,15 +50,6 @@ pub struct Config {
 pub struct Listen {
     /// For HTTP; nowhere if none.
     pub http: Option<SocketAddr>,
-}
-
-/// Where buckets are kept.
-#[derive(Clone, Debug, Default)]
-pub struct Store {
-    /// How many, at most.
-    pub max_buckets: usize,
-    /// What becomes of new keys beyond.
-    pub on_full: OnFull,
 }
 
 /// Where rules come from.

@@ -9,7 +9,8 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request as HttpRequest;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use futures_util::future::try_join_all;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use tollgate::rules::Attribute;
@@ -19,7 +20,11 @@ use utoipa::ToSchema;
 use super::body::Object;
 use super::problem::Problem;
 use super::scalar::{Id, Text, Whole};
-use super::{App, HttpLimits, body};
+use super::{App, HttpLimits, answer, body};
+
+/// So many members of a batch are on their way to the store at once. They are sent in their order over one
+/// connection, and so charged in it, without a round trip for each.
+const TOGETHER_MAX: usize = 16;
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -57,6 +62,9 @@ pub(crate) struct CheckAnswer<'a> {
     /// Milliseconds that allowed work must wait in line, where a `leaky_bucket` rule applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
+    /// True if the store was in trouble, and some rules were answered by their `on_error`; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded: Option<bool>,
     /// The scope of the rule that denied it.
     violated_tier: Option<&'a str>,
     /// The key pattern of the rule that denied it.
@@ -96,7 +104,8 @@ pub(crate) struct BatchAnswer<'a> {
     path = "/v1/check",
     request_body = super::openapi::Check,
     responses(
-        (status = 200, description = "The verdict, allowed or not", body = CheckAnswer),
+        (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
+            headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
         (status = "4XX", description = "What is wrong with the request", body = Problem,
             content_type = "application/problem+json"),
     )
@@ -110,8 +119,8 @@ pub(crate) async fn check(
     let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
     body.validate(limits)?;
     let ip = body.ip()?;
-    let verdict = app.check(&body.request(ip.as_deref())).await;
-    Ok(Json(CheckAnswer::new(&verdict)).into_response())
+    let verdict = app.check(&body.request(ip.as_deref())).await?;
+    Ok(answer(Json(CheckAnswer::new(&verdict)), verdict.is_degraded()))
 }
 
 /// Checks several requests, each by itself, in order. All are validated before anything is charged.
@@ -120,7 +129,8 @@ pub(crate) async fn check(
     path = "/v1/check/batch",
     request_body = Vec<super::openapi::Check>,
     responses(
-        (status = 200, description = "The verdicts, in order", body = BatchAnswer),
+        (status = 200, description = "The verdicts, in order", body = BatchAnswer,
+            headers(("x-tollgate-degraded" = String, description = "`true` if one was made without the store"))),
         (status = "4XX", description = "What is wrong, and in which member", body = Problem,
             content_type = "application/problem+json"),
     )
@@ -141,12 +151,16 @@ pub(crate) async fn check_batch(
         member.validate(limits).map_err(|problem| problem.within(position))?;
         ips.push(member.ip().map_err(|problem| problem.within(position))?);
     }
+    let requests = members.iter().zip(&ips);
+    let requests: Vec<_> =
+        requests.map(|(Object(member), ip)| member.request(ip.as_deref())).collect();
     let mut verdicts = Vec::with_capacity(members.len());
-    for (Object(member), ip) in members.iter().zip(&ips) {
-        verdicts.push(app.check(&member.request(ip.as_deref())).await);
+    for together in requests.chunks(TOGETHER_MAX) {
+        verdicts.extend(try_join_all(together.iter().map(|request| app.check(request))).await?);
     }
+    let degraded = verdicts.iter().any(Verdict::is_degraded);
     let results = verdicts.iter().map(CheckAnswer::new).collect();
-    Ok(Json(BatchAnswer { results }).into_response())
+    Ok(answer(Json(BatchAnswer { results }), degraded))
 }
 
 // ===== impl CheckBody =====
@@ -264,6 +278,7 @@ impl<'a> CheckAnswer<'a> {
             retry_after_ms: violated.map_or(Some(0), |tier| tier.decision.retry_after_ms()),
             reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),
             delay_ms: longest_delay_ms(verdict),
+            degraded: verdict.is_degraded().then_some(true),
             violated_tier: violated.map(|tier| tier.rule.scope().name()),
             violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
             rule_id: violated.map(|tier| tier.rule.rule_id()),

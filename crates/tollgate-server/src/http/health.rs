@@ -7,6 +7,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::App;
+use crate::ready::Check;
+use crate::store;
 
 /// `OpenMetrics`, the text format that Prometheus asks for first.
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,7 +36,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery
         query.split('&').any(|part| part.split('=').next() == Some("verbose"))
     });
     let text = match (is_verbose, is_ready) {
-        (true, _) => app.ready.describe(),
+        (true, _) => {
+            app.ready.note(Check::Store, store::note(app.limiter.store()));
+            app.ready.describe()
+        }
         (false, true) => "ok\n".into(),
         (false, false) => "not ready\n".into(),
     };

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
-use tollgate::{Algorithm, Decision, Limiter, MemoryStore, Quota, Request, Verdict};
+use tollgate::{Algorithm, AnyStore, Charged, Decision, Limiter, OnError, Quota, Request, Verdict};
 
 pub use self::guard::Guard;
 use self::problem::Problem;
@@ -27,11 +28,17 @@ use crate::ready::Readiness;
 /// How much larger a batch may be than a single request.
 const BATCH_BYTES_FACTOR: usize = 16;
 
+/// The header of answers that were made without the store.
+const DEGRADED: HeaderName = HeaderName::from_static("x-tollgate-degraded");
+
+/// What answers for buckets without a rule while the store is in trouble.
+const TAKE_ON_ERROR: OnError = OnError::Local;
+
 /// Everything that the handlers need.
 #[derive(Debug)]
 pub struct App {
     /// What decides.
-    pub limiter: Limiter<MemoryStore>,
+    pub limiter: Limiter<AnyStore>,
     /// What counts.
     pub metrics: Metrics,
     /// Whether requests may be sent here.
@@ -87,19 +94,37 @@ async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
 }
 
 impl App {
-    async fn check(&self, request: &Request<'_>) -> Verdict {
+    /// # Errors
+    ///
+    /// Store trouble that no policy could answer for.
+    async fn check(&self, request: &Request<'_>) -> Result<Verdict, Problem> {
         let timer = self.metrics.start();
-        let Ok(verdict) = self.limiter.check(request).await;
+        let verdict = self.limiter.check(request).await;
+        let verdict = verdict.map_err(|trouble| Problem::store(&trouble))?;
         self.metrics.decided(timer, &verdict);
-        verdict
+        Ok(verdict)
     }
 
-    async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Result<(Decision, bool), Problem> {
         let timer = self.metrics.start();
-        let Ok(decision) = self.limiter.take(key, quota, cost).await;
-        self.metrics.took(timer, &decision);
-        decision
+        let charged = self.limiter.take_or(key, quota, cost, TAKE_ON_ERROR).await;
+        let charged = charged.map_err(|trouble| Problem::store(&trouble))?;
+        let Charged { decisions, degraded } = charged;
+        self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
+        Ok((decisions[0], degraded))
     }
+}
+
+/// The answer, with a header that says so if it was made without the store.
+fn answer(body: impl IntoResponse, degraded: bool) -> Response {
+    let mut response = body.into_response();
+    if degraded {
+        response.headers_mut().insert(DEGRADED, HeaderValue::from_static("true"));
+    }
+    response
 }
 
 impl HttpLimits {

@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tollgate::Trouble;
 use utoipa::ToSchema;
 
 /// What went wrong, as RFC 9457 writes it.
@@ -53,6 +54,13 @@ impl Problem {
         self
     }
 
+    /// 503: the store is in trouble, and no policy can answer in its place.
+    pub(crate) fn store(trouble: &Trouble) -> Self {
+        // The kind only: what the server said is for the operator, and in the log.
+        let detail = format!("the store is in trouble ({}): try again", trouble.kind());
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
     fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -66,6 +74,9 @@ impl IntoResponse for Problem {
         if self.status() == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }

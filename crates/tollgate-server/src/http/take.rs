@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Request as HttpRequest, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill};
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::body::Object;
 use super::problem::Problem;
 use super::scalar::{Number, Text, Whole};
-use super::{App, body};
+use super::{App, answer, body};
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -49,6 +49,9 @@ pub(crate) struct TakeAnswer {
     /// Milliseconds that allowed work must wait in line, for a `leaky_bucket`.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
+    /// True if the store was in trouble, and a bucket of this process answered; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded: Option<bool>,
 }
 
 /// Takes tokens from the bucket of a key, under a quota that comes with the request.
@@ -57,7 +60,8 @@ pub(crate) struct TakeAnswer {
     path = "/v1/take",
     request_body = super::openapi::Take,
     responses(
-        (status = 200, description = "Granted or not", body = TakeAnswer),
+        (status = 200, description = "Granted or not", body = TakeAnswer,
+            headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
         (status = "4XX", description = "What is wrong with the request", body = Problem,
             content_type = "application/problem+json"),
     )
@@ -71,8 +75,9 @@ pub(crate) async fn take(
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
     limits.check_length("key", body.key.0.len())?;
     let quota = body.quota()?;
-    let decision = app.take(&body.key.0, &quota, body.cost.map_or(1, |cost| cost.0)).await;
-    Ok(Json(TakeAnswer::new(&quota, &decision)).into_response())
+    let cost = body.cost.map_or(1, |cost| cost.0);
+    let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
+    Ok(answer(Json(TakeAnswer::new(&quota, &decision, degraded)), degraded))
 }
 
 /// Forgets the bucket of a key: it is full again.
@@ -86,6 +91,8 @@ pub(crate) async fn take(
             content_type = "application/problem+json"),
         (status = 401, description = "No token, or a wrong one", body = Problem,
             content_type = "application/problem+json"),
+        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+            content_type = "application/problem+json"),
     ),
     security(("token" = []))
 )]
@@ -97,7 +104,7 @@ pub(crate) async fn forget(
     app.guard.require_token(&headers)?;
     let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
     app.limits.check_length("key", key.len())?;
-    let Ok(_) = app.limiter.reset(&key).await;
+    app.limiter.reset(&key).await.map_err(|trouble| Problem::store(&trouble))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -157,7 +164,7 @@ fn quota_problem(error: QuotaError) -> Problem {
 }
 
 impl TakeAnswer {
-    fn new(quota: &Quota, decision: &Decision) -> Self {
+    fn new(quota: &Quota, decision: &Decision, degraded: bool) -> Self {
         Self {
             allowed: decision.is_granted(),
             limit: decision.limit,
@@ -165,6 +172,7 @@ impl TakeAnswer {
             retry_after_ms: decision.retry_after_ms(),
             reset_after_ms: decision.reset_after_ms(),
             delay_ms: super::delay_ms(quota, decision),
+            degraded: degraded.then_some(true),
         }
     }
 }

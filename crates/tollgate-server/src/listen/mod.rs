@@ -177,7 +177,7 @@ mod tests {
     use crate::shutdown::{Phase, Phases};
 
     fn listen(router: Router, phases: &Phases) -> Listener {
-        let metrics = Metrics::new(Arc::new(MemoryStore::new()));
+        let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
         let limits = Config::default().limits;
         let serving = Serving { router, metrics, limits, phase: phases.watch() };
         Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), serving).unwrap()

@@ -12,7 +12,7 @@ fn alive_and_ready() {
         assert_eq!((response.status, response.body.as_str()), (200, "ok\n"), "{path}");
     }
     let verbose = server.get("/readyz?verbose").body;
-    assert!(verbose.contains("rules") && verbose.contains("listeners"), "{verbose}");
+    assert_eq!(verbose, "[+]listeners ok\n[+]rules ok\n[+]store ok\n[+]shutdown ok\nready\n");
 }
 
 #[test]
@@ -36,6 +36,8 @@ fn metrics_count_decisions_by_rule_and_outcome() {
         "tollgate_decision_duration_seconds_count 8",
         "tollgate_rules 9",
         "tollgate_rules_version 1",
+        "tollgate_decision_duration_seconds_bucket{le=\"0.02\"} 8",
+        "tollgate_degraded_total{on_error=\"local\"} 0",
         "tollgate_buckets_max 1000000",
         "tollgate_buckets_forgotten_total ",
         "tollgate_rules_reloads_total{result=\"success\"} 1",
@@ -43,6 +45,7 @@ fn metrics_count_decisions_by_rule_and_outcome() {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
     assert!(!metrics.contains("203.0.113.9") && !metrics.contains("secret-key"), "{metrics}");
+    assert!(!metrics.contains("tollgate_store_"), "there is no Redis: {metrics}");
     assert!(metrics.ends_with("# EOF\n"));
 }
 
@@ -66,5 +69,11 @@ fn the_document_describes_every_route() {
     let body = &document["components"]["schemas"]["Check"]["properties"];
     for field in ["user_id", "ip", "endpoint", "method", "plan", "cost", "attributes"] {
         assert!(body[field].is_object(), "{field}");
+    }
+    for answer in ["CheckAnswer", "TakeAnswer"] {
+        let answer = &document["components"]["schemas"][answer];
+        assert!(answer["properties"]["degraded"].is_object(), "{answer}");
+        let required = answer["required"].as_array().unwrap();
+        assert!(!required.contains(&json!("degraded")), "{answer}");
     }
 }

@@ -1,6 +1,8 @@
 //! Settings: where they come from, and what is wrong with them.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 
 use tollgate_server::config::{KEYS, Key, Kind};
 
@@ -13,7 +15,7 @@ http = 8080
 [store]
 max_buckets = 0
 on_full = "drop"
-url = "redis://user:canary@host"
+url = "redis://user:canary@host,other"
 [rules]
 source = "sky"
 [limts]
@@ -54,11 +56,11 @@ error: `drop` is none of overflow, deny
 7 | on_full = "drop"
   |           ^^^^^^
 
-error: this store is not in this version, which has `memory:` only
+error: several hosts need redis+sentinel:// or redis+cluster://
  --> tollgate.toml:8:7
   |
-8 | url = "redis://***********@host"
-  |       ^^^^^^^^^^^^^^^^^^^^^^^^^^
+8 | url = "redis://***********************
+  |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
 error: `sky` is neither `file` nor `database`
   --> tollgate.toml:10:10
@@ -122,15 +124,13 @@ resp = ""
 url = "sqlite:tollgate.db"
 [rules]
 source = "database"
-[proxies]
-trusted = ["10.0.0.0/8"]
 "#;
     let finished = Launch::serve(&["--check-config"])
         .file("tollgate.toml", file)
-        .env("TOLLGATE_STORE_PREFIX", "tg")
+        .env("TOLLGATE_PROXIES_TRUSTED", "10.0.0.0/8")
         .run();
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
-    for name in ["listen.grpc", "listen.resp", "database.url", "proxies.trusted", "store.prefix"] {
+    for name in ["listen.grpc", "listen.resp", "database.url", "proxies.trusted"] {
         let note = format!("note: {name} comes with a later version, and does nothing in this one");
         assert!(finished.stdout.contains(&note), "{}", finished.stdout);
     }
@@ -275,6 +275,91 @@ fn wrong_rules_are_exit_code_2() {
     assert!(finished.stderr.contains(" --> rules.toml:2:21\n"), "{}", finished.stderr);
 }
 
+/// Value and origin of the store's URL, given in this variable.
+fn store_url(variable: &str, value: &str) -> (String, String) {
+    let launch = Launch::new(&["serve", "--check-config"])
+        .file("url", "rediss://me:canary@redis.example\n")
+        .env(variable, value);
+    let finished = launch.run();
+    assert!(!finished.stdout.contains("canary"), "{}", finished.stdout);
+    setting(&finished, "store.url")
+}
+
+#[test]
+fn a_stores_url_is_shown_without_its_password() {
+    let shown = "rediss://me:***@redis.example:6379/0";
+    let variable = "TOLLGATE_STORE_URL";
+    assert_eq!(store_url(variable, "rediss://me:canary@redis.example"), is(shown, variable));
+    let variable = "TOLLGATE_STORE_URL_FILE";
+    assert_eq!(store_url(variable, "url"), is(shown, variable));
+    let shown = "redis+cluster://:***@a:6379,b:7000";
+    let url = "redis+cluster://:canary@a,b:7000";
+    let finished = Launch::new(&["serve", "--check-config", "--store-url", url]).run();
+    assert_eq!(setting(&finished, "store.url"), is(shown, "--store-url"));
+}
+
+#[test]
+fn checking_settings_connects_to_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let finished = Launch::new(&["serve", "--check-config", "--store-url", &url]).run();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn settings_of_redis_that_do_not_go_together_are_refused() {
+    for (settings, said) in [
+        (
+            &["--store-url", "redis://h", "--store-prefix", "{x}"][..],
+            "error: --store-prefix: the prefix must be of ASCII letters, digits, `_`, `-`, `.` and `:`, \
+             and has a '{'\n",
+        ),
+        (
+            &["--store-url", "redis://h", "--store-tls-ca", "ca.pem"],
+            "error: --store-url: there are files for TLS, but the URL does not begin with rediss\n",
+        ),
+        (
+            &["--store-url", "rediss://h", "--store-tls-key", "key.pem"],
+            "error: --store-tls-key: `store.tls_key` needs `store.tls_certificate`: the one is of no \
+             use alone\n",
+        ),
+        (
+            &["--store-url", "rediss://h", "--store-tls-ca", "ca.pem"],
+            "error: --store-tls-ca: cannot read ca.pem: no such file or directory\n",
+        ),
+        (
+            &["--store-url", "redis://h", "--store-budget-ms", "0"],
+            "error: --store-budget-ms: 0 is not from 1 to 10000\n",
+        ),
+        (
+            &["--store-url", "redis://h", "--store-local-share-percent", "101"],
+            "error: --store-local-share-percent: 101 is not from 1 to 100\n",
+        ),
+        (
+            &["--store-url", "redis://h", "--store-on-eviction", "ignore"],
+            "error: --store-on-eviction: `ignore` is none of warn, refuse\n",
+        ),
+        (
+            &["--store-url", "memroy:"],
+            "error: --store-url: the URL must begin with redis://, rediss://, unix:/, redis+unix://, \
+             redis+sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://, or be \
+             `memory:`\n",
+        ),
+    ] {
+        let finished = Launch::serve(settings).run();
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), said));
+    }
+}
+
+#[test]
+fn files_for_tls_are_said_to_do_nothing_in_memory() {
+    let finished = Launch::new(&["serve", "--check-config", "--store-tls-ca", "ca.pem"]).run();
+    assert_eq!(finished.code, Some(0));
+    assert!(finished.stdout.ends_with("do nothing: the store is `memory:`\n"), "{finished:?}");
+}
+
 #[test]
 fn nothing_to_serve_is_a_mistake() {
     let finished = Launch::serve(&["--listen-http", ""]).run();
@@ -303,6 +388,7 @@ fn reference_row(key: &Key) -> String {
     };
     let values = match &key.kind {
         Kind::Text { .. } => "text".to_owned(),
+        Kind::Url { .. } => "a URL".to_owned(),
         Kind::Choice { choices, .. } => format!("`{}`", choices.join("`, `")),
         Kind::Number { min, max, .. } => format!("{min} to {max}"),
         Kind::Path { .. } => "a file".to_owned(),

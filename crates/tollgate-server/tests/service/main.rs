@@ -9,6 +9,8 @@ mod common;
 mod config;
 mod connections;
 mod http2;
+mod redis;
+mod redis_trouble;
 mod reload;
 mod secrets;
 mod shutdown;

@@ -76,7 +76,15 @@ fn mistakes_around_a_secret_do_not_show_it() {
         "admin = { token = \"CANARY\", x = 1 }\n",
         "admin.token = \"CANARY\"\nadmin.token = \"CANARY\"\n",
         "token = \"CANARY\"\n",
-        "[store]\nurl = \"redis://me:CANARY@host\"\n",
+        "[store]\nurl = \"redis://me:CANARY@ho@st\"\n",
+        "[store]\nurl = \"redis://host:CANARY\"\n",
+        "[store]\nurl = \"redis:me:CANARY@host\"\n",
+        "[store]\nurl = \"CANARY\"\n",
+        "[store]\nulr = \"redis://me:CANARY@host\"\n",
+        "[store]\nurl = [\"redis://me:CANARY@host\"]\n",
+        "[store]\nurl = \"redis+sentinel://h/m?sentinel_pass=CANARY\"\n",
+        "[store]\nurl = \"redis://me:CANARY@host\"\nprefix = \"{}\"\n",
+        "url = \"redis://me:CANARY@host\"\n",
         "[listen]\ntoken = \"CANARY\"\nhttp = \n",
     ] {
         let text = text.replace("CANARY", CANARY);

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use tollgate_server::config::StoreUrl;
 use tollgate_server::rules_source::RulesSource;
 use tollgate_server::startup::Startup;
 
@@ -18,6 +19,7 @@ fn it_starts_on_a_free_port_and_says_which() {
     let starting = server.wait_for_log("starting");
     assert_eq!(starting["rules_source"], "starter");
     assert_eq!(starting["rules"], 9);
+    assert_eq!(starting["store"], "memory:");
 }
 
 #[test]
@@ -106,6 +108,7 @@ fn the_message_tells_the_truth(server: &Server, source: &RulesSource) {
         address: server.address,
         source,
         rules: 9,
+        store: &StoreUrl::Memory,
         max_buckets: 1_000_000,
         has_token: false,
     };

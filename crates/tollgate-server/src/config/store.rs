@@ -1,0 +1,163 @@
+//! Where buckets are kept.
+
+use std::fmt;
+use std::fs::File;
+use std::time::Duration;
+
+use tollgate::{
+    OnEviction, OnFull, RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError, TlsFiles,
+};
+
+use super::load::reason;
+
+/// `[store]`. What is said of Redis plays no part in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    /// Where.
+    pub url: StoreUrl,
+    /// What keys in Redis begin with.
+    pub prefix: String,
+    /// How long a decision waits for Redis at most.
+    pub budget: Duration,
+    /// How many denied buckets are remembered, to deny again without asking Redis.
+    pub deny_cache_max: usize,
+    /// What to do about a Redis that may forget buckets.
+    pub on_eviction: OnEviction,
+    /// How much of a quota this process grants by itself while Redis is in trouble.
+    pub local_share_percent: u8,
+    /// Files for TLS.
+    pub tls: TlsFiles,
+    /// How many buckets this process keeps, at most.
+    pub max_buckets: usize,
+    /// What becomes of new keys beyond, in memory.
+    pub on_full: OnFull,
+}
+
+/// Where buckets are. Printing it never shows a password.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// In this process.
+    #[default]
+    Memory,
+    /// In Redis.
+    Redis(RedisUrl),
+}
+
+impl StoreUrl {
+    /// What is wrong with a URL never repeats it: it may hold a password.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text == "memory:" {
+            return Ok(Self::Memory);
+        }
+        text.parse().map(Self::Redis).map_err(|error: RedisUrlError| match error {
+            RedisUrlError::Scheme => format!("{error}, or be `memory:`"),
+            _ => error.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory:"),
+            Self::Redis(url) => url.fmt(f),
+        }
+    }
+}
+
+impl Store {
+    /// A builder of the store in Redis, if it is to be there.
+    pub(crate) fn redis(&self) -> Option<RedisStoreBuilder> {
+        let StoreUrl::Redis(url) = &self.url else { return None };
+        let builder = RedisStoreBuilder::from(url.clone())
+            .prefix(&self.prefix)
+            .tls(self.tls.clone())
+            .budget(self.budget)
+            .on_eviction(self.on_eviction)
+            .deny_cache_max(self.deny_cache_max)
+            .local_share_percent(self.local_share_percent)
+            .local_max_buckets(self.max_buckets);
+        Some(builder)
+    }
+
+    /// Whether these settings can be used together; if not, which key is to blame for what.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let Some(redis) = self.redis() else { return Ok(()) };
+        let tls = &self.tls;
+        if tls.certificate.is_some() != tls.key.is_some() {
+            let (key, other) = match tls.key {
+                Some(_) => ("store.tls_key", "store.tls_certificate"),
+                None => ("store.tls_certificate", "store.tls_key"),
+            };
+            return Err((key, format!("`{key}` needs `{other}`: the one is of no use alone")));
+        }
+        redis.check().map_err(|error| (to_blame(&error), error.to_string()))?;
+        let files = [
+            ("store.tls_ca", &tls.ca),
+            ("store.tls_certificate", &tls.certificate),
+            ("store.tls_key", &tls.key),
+        ];
+        for (key, path) in files {
+            if let Some(path) = path
+                && let Err(error) = File::open(path)
+            {
+                return Err((key, format!("cannot read {}: {}", path.display(), reason(&error))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key that a store's settings are refused for.
+fn to_blame(error: &SettingsError) -> &'static str {
+    match error {
+        SettingsError::PrefixLength { .. } | SettingsError::PrefixCharacter { .. } => {
+            "store.prefix"
+        }
+        SettingsError::Budget { .. } => "store.budget_ms",
+        SettingsError::DenyCacheMax { .. } => "store.deny_cache_max",
+        SettingsError::LocalShare { .. } => "store.local_share_percent",
+        SettingsError::LocalMaxBuckets { .. } => "store.max_buckets",
+        _ => "store.url",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_shows_no_password_be_it_right_or_wrong() {
+        let right = StoreUrl::parse("redis://me:canary@host/1").unwrap();
+        assert_eq!(right.to_string(), "redis://me:***@host:6379/1");
+        assert!(!format!("{right:?}").contains("canary"));
+        for wrong in ["", "canary", "canary://host", "redis://me:can@ary@host", "redis:canary"] {
+            let error = StoreUrl::parse(wrong).unwrap_err();
+            assert!(!error.contains("canary"), "{error}");
+        }
+        let error = StoreUrl::parse("memroy:").unwrap_err();
+        assert!(error.contains("redis+sentinel://") && error.ends_with("or be `memory:`"));
+    }
+
+    #[test]
+    fn the_key_to_blame_is_named() {
+        let store = |url: &str| Store {
+            url: StoreUrl::parse(url).unwrap(),
+            prefix: "tg".into(),
+            budget: Duration::from_millis(10),
+            local_share_percent: 100,
+            max_buckets: 1,
+            ..Store::default()
+        };
+        assert_eq!(store("redis://h").check(), Ok(()));
+        let blamed = |store: Store| store.check().unwrap_err().0;
+        assert_eq!(blamed(Store { prefix: "{x}".into(), ..store("redis://h") }), "store.prefix");
+        let too_many = Store { max_buckets: usize::MAX, ..store("redis://h") };
+        assert_eq!(blamed(too_many), "store.max_buckets");
+        let key = TlsFiles { key: Some("key.pem".into()), ..TlsFiles::default() };
+        assert_eq!(blamed(Store { tls: key, ..store("rediss://h") }), "store.tls_key");
+        let ca = TlsFiles { ca: Some("ca.pem".into()), ..TlsFiles::default() };
+        assert_eq!(blamed(Store { tls: ca.clone(), ..store("redis://h") }), "store.url");
+        assert_eq!(Store { tls: ca, prefix: String::new(), ..store("memory:") }.check(), Ok(()));
+    }
+}
