@@ -76,9 +76,10 @@ impl Readiness {
         self.states.lock().iter().all(|state| state.failing.is_none())
     }
 
-    /// Every check, line by line, as Kubernetes writes them.
+    /// Every check, line by line, as Kubernetes writes them; and what to know about each, which names hosts and
+    /// quotes files, if `with_notes`.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, with_notes: bool) -> String {
         let states = self.states.lock().clone();
         let mut text = String::new();
         for ((_, name), state) in CHECKS.iter().zip(&states) {
@@ -87,7 +88,8 @@ impl Readiness {
                 None => writeln!(text, "[+]{name} ok"),
                 Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
             };
-            for line in state.note.iter().flat_map(|note| note.lines()) {
+            let note = state.note.iter().filter(|_| with_notes);
+            for line in note.flat_map(|note| note.lines()) {
                 let _ = writeln!(text, "    {line}");
             }
         }
@@ -112,13 +114,14 @@ mod tests {
         ready.note(Check::Rules, Some("the new file was refused\nline 3".into()));
         assert!(ready.is_ready());
         assert_eq!(
-            ready.describe(),
+            ready.describe(true),
             "[+]listeners ok\n[+]rules ok\n    the new file was refused\n    line 3\n\
              [+]store ok\n[+]shutdown ok\nready\n"
         );
         ready.clone().fail(Check::Shutdown, "asked to end");
         assert!(!ready.is_ready());
-        assert!(ready.describe().ends_with("[-]shutdown failed: asked to end\nnot ready\n"));
+        assert!(!ready.describe(false).contains("line 3"));
+        assert!(ready.describe(true).ends_with("[-]shutdown failed: asked to end\nnot ready\n"));
     }
 
     #[test]

@@ -35,12 +35,8 @@ pub(crate) async fn open(config: &Store) -> Result<AnyStore, ServeError> {
 
 async fn probe(store: &RedisStore, url: &str) -> Result<(), ServeError> {
     match timeout(PROBE_MAX, Box::pin(store.probe())).await {
-        Ok(Ok(warnings)) => {
-            for warning in warnings {
-                warn!(store = url, "{warning}");
-            }
-            Ok(())
-        }
+        // Warnings are told by the store itself, for every server that it meets.
+        Ok(Ok(_)) => Ok(()),
         Ok(Err(trouble)) if trouble.is_passing() => {
             warn!(store = url, %trouble, "{WITHOUT}");
             Ok(())
@@ -111,10 +107,13 @@ pub(crate) fn note(store: &AnyStore) -> Option<String> {
         BreakerState::Open => "breaker open, answering by on_error",
     };
     let mut note = format!("redis {}: {state}", health.server);
+    if let Some(trouble) = &health.trouble {
+        // Writing to a string cannot fail.
+        let _ = write!(note, "\n{trouble}");
+    }
     let errors = TroubleKind::ALL.map(|kind| (kind, health.stats.errors(kind)));
     let mut separator = "\ntrouble since the start: ";
     for (kind, count) in errors.into_iter().filter(|(_, count)| *count > 0) {
-        // Writing to a string cannot fail.
         let _ = write!(note, "{separator}{kind} {count}");
         separator = ", ";
     }

@@ -128,7 +128,8 @@ impl<S: Store> Limiter<S> {
         Ok(self.reservation(tiers, charged, request.get_cost()))
     }
 
-    /// Takes `cost` tokens from the bucket of a key that needs no rule.
+    /// Takes `cost` tokens from the bucket of a key that needs no rule. A store in trouble answers by a bucket
+    /// in this process; [`take_or`](Self::take_or) says whether it did.
     ///
     /// # Errors
     ///
@@ -220,7 +221,9 @@ impl<S: Store> Limiter<S> {
 
     fn reservation(&self, tiers: Tiers<S::Key>, charged: Charged, cost: u64) -> Reservation<S> {
         let granted = tiers.tiers.iter().zip(&charged.decisions).filter(|(_, d)| d.is_granted());
+        // What a store in trouble charged, and where, is not known: nothing of it can be given back.
         let paid = granted
+            .filter(|_| !charged.degraded)
             .map(|((position, key), _)| {
                 let rule = tiers.rules.rule(*position);
                 Paid { rule_id: rule.rule_id(), key: key.clone(), quota: *rule.quota() }

@@ -11,6 +11,9 @@ use crate::verdict::Verdict;
 /// not done at all. If its [verdict](Self::verdict) is a denial, nothing was charged and there is nothing
 /// to give back.
 ///
+/// Nothing is given back either of a [degraded](Verdict::is_degraded) verdict: the store was in trouble,
+/// and what it charged is not known.
+///
 /// Giving back takes the handle, so nothing is ever given back twice: that does not compile. Dropping it
 /// keeps the charge.
 ///
@@ -73,19 +76,23 @@ impl<S: Store> Reservation<S> {
     ///
     /// # Errors
     ///
-    /// Store trouble; what was not given back by then stays charged.
+    /// Store trouble, the first there was. Buckets that it did not hit have been given back to; in the others
+    /// the charge stays.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future part way gives back to some buckets and not to others; never twice.
     pub async fn commit(self, cost: u64) -> Result<(), S::Error> {
         let rest = self.cost.saturating_sub(cost);
+        let mut result = Ok(());
         if rest > 0 {
             for bucket in &self.paid {
-                self.limiter.store().refund(&bucket.key, &self.quota(bucket), rest).await?;
+                let quota = self.quota(bucket);
+                let refunded = self.limiter.store().refund(&bucket.key, &quota, rest).await;
+                result = result.and(refunded.map(drop));
             }
         }
-        Ok(())
+        result
     }
 
     /// Gives everything back.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull};
+use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -29,10 +29,10 @@ const GRACE_MS_MAX: u64 = 3_000;
 const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
 const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
 /// Milliseconds that a decision waits for Redis: half of what proxies wait for a decision.
-const BUDGET_MS_DEFAULT: u64 = 10;
-const BUDGET_MS_MAX: u64 = 10_000;
-const DENY_CACHE_MAX_DEFAULT: u64 = 65_536;
-const DENY_CACHE_MAX_MAX: u64 = 1 << 24;
+const BUDGET_MS_DEFAULT: u64 = RedisStoreBuilder::BUDGET_DEFAULT.as_millis() as u64;
+const BUDGET_MS_MAX: u64 = RedisStoreBuilder::BUDGET_MAX.as_millis() as u64;
+const DENY_CACHE_MAX_DEFAULT: u64 = RedisStoreBuilder::DENY_CACHE_DEFAULT as u64;
+const DENY_CACHE_MAX_MAX: u64 = RedisStoreBuilder::DENY_CACHE_MAX as u64;
 
 /// The longest secret that makes sense.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
@@ -110,7 +110,7 @@ pub const KEYS: &[Key] = &[
         value: "TEXT",
         doc: "What keys in Redis begin with: services with different prefixes share nothing",
         kind: Kind::Text {
-            default: "tg",
+            default: RedisStoreBuilder::PREFIX_DEFAULT,
             set: |config, text| {
                 config.store.prefix = text.into();
                 Ok(())
@@ -162,7 +162,7 @@ pub const KEYS: &[Key] = &[
         value: "PERCENT",
         doc: "How much of a quota this process grants by itself while Redis is in trouble",
         kind: Kind::Number {
-            default: 100,
+            default: RedisStoreBuilder::LOCAL_SHARE_PERCENT_DEFAULT as u64,
             min: 1,
             max: 100,
             set: |config, percent| config.store.local_share_percent = percent as u8,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::App;
@@ -19,7 +19,8 @@ pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Requests may be sent here. `?verbose` says why or why not.
+/// Requests may be sent here. `?verbose` says why or why not; to whoever has the token, if there is one, with
+/// what the store and the rules file said.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -29,7 +30,11 @@ pub(crate) async fn live() -> &'static str {
         (status = 503, description = "Not ready"),
     )
 )]
-pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn ready(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
     let is_ready = app.ready.is_ready();
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let is_verbose = query.is_some_and(|query| {
@@ -38,7 +43,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, RawQuery(query): RawQuery
     let text = match (is_verbose, is_ready) {
         (true, _) => {
             app.ready.note(Check::Store, store::note(app.limiter.store()));
-            app.ready.describe()
+            app.ready.describe(app.guard.require_token(&headers).is_ok())
         }
         (false, true) => "ok\n".into(),
         (false, false) => "not ready\n".into(),

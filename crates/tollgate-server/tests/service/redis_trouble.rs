@@ -134,12 +134,25 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
 
     let ready = server.get("/readyz?verbose");
     assert_eq!(ready.status, 200);
+    let address = format!("127.0.0.1:{}", redis.port());
     let note = format!(
-        "[+]store ok\n    redis 127.0.0.1:{}: breaker open, answering by on_error\n    trouble \
-         since the start: open 1\n",
-        redis.port()
+        "[+]store ok\n    redis {address}: breaker open, answering by on_error\n    connection: \
+         {address}: Connection refused (os error 111)\n    trouble since the start: connection "
     );
     assert!(ready.body.contains(&note), "{}", ready.body);
+}
+
+#[test]
+fn what_the_store_said_is_for_whoever_has_the_token() {
+    let redis = RedisServer::start(Flavour::Redis8);
+    redis.kill();
+    let server = patient(&redis).env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    server.wait_for_log("the store does not answer: its breaker is open");
+    let ready = server.get("/readyz?verbose");
+    assert!(ready.body.contains("[+]store ok\n[+]"), "{}", ready.body);
+    let headers = [("authorization", "Bearer letmein")];
+    let ready = server.request("GET", "/readyz?verbose", &headers, "");
+    assert!(ready.body.contains("Connection refused"), "{}", ready.body);
 }
 
 #[test]

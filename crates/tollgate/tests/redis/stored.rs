@@ -169,3 +169,34 @@ async fn t21_a_level_beyond_empty_is_clamped_and_flows_again() {
     assert!(bench.take(&key, &quota, 1).await.is_granted());
     assert_eq!(bench.store.health().stats.repaired, 0);
 }
+
+#[tokio::test]
+async fn t21_nonsense_in_a_log_is_counted_and_never_an_error() {
+    let bench = Bench::new();
+    let quota = quotas::usual().into_iter().find(Quota::keeps_log).unwrap();
+    let now = START.get();
+    let head = format!("{:016}:w60000000", 0);
+    let logs = [
+        // In the middle, as the newest, as the oldest that counts, and instead of all totals.
+        vec![("5", 3), ("abc", 2), ("99", 1)],
+        vec![("5", 3), ("zzz", 1)],
+        vec![("zzz", 70), ("5", 1)],
+        vec![("9007199254740991", 1)],
+        vec![("-1", 2), ("nan", 1), ("1e5", 1)],
+    ];
+    for (number, log) in logs.iter().enumerate() {
+        let key = bench.store.key(Space::Take, &[&number.to_le_bytes()]);
+        bench.server.command(&["ZADD", key.as_str(), "0", &head]);
+        for (total, seconds_ago) in log {
+            let at = format!("{}", now - seconds_ago * 1_000_000);
+            let total = total.parse().map_or((*total).into(), |total: u64| format!("{total:016}"));
+            bench.server.command(&["ZADD", key.as_str(), &at, &total]);
+        }
+        let before = bench.store.health().stats.repaired;
+        for cost in [0, 90, 100, 1] {
+            bench.take(&key, &quota, cost).await;
+        }
+        bench.store.refund(&key, &quota, 3).await.unwrap();
+        assert!(bench.store.health().stats.repaired > before, "{log:?}");
+    }
+}

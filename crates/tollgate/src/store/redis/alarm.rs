@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::trouble::{Trouble, TroubleKind};
@@ -40,7 +41,10 @@ impl Alarm {
             TroubleKind::OutOfMemory => tracing::error!(
                 %kind, detail, "the store has no memory left: rules answer by their on_error"
             ),
-            TroubleKind::Auth | TroubleKind::Tls => tracing::error!(
+            TroubleKind::Auth => tracing::error!(
+                %kind, detail, "the store does not permit what is needed: rules answer by their on_error"
+            ),
+            TroubleKind::Tls => tracing::error!(
                 %kind, detail, "the store does not let us in: rules answer by their on_error"
             ),
             _ => tracing::warn!(%kind, detail, "store trouble: rules answer by their on_error"),
@@ -66,9 +70,102 @@ impl Alarm {
     }
 }
 
+/// What the log was told about one server's breaker. Its last word is true, or will be within [`QUIET`], and
+/// a breaker that flaps does not fill it.
+#[derive(Debug, Default)]
+pub(super) struct Story(Mutex<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Why it is open, if that was the last word.
+    open: Option<TroubleKind>,
+    /// When it was last told that it is open, by the kind of trouble.
+    opened: [Option<Instant>; TroubleKind::ALL.len()],
+    /// When it was last told that we are not let in.
+    locked_out: Option<Instant>,
+}
+
+impl Story {
+    /// The breaker has opened, or still is open. Whether that was told: it is unless that and why is known,
+    /// or was told lately of trouble of the same kind.
+    pub(super) fn open(&self, server: &str, trouble: &Trouble) -> bool {
+        let kind = trouble.kind();
+        {
+            let mut told = self.0.lock();
+            if told.open == Some(kind) || !is_over(&mut told.opened[kind as usize]) {
+                return false;
+            }
+            told.open = Some(kind);
+        }
+        tracing::warn!(
+            server, %kind, detail = trouble.detail(),
+            "the store does not answer: its breaker is open"
+        );
+        true
+    }
+
+    /// The breaker has closed. Whether that was told: it is if it was told that it had opened.
+    pub(super) fn closed(&self, server: &str) -> bool {
+        if self.0.lock().open.take().is_none() {
+            return false;
+        }
+        tracing::info!(server, "the store answers again");
+        true
+    }
+
+    /// Credentials or certificates are wrong. Whether that was told: not if it was lately.
+    pub(super) fn locked_out(&self, server: &str, trouble: &Trouble) -> bool {
+        if !is_over(&mut self.0.lock().locked_out) {
+            return false;
+        }
+        let (kind, detail) = (trouble.kind(), trouble.detail());
+        tracing::error!(server, %kind, detail, "the store does not let us in");
+        true
+    }
+}
+
+/// Whether it was not told lately; then it is now.
+fn is_over(told: &mut Option<Instant>) -> bool {
+    let is_over = told.is_none_or(|told| told.elapsed() >= QUIET);
+    if is_over {
+        *told = Some(Instant::now());
+    }
+    is_over
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_breaker_that_flaps_is_told_once_in_a_while() {
+        let story = Story::default();
+        let readonly = Trouble::new(TroubleKind::ReadOnly, "NOREPLICAS");
+        let timeout = Trouble::new(TroubleKind::Timeout, "no answer");
+        assert!(!story.closed("s"), "it was not told that it had opened");
+        assert!(story.open("s", &readonly) && story.closed("s"));
+        for _ in 0..9 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert!(!story.open("s", &readonly) && !story.closed("s"));
+        }
+        assert!(story.open("s", &timeout), "that is another kind");
+        assert!(!story.open("s", &timeout) && !story.open("s", &readonly));
+        assert!(story.closed("s") && !story.closed("s"));
+        assert!(!story.open("s", &readonly));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(story.open("s", &readonly), "it still is open, and the last word was otherwise");
+        tokio::time::advance(QUIET * 2).await;
+        assert!(!story.open("s", &readonly), "that is known");
+        assert!(story.open("s", &timeout), "there is another reason now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn being_locked_out_is_told_once_in_a_while() {
+        let (story, trouble) = (Story::default(), Trouble::new(TroubleKind::Auth, "NOAUTH"));
+        assert!(story.locked_out("s", &trouble) && !story.locked_out("s", &trouble));
+        tokio::time::advance(QUIET).await;
+        assert!(story.locked_out("s", &trouble));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_same_is_told_once_in_a_while() {

@@ -6,7 +6,10 @@ use thiserror::Error;
 
 use super::connect::{self, Connected, Unfit, connect};
 use super::sentinel::connect_master;
-use super::settings::{OnEviction, Settings, SettingsError};
+use super::settings::{
+    BUDGET_DEFAULT, BUDGET_MAX, DENY_CACHE_MAX_DEFAULT, DENY_CACHE_MAX_LIMIT, LOCAL_SHARE_DEFAULT,
+    OnEviction, PREFIX_DEFAULT, Settings, SettingsError,
+};
 use super::store::RedisStore;
 use super::tls::TlsFiles;
 use super::trouble::{Trouble, TroubleKind};
@@ -50,6 +53,19 @@ impl StartError {
 }
 
 impl RedisStoreBuilder {
+    /// What keys begin with, unless told otherwise.
+    pub const PREFIX_DEFAULT: &str = PREFIX_DEFAULT;
+    /// How long a charge waits for Redis, unless told otherwise.
+    pub const BUDGET_DEFAULT: Duration = BUDGET_DEFAULT;
+    /// The longest that it can be told to.
+    pub const BUDGET_MAX: Duration = BUDGET_MAX;
+    /// How many denied buckets are remembered, unless told otherwise.
+    pub const DENY_CACHE_DEFAULT: usize = DENY_CACHE_MAX_DEFAULT;
+    /// The most that can be.
+    pub const DENY_CACHE_MAX: usize = DENY_CACHE_MAX_LIMIT;
+    /// The share of a quota that a process grants by itself, in percent, unless told otherwise.
+    pub const LOCAL_SHARE_PERCENT_DEFAULT: u8 = LOCAL_SHARE_DEFAULT;
+
     pub(super) fn new(url: RedisUrl) -> Self {
         Self { settings: Settings::new(url) }
     }
@@ -96,6 +112,7 @@ impl RedisStoreBuilder {
         self
     }
 
+    #[doc(hidden)]
     /// Decides by this clock instead of the server's: for tests and replay only. Keys still expire by the
     /// server's own, so it must not show a time before that.
     pub fn clock(mut self, clock: ManualClock) -> Self {

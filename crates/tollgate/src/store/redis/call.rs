@@ -9,6 +9,9 @@ use crate::rules::Mode;
 /// The most decisions in one call of the script.
 pub(super) const BATCH_MAX: usize = 32;
 
+/// The most buckets in one call of several decisions: what a server decides well within a millisecond.
+pub(super) const BATCH_PARTS_MAX: usize = 128;
+
 /// One decision, owned, so that it can wait in line and travel between tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
@@ -47,7 +50,7 @@ pub(super) struct Part {
 pub(super) struct Reply {
     /// The server's time.
     pub(super) now: Micros,
-    /// Whether a charge was granted; whether there was something to forget.
+    /// Whether a charge was granted or undone; whether there was something to forget.
     pub(super) done: bool,
     /// Buckets that held something else than a bucket, and were taken for full.
     pub(super) repaired: u32,

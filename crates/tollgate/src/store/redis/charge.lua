@@ -16,8 +16,8 @@
 --                  granted comes as capacity + 1.
 --           besides   n N   q longest wait   m N, longest wait   i N, P   f c w P
 --         Before all of these may stand 't' and a time in microseconds, instead of the server's own.
--- Answer  the time; of every decision 1 or 0 (granted; whether there was something to forget), and of
---         every bucket what it held, before a charge, after anything else:
+-- Answer  the time; of every decision 1 or 0 (granted; undone; there was something to forget), and of every
+--         bucket what it held, before a charge, after anything else:
 --           b q full_at   n m debt, at   i missing, anchor   f count, start
 --           c previous * 2^26 + current, start   w used, newest, the one that must leave
 --         and last, if there were any, how many buckets held something else and were taken for full.
@@ -41,45 +41,72 @@ else
   now = time[1] * 1000000 + time[2]
 end
 
--- ## In a straight line: one decision over plain token buckets that are stored as they should be, or not
--- at all. Nothing is written before it is made, so that anything unusual can be left to what follows.
+-- ## In straight lines: plain token buckets that are stored as they should be, or not at all. Nothing is
+-- written before all is decided, so that anything unusual can be left to what follows.
+--
+-- '%d' cuts off what is behind the point. Of (x + 999) / 1000 that leaves x / 1000 rounded up: doubles below
+-- 2^53 / 1000 are closer together than the thousandth that a quotient lacks to the next integer at least.
 
+-- One bucket.
+if ARGV[at] == 'b' and not KEYS[2] then
+  local text, form, cap = redis.pcall('GET', KEYS[1]), ARGV[at + 1], ARGV[at + 3] + 0
+  local stored, full_at = now, nil
+  if text then stored = type(text) == 'string' and sub(text, 17) == form and tonumber(sub(text, 1, 16)) end
+  if not stored then
+    full_at = nil
+  elseif stored >= now and stored <= now + cap then
+    full_at = stored
+  elseif stored >= 0 and stored < now then
+    full_at = now
+  elseif stored > now and stored <= EXACT then
+    full_at = now + cap
+  end
+  if full_at then
+    local cost, granted, after = ARGV[at + 2] + 0, 1, full_at
+    if full_at - now + cost > cap then granted = 0 else after = full_at + cost end
+    -- A denial writes nothing but what lay beyond an empty bucket.
+    if cost > 0 and (granted == 1 or stored > full_at) then
+      call('SET', KEYS[1], format('%d%s', after, form), 'PXAT', format('%d', (after + 999) / 1000))
+    end
+    return { now, granted, full_at }
+  end
+end
+
+-- One decision over several.
 if ARGV[at] == 'b' then
-  local count, unusual, missing = #KEYS, false, nil
-  local held = count == 1 and { redis.pcall('GET', KEYS[1]) } or call('MGET', unpack(KEYS))
-  local granted, answer, clamped = 1, { now, 0 }, nil
+  local count, held, usual, granted = #KEYS, call('MGET', unpack(KEYS)), true, 1
+  local missing, clamped = nil, nil
+  -- As long as most of them become.
+  local answer, after = { now, 1, nil, nil, nil }, { nil, nil, nil }
   for i = 1, count do
-    local text, full_at = held[i], now
-    if not text then
+    local j, text, full_at = at + 3 * i, held[i], now
+    if text then
+      full_at = sub(text, 17) == ARGV[j - 2] and tonumber(sub(text, 1, 16))
+      usual = full_at and full_at >= 0 and full_at <= EXACT
+      if not usual then break end
+    else
       missing = missing or {}
       missing[#missing + 1] = KEYS[i]
-    elseif type(text) == 'string' and sub(text, 17) == ARGV[at + 3 * i - 2] then
-      full_at = tonumber(sub(text, 1, 16))
-      if not full_at or not (full_at >= 0 and full_at <= EXACT) then unusual = true break end
-    else
-      unusual = true
-      break
     end
-    local cap = ARGV[at + 3 * i] + 0
+    local cost, cap = ARGV[j - 1] + 0, ARGV[j] + 0
     if full_at < now then
       full_at = now
     elseif full_at > now + cap then
       full_at = now + cap
       clamped = clamped or {}
-      clamped[i] = true
+      clamped[i] = cost > 0 and full_at
     end
-    if full_at - now + ARGV[at + 3 * i - 1] > cap then granted = 0 end
-    answer[i + 2] = full_at
+    if full_at - now + cost > cap then granted = 0 end
+    answer[i + 2], after[i] = full_at, cost > 0 and full_at + cost
   end
-  if not unusual and missing and count > 1 then unusual = call('EXISTS', unpack(missing)) > 0 end
-  if not unusual then
-    answer[2] = granted
+  if usual and missing then usual = call('EXISTS', unpack(missing)) == 0 end
+  if usual then
+    if granted == 0 then answer[2], after = 0, clamped or {} end
     for i = 1, count do
-      local cost, full_at = ARGV[at + 3 * i - 1] + 0, answer[i + 2]
-      if cost > 0 and (granted == 1 or clamped and clamped[i]) then
-        if granted == 1 then full_at = full_at + cost end
-        call('SET', KEYS[i], format('%d', full_at) .. ARGV[at + 3 * i - 2],
-          'PXAT', format('%d', (full_at + -full_at % 1000) / 1000))
+      local full_at = after[i]
+      if full_at then
+        call('SET', KEYS[i], format('%d%s', full_at, ARGV[at + 3 * i - 2]),
+          'PXAT', format('%d', (full_at + 999) / 1000))
       end
     end
     return answer
@@ -93,7 +120,7 @@ if ARGV[at] == 'b' then
   ARGV, at = general, 1
 end
 
--- ## The same for several decisions. A bucket is read once and written once, however often it is charged.
+-- Several decisions. A bucket is read once and written once, however often it is charged.
 
 if ARGV[at] == 'B' then
   local held = call('MGET', unpack(KEYS))
@@ -156,7 +183,7 @@ if ARGV[at] == 'B' then
       if dirty[k] then
         local full_at = held[k]
         call('SET', KEYS[k], format('%d', full_at) .. forms[k],
-          'PXAT', format('%d', (full_at + -full_at % 1000) / 1000))
+          'PXAT', format('%d', (full_at + 999) / 1000))
       end
     end
     return answer
@@ -183,6 +210,7 @@ local WIDEST = 4503599627370496 -- the most units or tokens of any quota
 local COUNT = 67108864 -- a sliding counter's two counts are the digits of a number to this base
 local LOG = 65536 -- the most tokens in a sliding window
 local TEXT = 64 -- what no bucket's text is longer than
+local BEHIND = 128 -- the most entries of a log that an undo rewrites
 local KEYS_PER_READ = 4096 -- what fits the stack
 
 -- What is stored, by key number; and once read: the state, the form, and until when it must be kept if it
@@ -219,8 +247,7 @@ local function settle(k)
   if FORM[k] then
     write(k)
     FORM[k], changed[k] = nil, nil
-    held[k] = redis.pcall('GET', KEYS[k])
-    if type(held[k]) == 'table' then held[k] = false end
+    held[k] = call('MGET', KEYS[k])[1]
   end
 end
 
@@ -367,18 +394,27 @@ end
 
 local function head_of(key)
   local head = redis.pcall('ZRANGE', key, 0, 0)
-  if head.err or not head[1] or #head[1] > TEXT then return end
+  if head.err then
+    -- Any other error ends the script: whoever may not read must not find every bucket full.
+    if not string.find(head.err, 'WRONGTYPE', 1, true) then call('ZRANGE', key, 0, 0) end
+    return
+  end
+  if not head[1] or #head[1] > TEXT then return end
   local base, form, p = match(head[1], '^(%d+)(:w(%d+))$')
   if base and #base == 16 and number(base) and number(p) then return head[1], form, number(p) end
 end
 
--- The log of a key as its window sees it: tokens used, running totals, the time of the newest entry.
+local function total_of(entry) return number(sub(entry, 1, 16)) end
+
+-- The log of a key as its window sees it: tokens used, running totals, the time of the newest entry. Nil if
+-- its totals are none.
 local function read_log(key, head, p)
   local log = { key = key, p = p, used = 0, newest = 0, total = 0, base = 0 }
   local gone = call('ZREVRANGEBYSCORE', key, format('%d', now - p), '0', 'LIMIT', 0, 1)[1]
   local last = call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local base, total = number(sub(gone or head, 1, 16)), number(sub(last[1], 1, 16))
-  if not base or not total or total <= base or total > EXACT - LOG + 1 then return log end
+  local base, total = total_of(gone or head), total_of(last[1])
+  if not base or not total or total < base or total > EXACT - LOG + 1 then return nil end
+  if total == base then return log end
   log.base, log.total, log.used = base, total, total - base
   log.is_gone = gone and gone ~= head
   -- Entries of the future, where the clock stepped back, count as of now.
@@ -395,8 +431,10 @@ local function find(log, total)
   local high = past
   while low < high do
     local middle = floor((low + high) / 2)
-    local entry = call('ZRANGE', log.key, middle, middle)[1]
-    if tonumber(sub(entry, 1, 16)) >= total then high = middle else low = middle + 1 end
+    local found = total_of(call('ZRANGE', log.key, middle, middle)[1])
+    -- What is no total is passed over; it leaves with its time.
+    if not found then repaired = repaired + 1 end
+    if found and found >= total then high = middle else low = middle + 1 end
   end
   if low >= past then return past, now end
   return low, tonumber(call('ZRANGE', log.key, low, low, 'WITHSCORES')[2])
@@ -435,10 +473,34 @@ local function give_log(log, form, amount)
     place, when = find(log, total + 1)
     call('ZREMRANGEBYRANK', log.key, place, -1)
     local last = call('ZRANGE', log.key, -1, -1, 'WITHSCORES')
-    if tonumber(sub(last[1], 1, 16)) == total then when = tonumber(last[2]) end
+    if total_of(last[1]) == total then when = tonumber(last[2]) end
   end
   write_log(log, form, when, total)
   log.used, log.newest = total - log.base, when
+end
+
+-- Takes what was charged at `when` out of its entry, and out of the running totals of the few behind it. False
+-- if there are too many, or it is not there any more though it should be.
+local function undo_log(log, amount, when)
+  if when <= now - log.p then return true end
+  local key, from = log.key, format('%d', when)
+  local entries = call('ZRANGE', key, from, '+inf', 'BYSCORE', 'LIMIT', 0, BEHIND + 1, 'WITHSCORES')
+  if log.is_new or log.beyond or #entries > 2 * BEHIND or tonumber(entries[2]) ~= when then return false end
+  local place = call('ZCOUNT', key, '-inf', '(' .. from)
+  local before, total = total_of(call('ZRANGE', key, place - 1, place - 1)[1]), total_of(entries[1])
+  if not before or not total or total < before then return false end
+  local taken = min(amount, total - before)
+  call('ZREMRANGEBYSCORE', key, from, '+inf')
+  for i = 1, #entries, 2 do
+    local rest = (total_of(entries[i]) or total) - taken
+    if rest > before then call('ZADD', key, entries[i + 1], format('%016d', rest)) end
+  end
+  log.used = log.used - taken
+  if log.used == 0 then
+    call('DEL', key)
+    log.newest = 0
+  end
+  return true
 end
 
 -- ## Reading a bucket, whatever it holds
@@ -453,7 +515,8 @@ local function spent_before(k)
     return nil
   else
     local head, _, p = head_of(KEYS[k])
-    if head then return read_log(KEYS[k], head, p).used end
+    local log = head and read_log(KEYS[k], head, p)
+    if log then return log.used end
   end
   repaired = repaired + 1
   return 0
@@ -486,7 +549,8 @@ local function open_log(k, form, cap, p)
   local key = KEYS[k]
   if not held[k] then
     local head, stored = head_of(key)
-    if stored == form then return read_log(key, head, p) end
+    local log = stored == form and read_log(key, head, p)
+    if log then return log end
   end
   local tokens = spent_before(k)
   local used = min(tokens or 0, cap)
@@ -596,22 +660,26 @@ local function charge(count)
 end
 
 local function give_back(when)
-  local part = part_of()
+  local part, done = part_of(), true
   look(part)
-  say(1)
-  if part.log then
-    -- Of a log only the newest entry can be undone: totals run through all that came after.
-    local amount = (not when or when == part.log.newest) and part.cost or 0
+  local log = part.log
+  if log then
     held[part.k] = false
-    give_log(part.log, part.form, amount)
+    if when and when ~= log.newest then
+      done = undo_log(log, part.cost, when)
+    else
+      give_log(log, part.form, part.cost)
+    end
   else
     if when then
       part.a, part.b = undo(part.kind, part.a, part.b, part.cost, part.n, part.p, when)
+      done = part.kind ~= 'q' and part.kind ~= 'm'
     else
       part.a, part.b = give(part.kind, part.a, part.b, part.cost)
     end
     keep(part, part.a, part.b)
   end
+  say(done and 1 or 0)
   tell(part, 0)
 end
 

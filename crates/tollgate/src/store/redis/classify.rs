@@ -18,6 +18,10 @@ const DETAIL_BYTES_MAX: usize = 256;
 /// password.
 const ECHO: &str = ", with args beginning with";
 
+/// What a server says to a connection that it does not know (any more), whatever that asks for. `DENIED` is
+/// that of the protected mode: connections from afar need a password.
+const LOCKED_OUT: [&str; 3] = ["NOAUTH", "WRONGPASS", "DENIED"];
+
 /// Why a call was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallError {
@@ -89,13 +93,20 @@ fn classify_code(code: &str, detail: &str) -> CallError {
         // replicas; a replica that has lost its master; a server that cannot save to disk.
         "READONLY" | "NOREPLICAS" | "MASTERDOWN" | "MISCONF" => TroubleKind::ReadOnly,
         "OOM" => TroubleKind::OutOfMemory,
-        // DENIED is that of the protected mode: connections from afar need a password.
-        "NOAUTH" | "NOPERM" | "WRONGPASS" | "DENIED" => TroubleKind::Auth,
+        "NOPERM" => TroubleKind::Auth,
+        code if LOCKED_OUT.contains(&code) => TroubleKind::Auth,
         "BUSY" => TroubleKind::Busy,
         "ERR" => return classify_general(detail),
         _ => TroubleKind::Unexpected,
     };
     trouble(kind, &format_args!("{code} {detail}"))
+}
+
+/// Whether an answer to a call says that nothing on this connection is allowed. Other `Auth` trouble is that of
+/// one call: the user lacks a command or a key, and may have those of other calls.
+pub(super) fn is_locked_out(answer: &Trouble) -> bool {
+    let code = answer.detail().split(' ').next().unwrap_or("");
+    answer.kind() == TroubleKind::Auth && LOCKED_OUT.contains(&code)
 }
 
 /// What an error without a code of its own means.
@@ -247,6 +258,28 @@ mod tests {
             TroubleKind::Auth
         );
         assert_eq!(kind(&line("attempt to index a nil value")), TroubleKind::Unexpected);
+    }
+
+    #[test]
+    fn who_may_do_nothing_is_told_from_who_may_not_do_this() {
+        let is_out = |line: &str| is_locked_out(&classify(&server(line)).into_trouble());
+        for line in ["NOAUTH Authentication required.", "WRONGPASS invalid", "DENIED Redis is"] {
+            assert!(is_out(line), "{line}");
+        }
+        let in_script =
+            "ERR Error running script (call to f_6b1b): @user_script:1: @user_script: 1: ";
+        for line in [
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            "NOPERM No permissions to access a key script: 6b1b, on @user_script:1.",
+            "ERR ACL failure in script: User x has no permissions to run the 'zadd' command",
+            &format!(
+                "{in_script}The user executing the script can't run this command or subcommand"
+            ),
+            &format!("{in_script}-NOPERM this user has no permissions"),
+            "OOM command not allowed",
+        ] {
+            assert!(!is_out(line), "{line}");
+        }
     }
 
     #[test]

@@ -15,11 +15,12 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::breaker::BreakerState;
-use super::call::{Call, Reply};
+use super::call::{Call, Op, Reply};
 use super::classify::{CallError, classify};
 use super::connect::connect;
+use super::flight::Manner;
 use super::key::SLOTS;
-use super::link::{Link, Target};
+use super::link::{Link, Standing, Target};
 use super::settings::Settings;
 use super::stats::Stats;
 use super::trouble::{Trouble, TroubleKind};
@@ -109,7 +110,10 @@ impl Cluster {
     }
 
     /// Makes one call, all of whose keys are in `slot`, wherever that is. Follows redirections: after them
-    /// nothing was run. After a timeout or a lost connection the outcome is unknown, and it is not retried.
+    /// nothing was run; an undo does not. After a timeout or a lost connection the outcome is unknown, and it is not retried.
+    ///
+    /// `None`: nothing was run, because the slot is moving, and of the call's several keys some are missing
+    /// at either node. Those of full buckets are, until the whole slot has moved.
     ///
     /// # Cancel safety
     ///
@@ -123,25 +127,30 @@ impl Cluster {
         slot: u16,
         call: Call,
         deadline: Instant,
-    ) -> Result<Reply, Trouble> {
-        let mut ask = None;
+    ) -> Result<Option<Reply>, Trouble> {
+        let (mut ask, mut tries_again) = (None, 0);
         for redirects in 0..=REDIRECTS_MAX {
-            let asking = ask.is_some();
-            let node = match ask.take() {
-                Some(node) => node,
-                None => self.inner.owner(slot, deadline).await?,
+            let (node, manner) = match ask.take() {
+                Some(node) => (node, Manner::Asking),
+                None if tries_again > 0 => (self.inner.owner(slot, deadline).await?, Manner::Alone),
+                None => (self.inner.owner(slot, deadline).await?, Manner::Together),
             };
-            let error = match self.inner.link(&node).call(call.clone(), asking, deadline).await {
-                Ok(reply) => return Ok(reply),
+            let error = match self.inner.link(&node).call(call.clone(), manner, deadline).await {
+                Ok(reply) => return Ok(Some(reply)),
                 Err(error) => error,
             };
             let is_moving = matches!(error, CallError::TryAgain);
+            if matches!(call.op, Op::Undo { .. }) && !is_moving {
+                // An undo goes by the clock of the node that charged. Another one's may be behind.
+                return Err(self.inner.troubled(error.into_trouble()));
+            }
             match error {
                 CallError::Moved { slot, address } => self.inner.moved(slot, &address, &node)?,
                 CallError::Ask { address, .. } => {
                     ask = Some(self.inner.elsewhere(&address, &node)?);
                 }
-                CallError::TryAgain => {}
+                CallError::TryAgain if tries_again > 0 && call.parts.len() > 1 => return Ok(None),
+                CallError::TryAgain => tries_again += 1,
                 CallError::Trouble(trouble) => return Err(self.inner.troubled(trouble)),
                 CallError::NoScript => return Err(error.into_trouble()),
             }
@@ -157,18 +166,20 @@ impl Cluster {
         Err(Trouble::new(TroubleKind::ClusterDown, "redirected too often"))
     }
 
-    /// The worst of its breakers, and whose it is.
-    pub(super) fn breaker_state(&self) -> (BreakerState, Arc<String>) {
+    /// How it stands with the node that fares worst.
+    pub(super) fn standing(&self) -> Standing {
         let map = self.inner.map.load();
         let links = map.nodes.iter().filter_map(|node| node.link.get());
-        let worst = links.map(|link| (link.breaker_state(), link)).max_by_key(|(state, _)| *state);
-        match worst {
-            Some((state, link)) => (state, link.label()),
-            None => match &*self.inner.refreshed.borrow() {
-                Some(Err(_)) => (BreakerState::Open, Arc::new("cluster".into())),
-                _ => (BreakerState::Closed, Arc::new("cluster".into())),
-            },
-        }
+        let worst = links.map(Link::standing).max_by_key(|standing| standing.breaker);
+        worst.unwrap_or_else(|| {
+            let trouble = match &*self.inner.refreshed.borrow() {
+                Some(Err(trouble)) => Some(Arc::new(trouble.clone())),
+                _ => None,
+            };
+            let is_known = trouble.is_none();
+            let breaker = if is_known { BreakerState::Closed } else { BreakerState::Open };
+            Standing { breaker, server: Arc::new("cluster".into()), trouble }
+        })
     }
 
     /// How many calls wait to be sent.

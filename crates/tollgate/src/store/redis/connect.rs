@@ -140,9 +140,9 @@ pub(super) fn check(info: &ServerInfo, on_eviction: OnEviction) -> Result<Vec<St
         return Err(Unfit::TooOld { version: info.version });
     }
     let policy = info.maxmemory_policy.as_str();
-    // Without a limit nothing is evicted, whatever the policy. With `volatile-ttl` those go first that
-    // are full soonest, and so are worth least.
-    if info.maxmemory == 0 || matches!(policy, "noeviction" | "volatile-ttl") {
+    // Without a limit nothing is evicted, whatever the policy. With `volatile-ttl` those go first that are
+    // full soonest: a flood of keys of a slow rule would still free the buckets of a fast one.
+    if info.maxmemory == 0 || policy == "noeviction" {
         return Ok(Vec::new());
     }
     match on_eviction {
@@ -155,7 +155,7 @@ fn evicts(policy: &str) -> String {
     let policy = if policy.is_empty() { "unknown" } else { policy };
     format!(
         "the server's maxmemory-policy is {policy}, which may drop buckets that are not full, and so grant more \
-         than the limits: set it to noeviction or volatile-ttl"
+         than the limits: set it to noeviction"
     )
 }
 
@@ -404,11 +404,11 @@ mod tests {
 
     #[test]
     fn a_server_that_forgets_buckets_is_told() {
-        for (maxmemory, policy) in [(0, "allkeys-lru"), (1, "noeviction"), (1, "volatile-ttl")] {
+        for (maxmemory, policy) in [(0, "allkeys-lru"), (1, "noeviction")] {
             assert_eq!(check(&server(maxmemory, policy), OnEviction::Refuse), Ok(Vec::new()));
         }
         // Every bucket has an expiry, so `volatile-*` drops them as `allkeys-*` does.
-        for policy in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-lfu", ""] {
+        for policy in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl", ""] {
             let warnings = check(&server(1, policy), OnEviction::Warn).unwrap();
             assert!(warnings[0].contains("noeviction"), "{warnings:?}");
             assert_eq!(

@@ -56,7 +56,6 @@ pub(super) struct DenyCache<C> {
     /// How often something was forgotten on purpose.
     forgets: AtomicU64,
     hits: AtomicU64,
-    misses: AtomicU64,
 }
 
 /// When a request was sent, and what had been forgotten by then.
@@ -73,8 +72,6 @@ pub(super) struct DenyCacheStats {
     pub(super) entries: usize,
     /// Charges that were answered.
     pub(super) hits: u64,
-    /// Charges that were not, though the cache held something.
-    pub(super) misses: u64,
 }
 
 #[derive(Debug)]
@@ -134,7 +131,6 @@ impl<C: Clock> DenyCache<C> {
             len: AtomicUsize::new(0),
             forgets: AtomicU64::new(0),
             hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
         }
     }
 
@@ -213,9 +209,8 @@ impl<C: Clock> DenyCache<C> {
         }
         let now = self.clock.now();
         let known = self.known_denial(charges, now).filter(|_| !has_twins(charges));
-        let counter = if known.is_some() { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
         let known = known?;
+        self.hits.fetch_add(1, Ordering::Relaxed);
         let decide = |(number, charge)| {
             if number == known.number {
                 return known.decision;
@@ -280,7 +275,6 @@ impl<C: Clock> DenyCache<C> {
         DenyCacheStats {
             entries: self.len.load(Ordering::Relaxed),
             hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
         }
     }
 

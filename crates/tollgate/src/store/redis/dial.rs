@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
 use rustls::ClientConfig;
@@ -11,11 +12,13 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
 use super::classify::{tidy, tls_text};
 use super::settings::{
-    ADDRESSES_MAX, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, Settings,
+    ADDRESSES_MAX, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, NEXT_ADDRESS_AFTER,
+    Settings,
 };
 use super::tls::TlsFiles;
 use super::trouble::{Trouble, TroubleKind};
@@ -95,11 +98,17 @@ async fn tls_config(files: TlsFiles) -> Result<ClientConfig, Trouble> {
     }
 }
 
-/// Tries all addresses of a name at once, so that one that does not answer costs no time.
+/// Tries the addresses of a name in order, the next one [`NEXT_ADDRESS_AFTER`] the one before, so that one
+/// that does not answer costs little time.
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
+    let mut delay = Duration::ZERO;
     for address in lookup_host((host, port)).await?.take(ADDRESSES_MAX) {
-        attempts.spawn(TcpStream::connect(address));
+        attempts.spawn(async move {
+            sleep(delay).await;
+            TcpStream::connect(address).await
+        });
+        delay += NEXT_ADDRESS_AFTER;
     }
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     while let Some(attempt) = attempts.join_next().await {

@@ -12,8 +12,9 @@ use redis::{Cmd, RedisError, RedisResult, Value};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::call::{BATCH_MAX, Call, Reply};
+use super::call::{BATCH_MAX, BATCH_PARTS_MAX, Call, Reply};
 use super::classify::{CallError, classify};
+use super::key::RedisKey;
 use super::script::{Script, decode};
 use super::trouble::{Trouble, TroubleKind};
 
@@ -27,9 +28,19 @@ pub(super) type Answer = oneshot::Sender<Result<Reply, CallError>>;
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) call: Call,
-    /// To be asked of a node that does not own the slot yet.
-    pub(super) asking: bool,
+    pub(super) manner: Manner,
     pub(super) answer: Answer,
+}
+
+/// How a call is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// In one script call with others of its slot, if any wait.
+    Together,
+    /// In one of its own: the slot is moving, and together some of their keys would be missing.
+    Alone,
+    /// In one of its own, to a node that does not own the slot yet.
+    Asking,
 }
 
 /// Calls that make one script call.
@@ -39,7 +50,7 @@ pub(super) struct Batch {
     answers: Vec<Answer>,
     /// The slot of all of them, where slots matter.
     slot: u16,
-    asking: bool,
+    manner: Manner,
 }
 
 impl Batch {
@@ -50,7 +61,10 @@ impl Batch {
         for job in jobs.filter(|job| !job.answer.is_closed()) {
             let first = job.call.parts.first();
             let slot = first.filter(|_| by_slot).map_or(0, |part| part.key.slot());
-            let open = batches.iter_mut().find(|batch| batch.takes(slot, job.asking));
+            // The last that is shared in its slot: what was asked for first is decided first.
+            let is_shared = |batch: &Self| batch.slot == slot && batch.manner == Manner::Together;
+            let last = batches.iter_mut().rev().find(|batch| is_shared(batch));
+            let open = last.filter(|batch| batch.takes(&job));
             match open {
                 Some(batch) => batch.push(job),
                 None => batches.push(Self::of(job, slot)),
@@ -60,13 +74,14 @@ impl Batch {
     }
 
     fn of(job: Job, slot: u16) -> Self {
-        let Job { call, asking, answer } = job;
-        Self { calls: vec![call], answers: vec![answer], slot, asking }
+        let Job { call, manner, answer } = job;
+        Self { calls: vec![call], answers: vec![answer], slot, manner }
     }
 
-    fn takes(&self, slot: u16, asking: bool) -> bool {
-        // ASKING holds for one command: it is said for one call.
-        !asking && !self.asking && self.slot == slot && self.calls.len() < BATCH_MAX
+    fn takes(&self, job: &Job) -> bool {
+        let parts: usize = self.calls.iter().map(|call| call.parts.len()).sum();
+        let has_room = parts + job.call.parts.len() <= BATCH_PARTS_MAX;
+        job.manner == Manner::Together && has_room && self.calls.len() < BATCH_MAX
     }
 
     fn push(&mut self, job: Job) {
@@ -77,6 +92,13 @@ impl Batch {
     /// How many calls it has.
     pub(super) fn len(&self) -> usize {
         self.calls.len()
+    }
+
+    /// A key of it, unless the slot is on its way to this server.
+    fn key(&self) -> Option<RedisKey> {
+        let parts =
+            self.calls.first().filter(|_| self.manner != Manner::Asking).map(|call| &call.parts);
+        parts?.first().map(|part| part.key.clone())
     }
 
     /// Answers every call with the error.
@@ -116,6 +138,25 @@ fn read(calls: &[Call], value: Option<Value>) -> Result<Vec<Reply>, CallError> {
     }
 }
 
+/// Reads the answer to a probe. What it says besides the time does not matter.
+fn read_probe(value: Option<Value>) -> Result<(), CallError> {
+    match value {
+        Some(Value::ServerError(error)) => Err(classify(&RedisError::from(error))),
+        Some(Value::Array(values)) if matches!(values.first(), Some(Value::Int(_))) => Ok(()),
+        Some(_) => decode(&[], Value::Nil).map(drop).map_err(CallError::Trouble),
+        None => Err(missing()),
+    }
+}
+
+/// Whether an answer shows that the slot is this server's. Where it is not, that is said before anything else.
+fn is_at_home(settled: &Result<(), (CallError, Option<Batch>)>) -> bool {
+    match settled {
+        Ok(()) => true,
+        Err((CallError::Trouble(trouble), _)) => trouble.kind() == TroubleKind::ReadOnly,
+        Err(_) => false,
+    }
+}
+
 fn missing() -> CallError {
     CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "fewer answers than commands"))
 }
@@ -140,6 +181,8 @@ pub(super) struct Landing {
     pub(super) run: usize,
     /// The last error of its answers.
     pub(super) error: Option<CallError>,
+    /// A key whose slot is this server's: it ran a call for it, or would have if it took writes.
+    pub(super) served: Option<RedisKey>,
 }
 
 impl Flight {
@@ -161,9 +204,16 @@ impl Flight {
         Self::start(connection, batches, true, |calls| script.eval(calls))
     }
 
-    /// Asks whether the server would run the script: without a call in it, it does nothing.
-    pub(super) fn probe(connection: &MultiplexedConnection, script: &Script) -> Self {
-        let replies = request(connection.clone(), vec![script.evalsha(&[])]);
+    /// Asks whether the server would run the script, and, with a call that forgets what does not exist,
+    /// whether it takes writes: servers before Redis 7 refuse no script before it writes. Neither changes
+    /// anything.
+    pub(super) fn probe(
+        connection: &MultiplexedConnection,
+        script: &Script,
+        forget: Option<&Call>,
+    ) -> Self {
+        let calls = forget.map_or(&[][..], std::slice::from_ref);
+        let replies = request(connection.clone(), vec![script.evalsha(calls)]);
         Self { batches: Vec::new(), sent: Instant::now(), resent: false, replies }
     }
 
@@ -175,7 +225,7 @@ impl Flight {
     ) -> Self {
         let mut commands = Vec::with_capacity(batches.len());
         for batch in &batches {
-            if batch.asking {
+            if batch.manner == Manner::Asking {
                 commands.push(redis::cmd("ASKING"));
             }
             commands.push(command(&batch.calls));
@@ -207,18 +257,21 @@ impl Flight {
 
     /// Passes the answers on. Errors of the connection are the caller's.
     pub(super) fn land(self, values: Vec<Value>) -> Landing {
-        let mut landing = Landing { forgotten: Vec::new(), run: 0, error: None };
+        let mut landing = Landing { forgotten: Vec::new(), run: 0, error: None, served: None };
         let mut values = values.into_iter();
         if self.is_probe() {
-            landing.error = read(&[], values.next()).err();
+            landing.error = read_probe(values.next()).err();
             return landing;
         }
         for batch in self.batches {
-            if batch.asking {
+            if batch.manner == Manner::Asking {
                 // If it was refused, so is the script call after it.
                 let _ = values.next();
             }
-            match batch.settle(values.next()) {
+            let key = batch.key().filter(|_| landing.served.is_none());
+            let settled = batch.settle(values.next());
+            landing.served = landing.served.or_else(|| key.filter(|_| is_at_home(&settled)));
+            match settled {
                 Ok(()) => landing.run += 1,
                 Err((_, Some(batch))) if !self.resent => landing.forgotten.push(batch),
                 Err((error, batch)) => {
@@ -323,7 +376,8 @@ pub(super) mod tests {
 
     fn job(name: &str, asking: bool) -> (Job, Answered) {
         let (answer, answered) = oneshot::channel();
-        (Job { call: forget(name), asking, answer }, answered)
+        let manner = if asking { Manner::Asking } else { Manner::Together };
+        (Job { call: forget(name), manner, answer }, answered)
     }
 
     fn group(jobs: Vec<(Job, Answered)>, by_slot: bool) -> (Vec<Batch>, Vec<Answered>) {
@@ -361,6 +415,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn large_decisions_make_small_batches_in_order() {
+        let of_parts = |parts: usize| {
+            let (mut job, answered) = job("a", false);
+            job.call.parts = vec![job.call.parts[0].clone(); parts].into();
+            (job, answered)
+        };
+        let sizes = [100, 28, 1, 200, 1];
+        let (batches, _answered) = group(sizes.into_iter().map(of_parts).collect(), false);
+        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
+    }
+
+    #[test]
     fn batches_of_a_cluster_have_one_slot() {
         let (batches, _answered) =
             group(vec![job("a", false), job("b", false), job("a", false)], true);
@@ -372,10 +438,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn calls_of_a_moving_slot_go_alone() {
+        let mut jobs = vec![job("a", false), job("a", false), job("a", false)];
+        jobs[1].0.manner = Manner::Alone;
+        let (batches, _answered) = group(jobs, true);
+        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
     fn asking_is_said_for_one_call() {
         let (batches, _answered) =
             group(vec![job("a", true), job("a", false), job("a", true), job("a", false)], true);
-        let shapes: Vec<_> = batches.iter().map(|batch| (batch.asking, batch.len())).collect();
+        let shapes: Vec<_> =
+            batches.iter().map(|batch| (batch.manner == Manner::Asking, batch.len())).collect();
         assert_eq!(shapes, [(true, 1), (false, 2), (true, 1)]);
     }
 
@@ -424,6 +499,34 @@ pub(super) mod tests {
         assert_eq!(landing.run, 1);
         assert!(answered[0].try_recv().unwrap().is_ok());
         assert!(answered[1].try_recv().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_flight_tells_a_key_that_is_served_here() {
+        let served = |asking, answer: Value| {
+            let (batches, _answered) = group(vec![job("a", asking)], true);
+            let values = if asking { vec![Value::Okay, answer] } else { vec![answer] };
+            flight(batches, false).land(values).served
+        };
+        let key = Some(forget("a").parts[0].key.clone());
+        assert_eq!(served(false, forgotten(1)), key);
+        assert_eq!(served(false, error("NOREPLICAS")), key);
+        assert_eq!(served(true, forgotten(1)), None, "the slot is not here yet");
+        for code in ["CLUSTERDOWN", "TRYAGAIN", "NOSCRIPT", "LOADING"] {
+            assert_eq!(served(false, error(code)), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_probe_is_answered_with_the_time() {
+        let land = |value| flight(Vec::new(), false).land(vec![value]).error;
+        for calls in 0..2 {
+            assert_eq!(land(forgotten(calls)), None);
+        }
+        for strange in [Value::Nil, Value::Okay, Value::Array(Vec::new())] {
+            assert!(matches!(land(strange), Some(CallError::Trouble(_))));
+        }
+        assert!(matches!(land(error("READONLY")), Some(CallError::Trouble(_))));
     }
 
     #[test]

@@ -63,6 +63,18 @@ impl Group {
         self.members.push((number, position));
     }
 
+    /// Its buckets, each in a group of its own.
+    pub(super) fn apart(&self) -> Groups {
+        let alone = |(position, part): (usize, &Part)| {
+            let members = self.members.iter().filter(|(_, own)| *own == position);
+            Self {
+                parts: Parts::from_iter([part.clone()]),
+                members: members.map(|(number, _)| (*number, 0)).collect(),
+            }
+        };
+        self.parts.iter().enumerate().map(alone).collect()
+    }
+
     /// The call that charges it.
     pub(super) fn charge(&self) -> Call {
         Call { op: Op::Charge, parts: self.parts.clone() }
@@ -84,6 +96,11 @@ impl Group {
         charges: &[Charge<'a, RedisKey>],
     ) -> SmallVec<[Charge<'a, RedisKey>; 4]> {
         self.members.iter().map(|(number, _)| charges[*number]).collect()
+    }
+
+    /// How many those are.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
     }
 
     /// Puts decisions on its parts where the charges are that they answer.

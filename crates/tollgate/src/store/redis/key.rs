@@ -62,6 +62,12 @@ impl RedisKey {
         Self { text: text.into(), slot }
     }
 
+    /// A key in the same slot under which nothing is ever stored: what is, has a number there, `t` or `n`.
+    pub(super) fn reserved(&self) -> Self {
+        let end = self.text.find("}:").map_or(self.text.len(), |brace| brace + 2);
+        Self { text: format!("{}p", &self.text[..end]).into(), slot: self.slot }
+    }
+
     /// The key as Redis has it.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -134,6 +140,16 @@ mod tests {
         assert_eq!(one, slot(Space::Rule(7), &[b"42", b"/search"]));
         assert_eq!(one, slot(Space::Take, &[b"42"]));
         assert_ne!(key(Space::Rule(1), &[b"a", b"bc"]), key(Space::Rule(1), &[b"a", b"b"]));
+    }
+
+    #[test]
+    fn a_reserved_key_shares_the_slot() {
+        let key = RedisKey::new("tg", Space::Named("n"), &[b"42", b"/search"]);
+        assert_eq!(key.reserved().as_str(), "tg:{Efuaq_GNqGEupKOwtjcQrg}:p");
+        assert_eq!(key.reserved().slot(), key.slot());
+        assert_eq!(key.reserved().reserved(), key.reserved());
+        let shared = RedisKey::new("tg", Space::Rule(0), &[]);
+        assert_eq!(shared.reserved().as_str(), "tg:{g}:p");
     }
 
     #[test]

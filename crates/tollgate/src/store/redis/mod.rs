@@ -32,6 +32,7 @@ mod script;
 mod sentinel;
 mod settings;
 mod share;
+mod slots;
 mod stats;
 mod store;
 mod tls;

@@ -75,7 +75,7 @@ impl Script {
         if let Some(clock) = &self.clock {
             cmd.arg("t").arg(clock.now().get());
         }
-        if calls.iter().all(is_plain) {
+        if !calls.is_empty() && calls.iter().all(is_plain) {
             encode_plain(cmd, calls, &numbers);
             return;
         }
@@ -280,6 +280,11 @@ mod tests {
         let (old, new) = (Script::new(6, None), Script::new(7, None));
         assert!(new.source.starts_with("#!lua\n") && !old.source.starts_with('#'));
         assert_ne!(old.sha, new.sha);
+    }
+
+    #[test]
+    fn nothing_to_decide_is_no_arguments() {
+        assert_eq!(arguments(&Script::new(7, None), &[]), ["0"]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) const SENTINELS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many addresses of one name are tried.
 pub(super) const ADDRESSES_MAX: usize = 8;
+/// How long one of them has before the next is tried, too.
+pub(super) const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(100);
 
 /// After how long a silence the system asks whether the server is still there.
 pub(super) const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);

@@ -52,7 +52,7 @@ pub struct RedisStats {
 }
 
 impl RedisStats {
-    /// Decisions that ended in trouble of this kind.
+    /// Decisions, and tries to connect, that ended in trouble of this kind.
     #[must_use]
     pub fn errors(&self, kind: TroubleKind) -> u64 {
         self.errors[kind as usize]
@@ -98,7 +98,7 @@ impl Stats {
         add(&self.redirects, 1);
     }
 
-    /// A decision ended in trouble.
+    /// A decision, or a try to connect, ended in trouble.
     pub(super) fn trouble(&self, trouble: &Trouble) {
         add(&self.errors[trouble.kind() as usize], 1);
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use tollgate_core::{Decision, Quota};
@@ -17,6 +16,7 @@ use super::groups::{Answered, Group, Groups, split};
 use super::key::RedisKey;
 use super::local::Local;
 use super::settings::Settings;
+use super::slots::Asked;
 use super::stats::{RedisStats, Stats};
 use super::topology::Nodes;
 use super::trouble::{Trouble, TroubleKind};
@@ -37,7 +37,7 @@ use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed}
 /// Buckets of one subject share a slot, and are charged in one step. Where a charge has buckets in several
 /// slots, each slot decides for itself in the same round trip, and if one denies, the others are undone.
 /// That never admits more than one step would; it may deny what had just been charged and was not yet
-/// undone.
+/// undone. While a slot moves to another node, its buckets may have to be charged one by one in the same way.
 ///
 /// # When Redis is in trouble
 ///
@@ -47,22 +47,21 @@ use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed}
 ///
 /// # Cancel safety
 ///
-/// Dropping a charge before it is done charges everything or nothing in a slot; a cluster's other slots
-/// are not undone then.
+/// Dropping a charge before it is done charges everything or nothing.
 ///
 /// # Panics
 ///
-/// Never.
+/// Outside of a tokio runtime.
 pub struct RedisStore {
     shared: Arc<Shared>,
     local: Local,
 }
 
-/// What undoing needs beyond the charge it belongs to.
-struct Shared {
-    nodes: Nodes,
-    denied: DenyCache<SystemClock>,
-    settings: Arc<Settings>,
+/// What outlives a charge: asking a cluster's slots, and undoing.
+pub(super) struct Shared {
+    pub(super) nodes: Nodes,
+    pub(super) denied: DenyCache<SystemClock>,
+    pub(super) settings: Arc<Settings>,
 }
 
 /// How a Redis store fares now.
@@ -73,6 +72,8 @@ pub struct RedisHealth {
     pub breaker: BreakerState,
     /// The server it is about.
     pub server: String,
+    /// Why it is not asked now, if it is not.
+    pub trouble: Option<String>,
     /// The counters.
     pub stats: RedisStats,
     /// Denied buckets that are remembered.
@@ -108,11 +109,12 @@ impl RedisStore {
     /// How it fares now.
     #[must_use]
     pub fn health(&self) -> RedisHealth {
-        let (breaker, server) = self.shared.nodes.breaker_state();
+        let standing = self.shared.nodes.standing();
         let denied = self.shared.denied.stats();
         RedisHealth {
-            breaker,
-            server: server.to_string(),
+            breaker: standing.breaker,
+            server: standing.server.to_string(),
+            trouble: standing.trouble.map(|trouble| trouble.detail().to_owned()),
             stats: self.shared.nodes.stats(),
             denied_entries: denied.entries,
             denied_hits: denied.hits,
@@ -141,8 +143,13 @@ impl RedisStore {
         group: &Group,
         ticket: Ticket,
     ) -> Charged {
-        let reply = self.shared.nodes.call(group.charge(), self.deadline()).await;
-        match reply.and_then(|reply| group.read(reply)) {
+        let deadline = self.deadline();
+        let reply = match self.shared.nodes.call_whole(group.charge(), deadline).await {
+            Ok(None) => return self.charge_groups(charges, group.apart(), ticket, deadline).await,
+            Ok(Some(reply)) => group.read(reply),
+            Err(trouble) => Err(trouble),
+        };
+        match reply {
             Ok(Answered { reply, decisions }) => {
                 self.shared.denied.insert(ticket, &group.parts, &reply, &decisions);
                 let mut all = unanswered(charges);
@@ -153,35 +160,26 @@ impl RedisStore {
         }
     }
 
-    /// Charges buckets of several slots: each slot decides in the same round trip, and if one denies, or a
-    /// policy that answers for one, the others are undone.
+    /// Charges buckets of several slots: if one denies, or a policy that answers for one, nothing is charged.
     async fn charge_groups(
         &self,
         charges: &[Charge<'_, RedisKey>],
-        groups: &Groups,
+        groups: Groups,
         ticket: Ticket,
+        deadline: Instant,
     ) -> Charged {
-        let deadline = self.deadline();
-        let calls = groups.iter().map(|group| async move {
-            let reply = self.shared.nodes.call(group.charge(), deadline).await?;
-            group.read(reply)
-        });
-        let mut answers = join_all(calls).await;
-
+        let Ok(mut asked) = Asked::ask(&self.shared, groups, deadline).await else {
+            return Charged { decisions: self.local.charge(charges), degraded: true };
+        };
         let mut all = unanswered(charges);
-        let is_denied = answers.iter().flatten().any(|answered| !answered.reply.done);
-        let (degraded, is_refused) =
-            self.answer_for_silent(charges, groups, &answers, is_denied, &mut all);
-        if is_denied || is_refused {
-            self.undo(groups, &mut answers);
-        }
+        let is_denied = asked.is_denied();
+        let (degraded, is_refused) = self.answer_for_silent(charges, &asked, is_denied, &mut all);
+        asked.settle(!is_denied && !is_refused);
         if is_denied {
-            self.remember(groups, &answers, ticket);
+            asked.remember(ticket);
         }
-        for (group, answered) in groups.iter().zip(answers.iter()) {
-            if let Ok(answered) = answered {
-                group.spread(&answered.decisions, &mut all);
-            }
+        for (group, answered) in asked.answered() {
+            group.spread(&answered.decisions, &mut all);
         }
         Charged { decisions: all.into_iter().flatten().collect(), degraded }
     }
@@ -191,14 +189,12 @@ impl RedisStore {
     fn answer_for_silent(
         &self,
         charges: &[Charge<'_, RedisKey>],
-        groups: &Groups,
-        answers: &[Result<Answered, Trouble>],
+        asked: &Asked,
         is_denied: bool,
         all: &mut [Option<Decision>],
     ) -> (bool, bool) {
-        let silent = || groups.iter().zip(answers).filter(|(_, answer)| answer.is_err());
         let theirs: SmallVec<[Charge<'_, RedisKey>; 4]> =
-            silent().flat_map(|(group, _)| group.charges(charges)).collect();
+            asked.silent().flat_map(|group| group.charges(charges)).collect();
         if theirs.is_empty() {
             return (false, false);
         }
@@ -208,57 +204,21 @@ impl RedisStore {
             self.local.refund(&theirs, &mut decisions);
         }
         let mut rest = decisions.as_slice();
-        for (group, _) in silent() {
-            let (own, others) = rest.split_at(group.charges(charges).len().min(rest.len()));
+        for group in asked.silent() {
+            let (own, others) = rest.split_at(group.len().min(rest.len()));
             group.spread_each(own, all);
             rest = others;
         }
         (true, is_refused)
     }
-
-    /// Takes back what was granted in some slots of a charge that is denied. Nobody waits for it.
-    fn undo(&self, groups: &Groups, answers: &mut [Result<Answered, Trouble>]) {
-        let granted = groups.iter().zip(answers).filter_map(|(group, answer)| {
-            answer.as_mut().ok().filter(|answered| answered.reply.done).map(|it| (group, it))
-        });
-        let calls: Vec<Call> = granted.flat_map(|(group, it)| group.undo(it)).collect();
-        if calls.is_empty() {
-            return;
-        }
-        let (shared, deadline) = (Arc::clone(&self.shared), self.deadline());
-        tokio::spawn(async move {
-            join_all(calls.into_iter().map(|call| shared.undo(call, deadline))).await;
-        });
-    }
-
-    /// Remembers the denials, each with the last figures of the tiers that did not deny.
-    fn remember(&self, groups: &Groups, answers: &[Result<Answered, Trouble>], ticket: Ticket) {
-        let answered = || {
-            let both = groups.iter().zip(answers).enumerate();
-            both.filter_map(|(number, (group, answer))| {
-                Some((number, group, answer.as_ref().ok()?))
-            })
-        };
-        for (denying, group, answer) in answered().filter(|(_, _, answer)| !answer.reply.done) {
-            let (mut parts, mut reply) = (group.parts.clone(), answer.reply.clone());
-            let mut decisions = answer.decisions.clone();
-            for (_, group, answer) in answered().filter(|(number, _, _)| *number != denying) {
-                let each = group.parts.iter().zip(&answer.reply.seen).zip(&answer.decisions);
-                for ((part, seen), decision) in each.filter(|(_, decision)| decision.is_granted()) {
-                    parts.push(part.clone());
-                    reply.seen.push(*seen);
-                    decisions.push(*decision);
-                }
-            }
-            self.shared.denied.insert(ticket, &parts, &reply, &decisions);
-        }
-    }
 }
 
 impl Shared {
-    async fn undo(&self, call: Call, deadline: Instant) {
+    /// Takes a charge back, or counts that it could not.
+    pub(super) async fn undo(&self, call: Call, deadline: Instant) {
         let key = call.parts.first().map(|part| part.key.clone());
-        if self.nodes.call(call, deadline).await.is_err() {
+        let is_undone = self.nodes.call(call, deadline).await.is_ok_and(|reply| reply.done);
+        if !is_undone {
             self.nodes.counters().undo_lost();
         }
         if let Some(key) = key {
@@ -314,7 +274,7 @@ impl Store for RedisStore {
         let groups = split(charges, self.shared.nodes.is_cluster());
         Ok(match groups.as_slice() {
             [group] => self.charge_group(charges, group, ticket).await,
-            _ => self.charge_groups(charges, &groups, ticket).await,
+            _ => self.charge_groups(charges, groups, ticket, self.deadline()).await,
         })
     }
 

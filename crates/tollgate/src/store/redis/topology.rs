@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::alarm::Alarm;
-use super::breaker::BreakerState;
 use super::call::{Call, Reply};
 use super::classify::CallError;
 use super::cluster::Cluster;
-use super::link::{Link, Target};
+use super::flight::Manner;
+use super::link::{Link, Standing, Target};
 use super::settings::Settings;
 use super::stats::{RedisStats, Stats};
 use super::trouble::Trouble;
@@ -48,8 +48,21 @@ impl Nodes {
         Self { kind, stats, alarm: Alarm::new() }
     }
 
+    /// Makes a call of one bucket, as [`call_whole`](Self::call_whole) does.
+    ///
+    /// # Errors
+    ///
+    /// Trouble, which is counted and told.
+    pub(super) async fn call(&self, call: Call, deadline: Instant) -> Result<Reply, Trouble> {
+        let reply = self.call_whole(call, deadline).await?;
+        reply.ok_or_else(|| CallError::TryAgain.into_trouble())
+    }
+
     /// Makes one call. In a cluster, all its keys are in one slot. Never waits beyond the deadline. After a
     /// timeout or a lost connection the outcome is unknown.
+    ///
+    /// `None`: nothing was run. The slot is moving to another node, and the call's several buckets can only
+    /// be asked for one by one.
     ///
     /// # Cancel safety
     ///
@@ -58,10 +71,15 @@ impl Nodes {
     /// # Errors
     ///
     /// Trouble, which is counted and told.
-    pub(super) async fn call(&self, call: Call, deadline: Instant) -> Result<Reply, Trouble> {
+    pub(super) async fn call_whole(
+        &self,
+        call: Call,
+        deadline: Instant,
+    ) -> Result<Option<Reply>, Trouble> {
         let result = match &self.kind {
             Kind::One(link) => {
-                link.call(call, false, deadline).await.map_err(CallError::into_trouble)
+                let reply = link.call(call, Manner::Together, deadline).await;
+                reply.map(Some).map_err(CallError::into_trouble)
             }
             Kind::Cluster(cluster) => {
                 let slot = call.parts.first().map_or(0, |part| part.key.slot());
@@ -69,7 +87,8 @@ impl Nodes {
             }
         };
         match &result {
-            Ok(reply) => {
+            Ok(None) => {}
+            Ok(Some(reply)) => {
                 self.stats.repaired(reply.repaired);
                 self.alarm.repaired(reply.repaired);
             }
@@ -86,11 +105,11 @@ impl Nodes {
         matches!(self.kind, Kind::Cluster(_))
     }
 
-    /// The worst of the breakers, and whose it is.
-    pub(super) fn breaker_state(&self) -> (BreakerState, Arc<String>) {
+    /// How it stands with the server; of a cluster, with the one that fares worst.
+    pub(super) fn standing(&self) -> Standing {
         match &self.kind {
-            Kind::One(link) => (link.breaker_state(), link.label()),
-            Kind::Cluster(cluster) => cluster.breaker_state(),
+            Kind::One(link) => link.standing(),
+            Kind::Cluster(cluster) => cluster.standing(),
         }
     }
 

@@ -126,7 +126,7 @@ fn another_quota_bucket_or_mode_is_not_answered() {
     let twice = [parts[0].clone(), parts[0].clone()];
     assert_eq!(ask(&cache, &twice), None);
     assert!(ask(&cache, &parts).is_some());
-    assert_eq!(cache.stats(), DenyCacheStats { entries: 1, hits: 1, misses: 5 });
+    assert_eq!(cache.stats(), DenyCacheStats { entries: 1, hits: 1 });
 }
 
 #[test]
