@@ -4,7 +4,7 @@ CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test bench docs fmt fmt-check lint doc-check servers unit model clean
+.PHONY: help run test test-faults bench bench-redis docs fmt fmt-check lint doc-check servers unit model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,8 +15,19 @@ run: ## Build everything and serve on the embedded default
 test: fmt-check lint doc-check unit model ## Everything that must pass: formatting, lints, docs, all tests
 	@echo "make test: everything passed"
 
+# One after the other, so that they do not disturb each other's timing.
+test-faults: servers ## All faults in full size on real servers, and a million steps of the differential test
+	TOLLGATE_FAULTS=full $(CARGO) test -p tollgate-tests --test faults --test clusters -- --include-ignored --nocapture --test-threads=1
+	TOLLGATE_STEPS=1000000 $(CARGO) test -p tollgate $(FEATURES) --test redis -- --nocapture t3
+
 bench: ## Measure against the peers, side by side, in one run
 	cd bench && $(CARGO) run --release
+
+# The module is one of the peers; without it the run goes on and says so.
+bench-redis: servers ## Measure the Redis store on a private Redis
+	-$(CARGO) build --release -p redis-cell --manifest-path bench/redis-cell/Cargo.toml --target-dir bench/target/redis-cell
+	$(CARGO) build --release --bin tollgate
+	cd bench && $(CARGO) run --release --bin redis
 
 docs: ## Build the API documentation
 	$(CARGO) doc --workspace --no-deps $(FEATURES)

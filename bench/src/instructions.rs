@@ -8,10 +8,10 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use crate::align::align;
 use crate::contenders::{
     CHECK, CHECK_1000, Contender, GOVERNOR, KEYED, SINGLE_TIER, THREE_TIERS, TOLLGATE, Walk, named,
 };
-use crate::table::align;
 use crate::workloads::{Denials, Order, Steps, Workload};
 
 /// Who checks what: name, tiers, contender and denials. All checks are of one hot key.

@@ -14,19 +14,21 @@ pub(crate) struct Machine {
     pub(crate) load: [f64; 2],
 }
 
-/// This machine, as a run that began under `load_before` ends.
-pub(crate) fn here(load_before: f64) -> Machine {
+/// This machine, as a run that began under `load_before` ends. `program` says which of the programs it was.
+pub(crate) fn here(load_before: f64, program: &str) -> Machine {
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name"));
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let options = if arguments.is_empty() { "" } else { " -- " };
+    let separator = if arguments.is_empty() { "" } else { "-- " };
+    let command =
+        format!("cd bench && cargo run --release {program}{separator}{}", arguments.join(" "));
     Machine {
         processor: model
             .map_or("unknown", |model| model.trim_start_matches([' ', '\t', ':']))
             .into(),
         cores: std::thread::available_parallelism().map_or(0, usize::from),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-        command: format!("cd bench && cargo run --release{options}{}", arguments.join(" ")),
+        command: command.trim_end().to_owned(),
         load: [load_before, load()],
     }
 }

@@ -1,5 +1,6 @@
 //! Tollgate beside its peers: one run, one report, ratios that mean something on any machine.
 
+mod align;
 mod allocator;
 mod contenders;
 mod instructions;
@@ -111,6 +112,6 @@ fn run(options: &Options) -> Report {
         Err(error) => (Vec::new(), Some(error)),
     };
     let targets = targets::all(&speed, &memory, scale.as_ref());
-    let machine = machine::here(load_before);
+    let machine = machine::here(load_before, "");
     Report { machine, speed, memory, instructions, instructions_error, scale, targets }
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
+use crate::align::align;
 use crate::allocator;
 use crate::contenders::{GOVERNOR, GOVERNOR_U64, KEYED_U64, SINGLE_TIER, TOLLGATE, named};
-use crate::table::align;
 use crate::workloads::{MANY, SPENT};
 
 /// Who is measured. Tollgate keeps hashes of names, so that its figures depend on no name's length.

@@ -3,12 +3,13 @@
 
 use serde::Serialize;
 
+use crate::align::align;
 use crate::contenders::{CHECK, CHECK_10, CHECK_1000, GOVERNOR, TOLLGATE};
 use crate::memory::{FEW_KEYS, MANY_KEYS, Memory};
 use crate::rounds::Measured;
 use crate::scale::{Scale, WANTED_PER_SEC};
 use crate::speed::THREE;
-use crate::table::{align, find};
+use crate::table::find;
 
 /// One promise.
 #[derive(Clone, Debug, Serialize)]

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use tollgate::{
-    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Mode, Quota, Space, Store,
-    SystemClock,
+    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Mode, OnError, Quota, Space,
+    Store, SystemClock,
 };
 
 use super::{memory, quota};
@@ -49,14 +49,18 @@ impl Three {
     }
 }
 
+#[inline]
+fn charge<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u32) -> Charge<'a, MemoryKey> {
+    Charge { key, quota, cost: cost.into(), mode: Mode::Enforce, on_error: OnError::Local }
+}
+
 impl<C: Clock> Limiter for Single<C> {
     type Key = String;
 
     #[inline]
     fn check(&self, key: &String, cost: u32) -> bool {
         let key = self.store.key(USER, &[key.as_bytes()]);
-        let charge =
-            Charge { key: &key, quota: &self.quota, cost: cost.into(), mode: Mode::Enforce };
+        let charge = charge(&key, &self.quota, cost);
         black_box(self.store.charge_one_now(charge)).is_granted()
     }
 }
@@ -68,8 +72,7 @@ impl Limiter for Three {
     fn check(&self, key: &String, cost: u32) -> bool {
         let user = self.store.key(USER, &[key.as_bytes()]);
         let endpoint = self.store.key(ENDPOINT, &[b"/api/search"]);
-        let charge =
-            |key| Charge { key, quota: &self.quota, cost: cost.into(), mode: Mode::Enforce };
+        let charge = |key| charge(key, &self.quota, cost);
         let charges = [charge(&user), charge(&endpoint), charge(&self.global)];
         let decisions = black_box(self.store.charge_now(&charges));
         decisions.iter().all(|decision| decision.is_granted())

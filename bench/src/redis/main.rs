@@ -1,0 +1,133 @@
+//! Tollgate's Redis store beside other ways to count in Redis: one private server, one run, ratios that
+//! mean something on any machine.
+
+#[path = "../align.rs"]
+mod align;
+mod keys;
+mod library;
+#[path = "../machine.rs"]
+mod machine;
+mod memory;
+mod processes;
+mod raw;
+mod report;
+mod server;
+mod stats;
+mod targets;
+mod units;
+mod wire;
+
+use std::fs;
+
+use clap::{Parser, ValueEnum};
+
+use crate::keys::Keys;
+use crate::report::Report;
+use crate::server::Server;
+use crate::targets::Found;
+
+/// Where every run leaves its figures.
+const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-redis.json");
+
+/// Measures Tollgate's Redis store on a private Redis and prints tables, ready for the README.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Prints every figure as JSON instead.
+    #[arg(long)]
+    json: bool,
+    /// Fewer rounds: for a first look, within a minute.
+    #[arg(long)]
+    quick: bool,
+    /// What to measure.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "commands,memory,library,processes"
+    )]
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Commands,
+    Memory,
+    Library,
+    Processes,
+}
+
+/// How often everybody has a turn.
+struct Effort {
+    commands: usize,
+    concurrent: usize,
+    lone: usize,
+    processes: usize,
+}
+
+const QUICK: Effort = Effort { commands: 60, concurrent: 5, lone: 20, processes: 4 };
+const FULL: Effort = Effort { commands: 250, concurrent: 25, lone: 100, processes: 12 };
+
+fn main() {
+    let options = Options::parse();
+    let report = run(&options);
+    if let Err(error) = fs::write(REPORT_FILE, report.json()) {
+        eprintln!("{REPORT_FILE}: {error}");
+    }
+    println!("{}", if options.json { report.json() } else { report.markdown() });
+}
+
+/// Everything that is asked for, one part after the other.
+fn run(options: &Options) -> Report {
+    let load_before = machine::load();
+    let wants = |part| options.parts.contains(&part);
+    let effort = if options.quick { QUICK } else { FULL };
+    let mut server = Server::start();
+    let mut notes = Vec::new();
+    if !server.has_cell {
+        notes.push("redis-cell was left out: its module could not be built.".to_owned());
+    }
+    let redis = server.version();
+
+    let (mut memory, mut raw) = (Vec::new(), Vec::new());
+    if wants(Part::Memory) || wants(Part::Commands) {
+        let (keys, scripts) = (Keys::new(&server.url()), server.load_scripts());
+        if wants(Part::Memory) {
+            eprintln!("memory ...");
+            let weighed = units::weighed(&scripts, &keys, server.has_cell);
+            memory = memory::measure(&mut server, weighed);
+            server.clear();
+        }
+        if wants(Part::Commands) {
+            eprintln!("commands ...");
+            let mut all = units::all(&scripts, &keys, server.has_cell);
+            all.iter_mut().for_each(|units| raw::populate(&mut server.wire(), units));
+            raw = raw::measure(&mut server, &mut all, effort.commands);
+            server.clear();
+        }
+    }
+    let (mut concurrent, mut lone) = (Vec::new(), Vec::new());
+    if wants(Part::Library) {
+        eprintln!("library ...");
+        let bench = library::Bench::new(&server.url());
+        concurrent = bench.concurrent(effort.concurrent);
+        lone = bench.lone(effort.lone);
+    }
+    let mut processes = None;
+    if wants(Part::Processes) {
+        eprintln!("processes ...");
+        match processes::measure(&server.url(), effort.processes) {
+            Ok(measured) => processes = Some(measured),
+            Err(error) => notes.push(format!("The server processes were left out: {error}.")),
+        }
+    }
+    let found = Found {
+        raw: &raw,
+        memory: &memory,
+        concurrent: &concurrent,
+        lone: &lone,
+        processes: processes.as_ref(),
+    };
+    let targets = targets::all(&found);
+    let machine = machine::here(load_before, "--bin redis ");
+    Report { machine, redis, raw, memory, concurrent, lone, processes, targets, notes }
+}

@@ -1,0 +1,19 @@
+//! Figures of many rounds.
+
+/// The middle one.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The one that this share of them is below; not a number if there are none.
+pub(crate) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let place = (values.len().saturating_sub(1) as f64 * share).round() as usize;
+    values.get(place).copied().unwrap_or(f64::NAN)
+}
+
+/// The rate of rounds in which the machine did little else: nine in ten are slower.
+pub(crate) fn quiet(rates: impl Iterator<Item = f64>) -> f64 {
+    quantile(rates, 0.9)
+}
