@@ -483,9 +483,10 @@ end
 -- if there are too many, or it is not there any more though it should be.
 local function undo_log(log, amount, when)
   if when <= now - log.p then return true end
+  if log.is_new or log.beyond then return false end
   local key, from = log.key, format('%d', when)
   local entries = call('ZRANGE', key, from, '+inf', 'BYSCORE', 'LIMIT', 0, BEHIND + 1, 'WITHSCORES')
-  if log.is_new or log.beyond or #entries > 2 * BEHIND or tonumber(entries[2]) ~= when then return false end
+  if #entries > 2 * BEHIND or tonumber(entries[2]) ~= when then return false end
   local place = call('ZCOUNT', key, '-inf', '(' .. from)
   local before, total = total_of(call('ZRANGE', key, place - 1, place - 1)[1]), total_of(entries[1])
   if not before or not total or total < before then return false end

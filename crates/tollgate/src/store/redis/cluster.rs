@@ -142,7 +142,10 @@ impl Cluster {
             let is_moving = matches!(error, CallError::TryAgain);
             if matches!(call.op, Op::Undo { .. }) && !is_moving {
                 // An undo goes by the clock of the node that charged. Another one's may be behind.
-                return Err(self.inner.troubled(error.into_trouble()));
+                return Err(self.inner.troubled(match error {
+                    CallError::Trouble(trouble) => trouble,
+                    _ => Trouble::new(TroubleKind::ClusterDown, "the slot has moved since"),
+                }));
             }
             match error {
                 CallError::Moved { slot, address } => self.inner.moved(slot, &address, &node)?,

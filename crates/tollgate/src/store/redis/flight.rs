@@ -115,6 +115,15 @@ impl Batch {
         }
     }
 
+    /// What an error means for every single call. Redis 6.2 says `ASK` as soon as one key of the batch is gone:
+    /// a call whose keys are still there must not be asked elsewhere, where its buckets would begin anew.
+    fn meant_for_each(&self, error: CallError) -> CallError {
+        match error {
+            CallError::Ask { .. } if self.len() > 1 => CallError::TryAgain,
+            error => error,
+        }
+    }
+
     /// Reads the server's answer, and passes it on. A batch that was not run because the server does not
     /// know the script is returned, with that error.
     fn settle(self, value: Option<Value>) -> Result<(), (CallError, Option<Self>)> {
@@ -122,6 +131,7 @@ impl Batch {
             Ok(replies) => self.answer(replies),
             Err(CallError::NoScript) => return Err((CallError::NoScript, Some(self))),
             Err(error) => {
+                let error = self.meant_for_each(error);
                 self.fail(&error);
                 return Err((error, None));
             }
@@ -395,7 +405,11 @@ pub(super) mod tests {
     }
 
     fn error(code: &str) -> Value {
-        let error = redis::make_extension_error(code.into(), Some("said the server".into()));
+        server_error(code, "said the server")
+    }
+
+    fn server_error(code: &str, detail: &str) -> Value {
+        let error = redis::make_extension_error(code.into(), Some(detail.into()));
         let errors = error.into_server_errors().unwrap();
         Value::ServerError(errors[0].1.clone())
     }
@@ -443,6 +457,20 @@ pub(super) mod tests {
         jobs[1].0.manner = Manner::Alone;
         let (batches, _answered) = group(jobs, true);
         assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    /// Redis 6.2.
+    #[test]
+    fn a_batch_that_is_sent_elsewhere_asks_again_one_by_one() {
+        let jobs = vec![job("a", false), job("a", false), job("b", false)];
+        let (batches, mut answered) = group(jobs, true);
+        flight(batches, false)
+            .land(vec![server_error("ASK", "7 h:1"), server_error("ASK", "9 h:1")]);
+        for index in [0, 1] {
+            assert_eq!(answered[index].try_recv().unwrap().unwrap_err(), CallError::TryAgain);
+        }
+        let alone = answered[2].try_recv().unwrap().unwrap_err();
+        assert!(matches!(alone, CallError::Ask { slot: 9, .. }), "{alone:?}");
     }
 
     #[test]

@@ -51,12 +51,14 @@ impl Asked {
     /// Asks for all groups at once, and then, where a slot is moving, for its buckets one by one.
     async fn ask_here(shared: Arc<Shared>, groups: Groups, deadline: Instant) -> Self {
         let nodes = &shared.nodes;
+        let read =
+            |group: &Group, reply| group.read(reply).inspect_err(|trouble| nodes.report(trouble));
         let whole = groups.iter().map(|group| nodes.call_whole(group.charge(), deadline));
         let (mut asked, mut answers, mut rest) = (Groups::new(), Vec::new(), Groups::new());
         for (reply, group) in join_all(whole).await.into_iter().zip(groups) {
             match reply.transpose() {
                 Some(reply) => {
-                    answers.push(reply.and_then(|reply| group.read(reply)));
+                    answers.push(reply.and_then(|reply| read(&group, reply)));
                     asked.push(group);
                 }
                 None => rest.extend(group.apart()),
@@ -64,7 +66,7 @@ impl Asked {
         }
         let apart = rest.iter().map(|group| async move {
             let reply = nodes.call(group.charge(), deadline).await?;
-            group.read(reply)
+            read(group, reply)
         });
         answers.extend(join_all(apart).await);
         asked.extend(rest);

@@ -146,7 +146,9 @@ impl RedisStore {
         let deadline = self.deadline();
         let reply = match self.shared.nodes.call_whole(group.charge(), deadline).await {
             Ok(None) => return self.charge_groups(charges, group.apart(), ticket, deadline).await,
-            Ok(Some(reply)) => group.read(reply),
+            Ok(Some(reply)) => {
+                group.read(reply).inspect_err(|trouble| self.shared.nodes.report(trouble))
+            }
             Err(trouble) => Err(trouble),
         };
         match reply {

@@ -92,12 +92,15 @@ impl Nodes {
                 self.stats.repaired(reply.repaired);
                 self.alarm.repaired(reply.repaired);
             }
-            Err(trouble) => {
-                self.stats.trouble(trouble);
-                self.alarm.trouble(trouble);
-            }
+            Err(trouble) => self.report(trouble),
         }
         result
+    }
+
+    /// Counts and tells trouble.
+    pub(super) fn report(&self, trouble: &Trouble) {
+        self.stats.trouble(trouble);
+        self.alarm.trouble(trouble);
     }
 
     /// Whether the keys of one call must be in one slot.
