@@ -1,0 +1,100 @@
+//! T29: masters that are masters no more, and leave their connections open.
+
+use std::time::Duration;
+
+use tollgate::{OnError, TroubleKind};
+use tollgate_tests::proxy::FaultProxy;
+use tollgate_tests::sentinel::{MASTER_NAME, SentinelSet};
+use tollgate_tests::servers::RedisServer;
+use tollgate_tests::wait;
+
+use crate::load::Shape;
+use crate::sentinel::{sentinel_url, two_stores, wait_caught_up, wait_replicated};
+use crate::support::{SOON, Target, Trial, errors, per_second, users_of};
+
+/// How long clients may take to the new master, and be told READONLY at a stretch.
+const MOVED_WITHIN: Duration = Duration::from_secs(1);
+
+/// An administrator moves the master by hand and leaves its connections open. Clients are told READONLY,
+/// drop the connection, and are with the new one within a second.
+#[test]
+fn t29_a_demoted_master_is_left() {
+    let mut trial = Trial::new("t29_a_demoted_master_is_left");
+    let set = SentinelSet::start(trial.flavour(0));
+    let stores = two_stores(&trial, &sentinel_url(&set));
+    let watch = trial.watch(&stores, TroubleKind::ReadOnly);
+    let quota = per_second(50, 100);
+    let target = Target::one(&stores[0], "demoted", quota, OnError::Deny);
+    let load = trial.load(&stores, vec![target], Shape::default());
+    load.wait_good(100);
+    wait_replicated(&set);
+    let (former, heir) = (set.master(), (set.master() + 1) % 3);
+    let from_us = trial.now_us();
+    set.servers()[heir].command(&["REPLICAOF", "NO", "ONE"]);
+    (0..3).filter(|&index| index != heir).for_each(|index| set.demote(index, heir));
+    let told_us = trial.now_us();
+    set.sentinels().iter().for_each(|sentinel| tell(sentinel, set.servers()[heir].port()));
+    load.wait_good(200);
+    let log = load.finish(&trial);
+    let readonly = errors(&stores, TroubleKind::ReadOnly);
+    let stretch = watch.longest(&trial);
+    // From the demotion on the old one refuses everything: a gap in the answers is the way to the new one.
+    let moved = log.gap_max();
+    let left = users_of(&set.servers()[former]);
+    let excess = log.by_redis().excess(&quota);
+    trial.line(&format!(
+        "READONLY answers={readonly} sentinels told after {} ms; all clients at the new master within {moved:?} (1s) \
+         of the demotion, longest READONLY {stretch:?} (1s); left at the old one {left}; over-admission {} (<= 100 + {})",
+        (told_us - from_us) / 1000,
+        excess.tokens,
+        excess.slack,
+    ));
+    trial.acted("READONLY", readonly);
+    assert!(moved <= MOVED_WITHIN && stretch <= MOVED_WITHIN, "{moved:?} {stretch:?}");
+    assert_eq!(left, 0, "connections to the old master");
+    assert!(excess.tokens <= 100 + excess.slack, "{excess:?}");
+}
+
+/// Has a sentinel watch another master under the same name, as an administrator does by hand.
+fn tell(sentinel: &RedisServer, port: u16) {
+    sentinel.command(&["SENTINEL", "REMOVE", MASTER_NAME]);
+    sentinel.command(&["SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", &port.to_string(), "2"]);
+}
+
+/// One name for whoever is master: the old one is demoted, the name points at the new one, and open
+/// connections stay where they are. Clients are told READONLY, connect anew, and are at the new one.
+#[test]
+fn t29_a_name_that_is_pointed_elsewhere_is_followed() {
+    let mut trial = Trial::new("t29_a_name_that_is_pointed_elsewhere_is_followed");
+    let flavour = trial.flavour(0);
+    let former = RedisServer::start(flavour);
+    let heir = RedisServer::builder(flavour).replica_of(former.port()).start();
+    wait::until("the replica to follow", SOON, || {
+        heir.info("replication", "master_link_status").as_deref() == Some("up")
+    });
+    let name = FaultProxy::start(former.port());
+    let stores = two_stores(&trial, &name.url());
+    let quota = per_second(50, 100);
+    let target = Target::one(&stores[0], "repointed", quota, OnError::Deny);
+    let load = trial.load(&stores, vec![target], Shape::default());
+    load.wait_good(100);
+    wait_caught_up(&former, &heir);
+    heir.command(&["REPLICAOF", "NO", "ONE"]);
+    former.command(&["REPLICAOF", "127.0.0.1", &heir.port().to_string()]);
+    name.retarget(heir.port());
+    load.wait_good(200);
+    let log = load.finish(&trial);
+    let readonly = errors(&stores, TroubleKind::ReadOnly);
+    let moved = log.gap_max();
+    let (left, here) = (users_of(&former), users_of(&heir));
+    let excess = log.by_redis().excess(&quota);
+    trial.line(&format!(
+        "READONLY answers={readonly}; all clients at the new master within {moved:?} (1s); connections \
+         at the old one {left}, at the new one {here}; over-admission {} (<= 100 + {})",
+        excess.tokens, excess.slack,
+    ));
+    trial.acted("READONLY", readonly);
+    assert!(moved <= MOVED_WITHIN, "{moved:?}");
+    assert_eq!((left, here), (0, 2));
+    assert!(excess.tokens <= 100 + excess.slack, "{excess:?}");
+}

@@ -1,0 +1,90 @@
+//! What stores answered, and how far that is from what may be.
+
+use std::time::Duration;
+
+use tollgate::Quota;
+use tollgate_tests::oracle::{self, Event};
+
+/// One answer, as its asker saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) sent_us: u64,
+    pub(crate) at_us: u64,
+    /// Which store was asked.
+    pub(crate) store: usize,
+    /// Which target.
+    pub(crate) target: usize,
+    pub(crate) cost: u64,
+    pub(crate) granted: bool,
+    pub(crate) degraded: bool,
+}
+
+/// Answers in the order of their coming.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(pub(crate) Vec<Answer>);
+
+/// What was admitted above what may be, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Excess {
+    /// The worst window's; at or below zero all is well.
+    pub(crate) tokens: i128,
+    /// An answer comes later than its decision was made: so much the refill of that time explains.
+    pub(crate) slack: i128,
+}
+
+impl Log {
+    /// Some of it.
+    pub(crate) fn only(&self, is: impl Fn(&Answer) -> bool) -> Self {
+        Self(self.0.iter().filter(|answer| is(answer)).copied().collect())
+    }
+
+    /// Answers that Redis itself gave.
+    pub(crate) fn by_redis(&self) -> Self {
+        self.only(|answer| !answer.degraded)
+    }
+
+    /// Tokens that were granted.
+    pub(crate) fn granted(&self) -> u64 {
+        self.0.iter().filter(|answer| answer.granted).map(|answer| answer.cost).sum()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub(crate) fn degraded(&self) -> u64 {
+        self.only(|answer| answer.degraded).len()
+    }
+
+    pub(crate) fn slowest_us(&self) -> u64 {
+        self.0.iter().map(|answer| answer.at_us - answer.sent_us).max().unwrap_or_default()
+    }
+
+    /// The grants against the oracle, for one bucket with this quota.
+    pub(crate) fn excess(&self, quota: &Quota) -> Excess {
+        let (tokens, period_us) = quota.rate().tokens_and_period_us();
+        let quota = oracle::Quota { capacity: quota.capacity(), tokens, period_us };
+        let granted = self.0.iter().filter(|answer| answer.granted);
+        let events: Vec<_> =
+            granted.map(|answer| Event { time_us: answer.at_us, cost: answer.cost }).collect();
+        let worst = oracle::over_admission(quota, &events);
+        let late = u128::from(self.slowest_us()) * u128::from(tokens);
+        Excess {
+            tokens: worst.map_or(-i128::from(quota.capacity), |worst| worst.tokens),
+            slack: late.div_ceil(u128::from(period_us)).cast_signed(),
+        }
+    }
+
+    /// The longest time that a store was without an answer by Redis.
+    pub(crate) fn gap(&self, store: usize) -> Duration {
+        let good = self.only(|answer| answer.store == store && !answer.degraded).0;
+        let gaps = good.windows(2).map(|pair| pair[1].at_us - pair[0].at_us);
+        Duration::from_micros(gaps.max().unwrap_or(u64::MAX))
+    }
+
+    /// The longest of all stores.
+    pub(crate) fn gap_max(&self) -> Duration {
+        let stores = self.0.iter().map(|answer| answer.store).max().map_or(0, |last| last + 1);
+        (0..stores).map(|store| self.gap(store)).max().unwrap_or(Duration::MAX)
+    }
+}

@@ -1,0 +1,250 @@
+//! What a test is made of: a runtime, a clock and a seed, stores, and what is asked of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tollgate::{
+    Charge, Mode, OnError, Quota, RedisKey, RedisStore, RedisStoreBuilder, Space, Store,
+    TroubleKind,
+};
+use tollgate_tests::cluster::Cluster;
+use tollgate_tests::proxy::FaultProxy;
+use tollgate_tests::seed::Seed;
+use tollgate_tests::servers::{Flavour, RedisServer};
+
+/// What a check may take. More than the default: here the servers and their clients share two processors,
+/// and a late answer counts as an error.
+pub(crate) const BUDGET: Duration = Duration::from_millis(100);
+
+/// The same where every late answer spoils the count: the machine may be busy with something else.
+pub(crate) const BUDGET_LONG: Duration = Duration::from_secs(2);
+
+/// How long anything may take that is waited for.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// Whether all of it is to run.
+pub(crate) fn is_full() -> bool {
+    std::env::var("TOLLGATE_FAULTS").is_ok_and(|size| size == "full")
+}
+
+/// How many rounds, in a quick run and in a full one.
+pub(crate) fn rounds(quick: usize, full: usize) -> usize {
+    if is_full() { full } else { quick }
+}
+
+/// A cluster for the tests that leave it as it was, and a proxy in front of each node. It ends with the
+/// process.
+pub(crate) fn shared_cluster() -> (&'static Cluster, &'static [FaultProxy]) {
+    static SHARED: OnceLock<(Cluster, Vec<FaultProxy>)> = OnceLock::new();
+    let (cluster, proxies) = SHARED.get_or_init(|| Cluster::start_proxied(Flavour::Redis70));
+    proxies.iter().for_each(FaultProxy::heal);
+    cluster.wait_ok();
+    (cluster, proxies)
+}
+
+/// Runs a test on such a cluster; in a full run, on one of each flavour.
+pub(crate) fn on_clusters(mut test: impl FnMut(&Cluster, &[FaultProxy])) {
+    if !is_full() {
+        let (cluster, proxies) = shared_cluster();
+        return test(cluster, proxies);
+    }
+    for flavour in Flavour::ALL {
+        let (cluster, proxies) = Cluster::start_proxied(flavour);
+        test(&cluster, &proxies);
+    }
+}
+
+pub(crate) fn cluster_url(ports: impl IntoIterator<Item = u16>) -> String {
+    let hosts: Vec<_> = ports.into_iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    format!("redis+cluster://{}", hosts.join(","))
+}
+
+// ===== a test =====
+
+/// One test: alone on the machine as far as this target goes, with a runtime, a clock and a seed.
+pub(crate) struct Trial {
+    name: &'static str,
+    pub(crate) seed: Seed,
+    pub(crate) runtime: Runtime,
+    pub(crate) started: Instant,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Trial {
+    pub(crate) fn new(name: &'static str) -> Self {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let alone = ONE_AT_A_TIME.lock();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (seed, started) = (Seed::announce(name), Instant::now());
+        Self { name, seed, runtime, started, _alone: alone }
+    }
+
+    /// A store as a process of its own would have it.
+    pub(crate) fn store(
+        &self,
+        url: &str,
+        special: impl FnOnce(RedisStoreBuilder) -> RedisStoreBuilder,
+    ) -> Arc<RedisStore> {
+        let _inside = self.runtime.enter();
+        let builder = RedisStore::builder(url).unwrap().budget(BUDGET);
+        Arc::new(special(builder).build().unwrap())
+    }
+
+    /// A flavour for this run, or for this round of it.
+    pub(crate) fn flavour(&mut self, round: usize) -> Flavour {
+        let all = Flavour::ALL;
+        if is_full() { all[round % all.len()] } else { all[self.seed.below(5) as usize] }
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        micros(self.started.elapsed())
+    }
+
+    /// The line of this test.
+    #[expect(clippy::print_stdout, reason = "what was measured is the result")]
+    pub(crate) fn line(&self, text: &str) {
+        println!("{} seed={} {text}", self.name, self.seed.seed());
+    }
+
+    /// A fault that never acted has proven nothing.
+    pub(crate) fn acted(&self, what: &str, count: u64) {
+        assert!(count > 0, "VACUOUS: {}: {what} never happened", self.name);
+    }
+}
+
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap()
+}
+
+// ===== what is asked =====
+
+/// A request: the buckets it charges, and their policy for trouble.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) tiers: Vec<(RedisKey, Quota)>,
+    pub(crate) on_error: OnError,
+}
+
+impl Target {
+    /// One bucket without a rule.
+    pub(crate) fn one(store: &RedisStore, name: &str, quota: Quota, on_error: OnError) -> Self {
+        Self { tiers: vec![(key(store, name), quota)], on_error }
+    }
+
+    pub(crate) fn charges(&self, cost: u64) -> Vec<Charge<'_, RedisKey>> {
+        let charge = |(key, quota)| Charge {
+            key,
+            quota,
+            cost,
+            mode: Mode::Enforce,
+            on_error: self.on_error,
+        };
+        self.tiers.iter().map(|(key, quota)| charge((key, quota))).collect()
+    }
+}
+
+pub(crate) fn key(store: &RedisStore, name: &str) -> RedisKey {
+    store.key(Space::Take, &[name.as_bytes()])
+}
+
+/// A continuous quota of so many tokens in a second.
+pub(crate) fn per_second(tokens: u64, capacity: u64) -> Quota {
+    Quota::per_second(tokens).unwrap().with_capacity(capacity).unwrap()
+}
+
+/// A quota that hardly refills while a test runs: a token an hour.
+pub(crate) fn hardly_any(capacity: u64) -> Quota {
+    Quota::per_hour(1).unwrap().with_capacity(capacity).unwrap()
+}
+
+// ===== how long an error lasts =====
+
+/// Watches a kind of trouble: for how long it goes on at a stretch.
+pub(crate) struct Watch {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<Duration>,
+}
+
+/// Errors this far apart are two stretches.
+const STRETCH_ENDS: Duration = Duration::from_millis(300);
+
+impl Trial {
+    pub(crate) fn watch(&self, stores: &[Arc<RedisStore>], kind: TroubleKind) -> Watch {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, stores) = (Arc::clone(&stop), stores.to_vec());
+        let task = self.runtime.spawn(async move {
+            let mut stretches = vec![Stretch::default(); stores.len()];
+            while !stopped.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                for (store, stretch) in stores.iter().zip(&mut stretches) {
+                    stretch.look(store.health().stats.errors(kind));
+                }
+            }
+            stretches.iter().map(|stretch| stretch.longest).max().unwrap_or_default()
+        });
+        Watch { stop, task }
+    }
+}
+
+impl Watch {
+    /// The longest stretch of any store.
+    pub(crate) fn longest(self, trial: &Trial) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        trial.runtime.block_on(self.task).unwrap()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Stretch {
+    count: u64,
+    first_and_last: Option<(Instant, Instant)>,
+    longest: Duration,
+}
+
+impl Stretch {
+    fn look(&mut self, count: u64) {
+        if std::mem::replace(&mut self.count, count) == count {
+            return;
+        }
+        let now = Instant::now();
+        let first = match self.first_and_last {
+            Some((first, last)) if now - last < STRETCH_ENDS => first,
+            _ => now,
+        };
+        self.first_and_last = Some((first, now));
+        self.longest = self.longest.max(now - first);
+    }
+}
+
+/// The sum of a counter over stores.
+pub(crate) fn errors(stores: &[Arc<RedisStore>], kind: TroubleKind) -> u64 {
+    stores.iter().map(|store| store.health().stats.errors(kind)).sum()
+}
+
+/// How many charges were not taken back though they should have been.
+pub(crate) fn undos_lost(stores: &[Arc<RedisStore>]) -> u64 {
+    stores.iter().map(|store| store.health().stats.undo_lost).sum()
+}
+
+/// The kinds of errors, and how many there were of each.
+pub(crate) fn kinds(stores: &[Arc<RedisStore>]) -> String {
+    let counted = TroubleKind::ALL.into_iter().map(|kind| (kind, errors(stores, kind)));
+    let words: Vec<_> =
+        counted.filter(|(_, n)| *n > 0).map(|(kind, n)| format!("{kind} {n}")).collect();
+    words.join(", ")
+}
+
+/// How many connections have run our script on this server and are still open.
+pub(crate) fn users_of(server: &RedisServer) -> usize {
+    let list = server.text(&["CLIENT", "LIST"]);
+    list.lines().filter(|line| line.contains("cmd=eval")).count()
+}

@@ -1,0 +1,118 @@
+//! How much too much was admitted, when it is known only between which two times each decision was made.
+//!
+//! A charge was decided after it was sent and before it was answered. So whatever was sent at or after s
+//! and answered by e was admitted between s and e, and no more than B + R·(e - s) of it may be. This never
+//! accuses anybody wrongly, and over long stretches it is as sharp as the decisions' own times.
+
+use tollgate_tests::oracle::Quota;
+
+/// A charge that was admitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admission {
+    pub(crate) sent_us: u64,
+    pub(crate) done_us: u64,
+    pub(crate) cost: u64,
+}
+
+/// The most by which a stretch of time admitted more than B + R·t, in tokens, rounded up; at or below 0 all
+/// is well. `i128::MIN` if nothing was admitted.
+pub(crate) fn excess(quota: Quota, admissions: &[Admission]) -> i128 {
+    let mut starts: Vec<u64> = admissions.iter().map(|admission| admission.sent_us).collect();
+    starts.sort_unstable();
+    let Some(&origin) = starts.first() else { return i128::MIN };
+    let refill = |us: u64| i128::from(quota.tokens) * i128::from(us - origin);
+    let period = i128::from(quota.period_us);
+    // For every start, the tokens admitted from it on, and the refill up to it, in parts of 1/period.
+    let refills: Vec<i128> = starts.iter().map(|&start| refill(start)).collect();
+    let mut sums = Sums::new(&refills);
+    let mut by_end = admissions.to_vec();
+    by_end.sort_unstable_by_key(|admission| admission.done_us);
+    let mut worst = i128::MIN;
+    for Admission { sent_us, done_us, cost } in by_end {
+        let first_after = starts.partition_point(|&start| start <= sent_us);
+        sums.add_before(first_after, i128::from(cost) * period);
+        let last = starts.partition_point(|&start| start <= done_us);
+        let parts = sums.max_before(last) - refill(done_us) - i128::from(quota.capacity) * period;
+        worst = worst.max(parts);
+    }
+    -(-worst).div_euclid(period)
+}
+
+/// Numbers of which any first few can be raised together, and the largest of any first few be found.
+struct Sums {
+    leaves: usize,
+    /// Of every node the largest below it, without what was added above it.
+    largest: Vec<i128>,
+    /// What was added to all below a node.
+    added: Vec<i128>,
+}
+
+impl Sums {
+    fn new(numbers: &[i128]) -> Self {
+        let leaves = numbers.len().next_power_of_two();
+        let mut largest = vec![i128::MIN / 4; 2 * leaves];
+        largest[leaves..leaves + numbers.len()].copy_from_slice(numbers);
+        for node in (1..leaves).rev() {
+            largest[node] = largest[2 * node].max(largest[2 * node + 1]);
+        }
+        Self { leaves, largest, added: vec![0; 2 * leaves] }
+    }
+
+    fn add_before(&mut self, end: usize, amount: i128) {
+        self.add(1, 0..self.leaves, end, amount);
+    }
+
+    fn add(&mut self, node: usize, span: std::ops::Range<usize>, end: usize, amount: i128) {
+        if end <= span.start {
+            return;
+        }
+        if end >= span.end {
+            self.largest[node] += amount;
+            self.added[node] += amount;
+            return;
+        }
+        let middle = span.start.midpoint(span.end);
+        self.add(2 * node, span.start..middle, end, amount);
+        self.add(2 * node + 1, middle..span.end, end, amount);
+        self.largest[node] =
+            self.largest[2 * node].max(self.largest[2 * node + 1]) + self.added[node];
+    }
+
+    fn max_before(&self, end: usize) -> i128 {
+        self.max(1, 0..self.leaves, end)
+    }
+
+    fn max(&self, node: usize, span: std::ops::Range<usize>, end: usize) -> i128 {
+        if end <= span.start {
+            return i128::MIN / 2;
+        }
+        if end >= span.end {
+            return self.largest[node];
+        }
+        let middle = span.start.midpoint(span.end);
+        let left = self.max(2 * node, span.start..middle, end);
+        left.max(self.max(2 * node + 1, middle..span.end, end)) + self.added[node]
+    }
+}
+
+/// At one instant each, the intervals are points, and the harness's oracle says the same.
+#[test]
+fn points_are_judged_as_by_the_oracle() {
+    use tollgate_tests::oracle::{Event, over_admission};
+    use tollgate_tests::seed::Seed;
+    let mut seed = Seed::announce("points_are_judged_as_by_the_oracle");
+    for _ in 0..300 {
+        let quota = Quota { capacity: 1 + seed.below(5), tokens: 1 + seed.below(3), period_us: 7 };
+        let mut times: Vec<u64> = (0..=seed.below(40)).map(|_| seed.below(60)).collect();
+        times.sort_unstable();
+        let events: Vec<_> =
+            times.iter().map(|&time_us| Event { time_us, cost: 1 + seed.below(3) }).collect();
+        let admission = |event: &Event| Admission {
+            sent_us: event.time_us,
+            done_us: event.time_us,
+            cost: event.cost,
+        };
+        let admissions: Vec<_> = events.iter().map(admission).collect();
+        assert_eq!(excess(quota, &admissions), over_admission(quota, &events).unwrap().tokens);
+    }
+}
