@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use redis::{
-    Client, Connection, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisResult,
-    Value,
+    Client, Connection, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisError,
+    RedisResult, Value,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -24,6 +24,9 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long the harness's own commands wait for an answer.
 const COMMAND_LIMIT: Duration = Duration::from_secs(3);
+
+/// How often in a row a connection may be cut before that is an error.
+const CUTS_MAX: usize = 5;
 
 /// What [`Builder`] has settled.
 #[derive(Debug)]
@@ -233,13 +236,25 @@ impl RedisServer {
         redis::from_redis_value(self.command(words)).expect("the answer is text")
     }
 
-    /// A field of `INFO`: `info("replication", "role")`.
+    /// A field of `INFO`: `info("replication", "role")`. Asked again where the connection is cut: sentinels
+    /// do that to all clients of a server that they make something else.
     ///
     /// # Panics
     ///
-    /// On every error.
+    /// On every other error.
     pub fn info(&self, section: &str, field: &str) -> Option<String> {
-        lookup(&self.text(&["INFO", section]), field)
+        let words = ["INFO", section];
+        let is_cut = |error: &RedisError| error.is_io_error() && !error.is_timeout();
+        let mut answer = self.try_command(&words);
+        for _ in 0..CUTS_MAX {
+            if !answer.as_ref().is_err_and(is_cut) {
+                break;
+            }
+            answer = self.try_command(&words);
+        }
+        let answer = answer.unwrap_or_else(|error| panic!("{words:?} to {}: {error}", self.url()));
+        let text: String = redis::from_redis_value(answer).expect("the answer is text");
+        lookup(&text, field)
     }
 
     /// The same, as a number.
