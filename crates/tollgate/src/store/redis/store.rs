@@ -28,6 +28,17 @@ use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed}
 
 /// Buckets in Redis or Valkey: one server, a master that sentinels know, or a cluster.
 ///
+/// ```no_run
+/// use tollgate::{Limiter, RedisStore, Request, RuleSet};
+///
+/// # async fn example(rules: RuleSet) -> Result<(), Box<dyn std::error::Error>> {
+/// let store = RedisStore::builder("redis://127.0.0.1:6379")?.build()?;
+/// let limiter = Limiter::new(store, rules);
+/// let verdict = limiter.check(&Request::new().user_id("42")).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// One call of a script charges all buckets or none, by the server's own time, so that any number of
 /// processes share exact limits. What waits while a call is on its way goes out as one; a lone charge waits
 /// for nothing.
