@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::connect::{self, Connected, Unfit, connect};
+use super::connect::{Connected, ServerInfo, Unfit, check, connect};
 use super::sentinel::connect_master;
 use super::settings::{
     BUDGET_DEFAULT, BUDGET_MAX, DENY_CACHE_MAX_DEFAULT, DENY_CACHE_MAX_LIMIT, LOCAL_SHARE_DEFAULT,
@@ -13,7 +13,7 @@ use super::settings::{
 use super::store::RedisStore;
 use super::tls::TlsFiles;
 use super::trouble::{Trouble, TroubleKind};
-use super::url::{RedisUrl, Topology};
+use super::url::{Address, RedisUrl, Topology};
 use crate::clock::ManualClock;
 
 /// Builds a [`RedisStore`].
@@ -168,20 +168,25 @@ impl RedisStore {
             }
             Topology::Cluster { seeds } => (connect_any(settings, seeds).await?, true),
         };
-        match (connected.server.is_cluster, is_cluster) {
-            (true, false) => return Err(StartError::IsCluster),
-            (false, true) => return Err(StartError::IsNoCluster),
-            _ => {}
-        }
-        Ok(connect::check(&connected.server, settings.on_eviction)?)
+        fitness(&connected.server, is_cluster, settings.on_eviction)
+    }
+}
+
+/// Whether a server can be used, as a member of a cluster or not: warnings, for people.
+pub(super) fn fitness(
+    server: &ServerInfo,
+    is_member: bool,
+    on_eviction: OnEviction,
+) -> Result<Vec<String>, StartError> {
+    match (server.is_cluster, is_member) {
+        (true, false) => Err(StartError::IsCluster),
+        (false, true) => Err(StartError::IsNoCluster),
+        _ => Ok(check(server, on_eviction)?),
     }
 }
 
 /// Connects to the first that can be reached; the trouble is that of the last.
-async fn connect_any(
-    settings: &Settings,
-    seeds: &[super::url::Address],
-) -> Result<Connected, Trouble> {
+async fn connect_any(settings: &Settings, seeds: &[Address]) -> Result<Connected, Trouble> {
     let mut trouble = Trouble::new(TroubleKind::Connection, "there is no server to connect to");
     for seed in seeds {
         match connect(settings, seed).await {

@@ -1,7 +1,7 @@
 //! What is asked of the script, and what it answers: one decision of it.
 
 use smallvec::SmallVec;
-use tollgate_core::{Micros, Quota, State};
+use tollgate_core::{Micros, Quota, QuotaError, State};
 
 use super::key::RedisKey;
 use crate::rules::Mode;
@@ -21,6 +21,23 @@ pub(super) struct Call {
 }
 
 pub(super) type Parts = SmallVec<[Part; 4]>;
+
+impl Call {
+    /// A call about one bucket.
+    pub(super) fn of_one(op: Op, key: RedisKey, quota: Quota, cost: u64) -> Self {
+        let part = Part { key, quota, cost, mode: Mode::Enforce };
+        Self { op, parts: Parts::from_iter([part]) }
+    }
+
+    /// A call that forgets a bucket.
+    ///
+    /// # Errors
+    ///
+    /// None: forgetting needs no quota, so that any will do, and the one that is taken is sound.
+    pub(super) fn forget(key: RedisKey) -> Result<Self, QuotaError> {
+        Ok(Self::of_one(Op::Reset, key, Quota::per_second(1)?, 0))
+    }
+}
 
 /// What is to be done with the buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tollgate_core::{Decision, Quota};
 
 use super::breaker::BreakerState;
 use super::builder::RedisStoreBuilder;
-use super::call::{Call, Op, Part, Parts};
+use super::call::{Call, Op};
 use super::decide::figures;
 use super::deny_cache::{DenyCache, Ticket};
 use super::groups::{Answered, Group, Groups, split};
@@ -22,7 +22,6 @@ use super::topology::Nodes;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::{RedisUrl, RedisUrlError};
 use crate::clock::SystemClock;
-use crate::rules::Mode;
 use crate::store::memory::MemoryStats;
 use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed};
 
@@ -240,16 +239,6 @@ impl Shared {
     }
 }
 
-/// One part, to be given back or forgotten.
-fn lone(key: &RedisKey, quota: Quota, amount: u64) -> Parts {
-    Parts::from_iter([Part { key: key.clone(), quota, cost: amount, mode: Mode::Enforce }])
-}
-
-/// Forgetting needs no quota, so that any will do.
-fn no_quota() -> Result<Quota, Trouble> {
-    Quota::per_second(1).map_err(|error| Trouble::new(TroubleKind::Unexpected, error.to_string()))
-}
-
 fn unanswered(charges: &[Charge<'_, RedisKey>]) -> SmallVec<[Option<Decision>; 4]> {
     SmallVec::from_elem(None, charges.len())
 }
@@ -298,16 +287,16 @@ impl Store for RedisStore {
         amount: u64,
     ) -> Result<Decision, Trouble> {
         let _forget = Forget { denied: &self.shared.denied, key };
-        let parts = lone(key, *quota, amount);
-        let call = Call { op: Op::Refund, parts: parts.clone() };
-        let reply = self.shared.nodes.call(call, self.deadline()).await?;
-        figures(&parts[0], &reply)
+        let call = Call::of_one(Op::Refund, key.clone(), *quota, amount);
+        let reply = self.shared.nodes.call(call.clone(), self.deadline()).await?;
+        figures(&call.parts[0], &reply)
     }
 
     async fn reset(&self, key: &RedisKey) -> Result<bool, Trouble> {
         let _forget = Forget { denied: &self.shared.denied, key };
         let was_local = self.local.reset(key);
-        let call = Call { op: Op::Reset, parts: lone(key, no_quota()?, 0) };
+        let call = Call::forget(key.clone())
+            .map_err(|error| Trouble::new(TroubleKind::Unexpected, error.to_string()))?;
         let reply = self.shared.nodes.call(call, self.deadline()).await?;
         Ok(reply.done || was_local)
     }

@@ -8,12 +8,12 @@ use tokio::time::timeout;
 
 use super::task::as_lost;
 use super::{STALL_AFTER, Target};
-use crate::store::redis::builder::StartError;
+use crate::store::redis::builder::fitness;
 use crate::store::redis::classify::{CallError, classify};
-use crate::store::redis::connect::{Connected, Role, ServerInfo, check, connect};
+use crate::store::redis::connect::{Connected, Role, connect};
 use crate::store::redis::script::Script;
 use crate::store::redis::sentinel::{connect_as_master, connect_master, find_successor};
-use crate::store::redis::settings::{OnEviction, Settings};
+use crate::store::redis::settings::Settings;
 use crate::store::redis::trouble::{Trouble, TroubleKind};
 use crate::store::redis::url::Address;
 
@@ -93,18 +93,5 @@ pub(super) async fn prepare(
         Ok(Ok(_)) => Ok(Fresh { connected, script, address, warnings }),
         Ok(Err(error)) => Err(as_lost(classify(&error))),
         Err(_) => Err(Trouble::new(TroubleKind::Connection, "the script was not loaded in time")),
-    }
-}
-
-/// Whether a server can be used, as a member of a cluster or not: warnings, for people.
-pub(super) fn fitness(
-    server: &ServerInfo,
-    is_member: bool,
-    on_eviction: OnEviction,
-) -> Result<Vec<String>, StartError> {
-    match (server.is_cluster, is_member) {
-        (true, false) => Err(StartError::IsCluster),
-        (false, true) => Err(StartError::IsNoCluster),
-        _ => Ok(check(server, on_eviction)?),
     }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use redis::{RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tollgate_core::Quota;
 
 use super::backoff::Backoff;
 use super::prepare::{Fresh, attempt, successor};
@@ -19,9 +18,8 @@ use super::{
     HEALTHY_AFTER, IN_FLIGHT_PACE, RECONNECT_GRACE, SENTINEL_EVERY, START_GRACE, Shared, Target,
     WARNED_MAX, lost, trouble,
 };
-use crate::rules::Mode;
 use crate::store::Space;
-use crate::store::redis::call::{BATCH_MAX, Call, Op, Part, Parts};
+use crate::store::redis::call::{BATCH_MAX, Call};
 use crate::store::redis::classify::{CallError, classify, is_locked_out};
 use crate::store::redis::flight::{Batch, FLIGHT_CALLS_MAX, Flight, Flights, Job};
 use crate::store::redis::key::RedisKey;
@@ -493,10 +491,7 @@ pub(super) fn forget_nothing(target: &Target, settings: &Settings) -> Option<Cal
 
 /// A call that forgets what is never stored, in the slot of this key.
 fn forget_beside(key: &RedisKey) -> Option<Call> {
-    // Forgetting needs no quota, so that any will do.
-    let quota = Quota::per_second(1).ok()?;
-    let part = Part { key: key.reserved(), quota, cost: 0, mode: Mode::Enforce };
-    Some(Call { op: Op::Reset, parts: Parts::from_iter([part]) })
+    Call::forget(key.reserved()).ok()
 }
 
 /// What broke a connection, as trouble.
