@@ -4,22 +4,23 @@
 //! a change, at most ten times a second, and every ten seconds anyway. Until then, a `MOVED` corrects its
 //! one slot.
 
-use std::sync::{Arc, OnceLock};
+mod map;
+mod told;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
-use redis::Value;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use self::map::{Map, NODES_MAX, Node};
+use self::told::{Slots, ask_slots};
 use super::breaker::BreakerState;
 use super::call::{Call, Op, Reply};
-use super::classify::{CallError, classify};
-use super::connect::connect;
+use super::classify::CallError;
 use super::flight::Manner;
-use super::key::SLOTS;
 use super::link::{Link, Standing, Target};
 use super::settings::Settings;
 use super::stats::Stats;
@@ -38,18 +39,6 @@ pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(10);
 /// The shortest time between two refreshes.
 pub(super) const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a node may take to say what it knows, once connected.
-const REFRESH_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// The most nodes of a map. Redis advises against more than a thousand.
-pub(super) const NODES_MAX: usize = 1024;
-
-/// For as long, a node without slots stays in the map after an `ASK`: it is getting some.
-const ASKED_KEPT: Duration = Duration::from_secs(10);
-
-/// In the map, a slot that nobody has.
-const NOBODY: u16 = u16::MAX;
-
 /// A cluster. When it is dropped, its links end.
 #[derive(Debug)]
 pub(super) struct Cluster {
@@ -67,25 +56,6 @@ struct Inner {
     wanted: Notify,
     /// The outcome of the last refresh; `None` before the first.
     refreshed: watch::Sender<Option<Result<(), Trouble>>>,
-}
-
-/// A node that is or was a master. Its link is started when it is first needed, and ends with it.
-#[derive(Debug)]
-struct Node {
-    address: Address,
-    link: OnceLock<Link>,
-    /// When a call was last sent there by `ASK`.
-    asked: Mutex<Option<Instant>>,
-}
-
-/// Who has which slot.
-#[derive(Clone, Debug)]
-struct Map {
-    /// By slot, an index of `nodes`, or [`NOBODY`].
-    owners: Box<[u16]>,
-    nodes: Vec<Arc<Node>>,
-    /// Others who know the cluster.
-    replicas: Vec<Address>,
 }
 
 impl Drop for Cluster {
@@ -361,292 +331,5 @@ fn too_many() -> Trouble {
     Trouble::new(TroubleKind::Unexpected, format!("more than {NODES_MAX} nodes"))
 }
 
-// ===== the map =====
-
-impl Map {
-    fn empty() -> Self {
-        let owners = vec![NOBODY; usize::from(SLOTS)].into();
-        Self { owners, nodes: Vec::new(), replicas: Vec::new() }
-    }
-
-    fn owner(&self, slot: u16) -> Option<Arc<Node>> {
-        let index = *self.owners.get(usize::from(slot))?;
-        self.nodes.get(usize::from(index)).cloned()
-    }
-
-    fn node(&self, address: &Address) -> Option<Arc<Node>> {
-        self.nodes.iter().find(|node| node.address == *address).cloned()
-    }
-
-    /// The index of a node, which is added if need be; [`NOBODY`] if there are too many.
-    fn index(&mut self, node: Arc<Node>) -> u16 {
-        let known = self.nodes.iter().position(|other| other.address == node.address);
-        let index = known.unwrap_or_else(|| {
-            if self.nodes.len() < NODES_MAX {
-                self.nodes.push(node);
-                self.nodes.len() - 1
-            } else {
-                usize::from(NOBODY)
-            }
-        });
-        u16::try_from(index).unwrap_or(NOBODY)
-    }
-
-    fn with_owner(&self, slot: u16, address: &Address) -> Self {
-        let mut map = self.clone();
-        let index = map.index(Arc::new(Node::new(address)));
-        if let Some(owner) = map.owners.get_mut(usize::from(slot)) {
-            *owner = index;
-        }
-        map
-    }
-
-    fn with_node(&self, address: &Address) -> Self {
-        let mut map = self.clone();
-        map.index(Arc::new(Node::new(address)));
-        map
-    }
-
-    /// The map that a node told. Nodes that are in both keep their links; the others' end, but for those
-    /// that were lately asked for slots on their way.
-    fn learned(&self, slots: &Slots) -> Self {
-        let mut map = Self::empty();
-        for range in &slots.ranges {
-            let node =
-                self.node(&range.master).unwrap_or_else(|| Arc::new(Node::new(&range.master)));
-            let index = map.index(node);
-            map.owners[usize::from(range.first)..=usize::from(range.last)].fill(index);
-        }
-        for node in self.nodes.iter().filter(|node| node.is_getting_slots()) {
-            map.index(Arc::clone(node));
-        }
-        map.replicas = slots.replicas.clone();
-        map
-    }
-}
-
-impl Node {
-    fn new(address: &Address) -> Self {
-        Self { address: address.clone(), link: OnceLock::new(), asked: Mutex::new(None) }
-    }
-
-    fn is_getting_slots(&self) -> bool {
-        self.asked.lock().is_some_and(|asked| asked.elapsed() < ASKED_KEPT)
-    }
-}
-
-// ===== what nodes tell =====
-
-/// The answer to `CLUSTER SLOTS`.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Slots {
-    ranges: Vec<Range>,
-    replicas: Vec<Address>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Range {
-    first: u16,
-    last: u16,
-    master: Address,
-}
-
-/// What a node knows, and whether it finds its cluster in order.
-async fn ask_slots(settings: &Settings, address: &Address) -> Result<(Slots, bool), Trouble> {
-    let mut connection = connect(settings, address).await?.connection;
-    let mut pipeline = redis::Pipeline::with_capacity(2);
-    pipeline.cmd("CLUSTER").arg("SLOTS").cmd("CLUSTER").arg("INFO");
-    let values = timeout(REFRESH_TIMEOUT, connection.send_packed_commands(&pipeline, 0, 2)).await;
-    let values = match values {
-        Ok(Ok(values)) => values,
-        Ok(Err(error)) => return Err(classify(&error).into_trouble()),
-        Err(_) => return Err(Trouble::new(TroubleKind::Connection, "no answer to CLUSTER SLOTS")),
-    };
-    match <[Value; 2]>::try_from(values) {
-        Ok([Value::ServerError(error), _]) => Err(classify(&error.into()).into_trouble()),
-        Ok([slots, info]) => match parse(&slots, address) {
-            Some(slots) => Ok((slots, is_in_order(&info))),
-            None => Err(not_understood()),
-        },
-        Err(_) => Err(not_understood()),
-    }
-}
-
-fn not_understood() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the answer to CLUSTER SLOTS was not understood")
-}
-
-/// A node that may not say is believed.
-fn is_in_order(info: &Value) -> bool {
-    match info {
-        Value::BulkString(text) => !String::from_utf8_lossy(text).contains("cluster_state:fail"),
-        Value::VerbatimString { text, .. } => !text.contains("cluster_state:fail"),
-        _ => true,
-    }
-}
-
-/// Reads `CLUSTER SLOTS`: of every range its first and last slot, its master, and its replicas, each as
-/// host, port, and more that is of no use here. `None`: it is something else.
-fn parse(value: &Value, asked: &Address) -> Option<Slots> {
-    let Value::Array(ranges) = value else { return None };
-    let mut slots = Slots::default();
-    for range in ranges {
-        let Value::Array(range) = range else { return None };
-        let [Value::Int(first), Value::Int(last), master, replicas @ ..] = range.as_slice() else {
-            return None;
-        };
-        let (first, last) = (u16::try_from(*first).ok()?, u16::try_from(*last).ok()?);
-        if first > last || last >= SLOTS {
-            return None;
-        }
-        // A master whose address the node does not know cannot be asked: its slots stay nobody's.
-        if let Some(master) = parse_node(master, asked) {
-            slots.ranges.push(Range { first, last, master });
-        }
-        for replica in replicas.iter().filter_map(|replica| parse_node(replica, asked)) {
-            if slots.replicas.len() < NODES_MAX && !slots.replicas.contains(&replica) {
-                slots.replicas.push(replica);
-            }
-        }
-    }
-    Some(slots)
-}
-
-/// A host that is not known to the node itself is the one that was asked.
-fn parse_node(value: &Value, asked: &Address) -> Option<Address> {
-    let Value::Array(node) = value else { return None };
-    let [host, Value::Int(port), ..] = node.as_slice() else { return None };
-    let host = match host {
-        Value::BulkString(host) => std::str::from_utf8(host).ok()?,
-        Value::SimpleString(host) => host,
-        Value::Nil => "",
-        _ => return None,
-    };
-    Address::redirected(&format!("{host}:{port}"), asked)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn address(host: &str, port: u16) -> Address {
-        Address::Tcp { host: host.into(), port }
-    }
-
-    fn text(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
-    fn node(host: Value, port: i64) -> Value {
-        Value::Array(vec![host, Value::Int(port), text("id"), Value::Array(vec![])])
-    }
-
-    fn range(first: i64, last: i64, nodes: Vec<Value>) -> Value {
-        let mut range = vec![Value::Int(first), Value::Int(last)];
-        range.extend(nodes);
-        Value::Array(range)
-    }
-
-    fn slots(ranges: &[(u16, u16, u16)]) -> Slots {
-        let range = |&(first, last, port)| Range { first, last, master: address("h", port) };
-        Slots { ranges: ranges.iter().map(range).collect(), replicas: Vec::new() }
-    }
-
-    fn owner(map: &Map, slot: u16) -> Option<Address> {
-        map.owner(slot).map(|node| node.address.clone())
-    }
-
-    #[test]
-    fn slots_are_read_with_hosts_that_the_node_does_not_know() {
-        let asked = address("asked", 1);
-        let told = Value::Array(vec![
-            range(0, 5460, vec![node(text("10.0.0.1"), 7000), node(text("10.0.0.4"), 7003)]),
-            range(5461, 10_922, vec![node(Value::Nil, 7001), node(text(""), 7004)]),
-            range(10_923, 16_383, vec![node(text("?"), 7002)]),
-        ]);
-        let slots = parse(&told, &asked).unwrap();
-        let masters: Vec<_> = slots.ranges.iter().map(|range| range.master.clone()).collect();
-        assert_eq!(masters, [address("10.0.0.1", 7000), address("asked", 7001)]);
-        assert_eq!(slots.replicas, [address("10.0.0.4", 7003), address("asked", 7004)]);
-    }
-
-    #[test]
-    fn nonsense_is_no_map() {
-        let asked = address("asked", 1);
-        let host = || node(text("h"), 1);
-        for told in [
-            Value::Nil,
-            Value::Array(vec![Value::Int(1)]),
-            Value::Array(vec![range(0, 16_384, vec![host()])]),
-            Value::Array(vec![range(-1, 3, vec![host()])]),
-            Value::Array(vec![range(5, 3, vec![host()])]),
-            Value::Array(vec![range(0, 3, vec![])]),
-        ] {
-            assert_eq!(parse(&told, &asked), None, "{told:?}");
-        }
-        assert_eq!(parse(&Value::Array(vec![]), &asked), Some(Slots::default()));
-    }
-
-    #[test]
-    fn a_cluster_that_fails_says_so() {
-        assert!(is_in_order(&text("cluster_state:ok\r\ncluster_slots_assigned:16384\r\n")));
-        assert!(!is_in_order(&text("cluster_state:fail\r\ncluster_slots_assigned:5\r\n")));
-        assert!(is_in_order(&Value::Nil));
-    }
-
-    #[test]
-    fn a_moved_slot_is_corrected_alone() {
-        let map = Map::empty().learned(&slots(&[(0, 100, 1), (101, 16_383, 2)]));
-        let map = map.with_owner(50, &address("h", 3));
-        assert_eq!(owner(&map, 49), Some(address("h", 1)));
-        assert_eq!(owner(&map, 50), Some(address("h", 3)));
-        assert_eq!(owner(&map, 51), Some(address("h", 1)));
-        assert_eq!(owner(&map, 16_383), Some(address("h", 2)));
-        assert_eq!(map.nodes.len(), 3);
-    }
-
-    #[test]
-    fn slots_without_an_owner_are_nobodys() {
-        let map = Map::empty().learned(&slots(&[(5, 6, 1)]));
-        assert_eq!(owner(&map, 4), None);
-        assert_eq!(owner(&map, 5), Some(address("h", 1)));
-        assert_eq!(owner(&map, 7), None);
-        assert_eq!(owner(&map, u16::MAX), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nodes_that_stay_keep_their_links_and_nodes_that_leave_do_not() {
-        let old = Map::empty().learned(&slots(&[(0, 100, 1), (101, 16_383, 2)]));
-        let old = old.with_node(&address("h", 3));
-        let kept = old.node(&address("h", 3)).unwrap();
-        *kept.asked.lock() = Some(Instant::now());
-        let new = old.learned(&slots(&[(0, 16_383, 2)]));
-        let same = |port| match (old.node(&address("h", port)), new.node(&address("h", port))) {
-            (Some(old), Some(new)) => Arc::ptr_eq(&old, &new),
-            _ => false,
-        };
-        assert!(!same(1));
-        assert!(same(2));
-        assert!(same(3), "slots are on their way to it");
-        sleep(ASKED_KEPT).await;
-        assert!(new.learned(&slots(&[(0, 16_383, 2)])).node(&address("h", 3)).is_none());
-    }
-
-    #[test]
-    fn a_map_has_a_bound() {
-        let mut map = Map::empty();
-        for port in 1..=NODES_MAX as u16 {
-            assert_eq!(map.index(Arc::new(Node::new(&address("h", port)))), port - 1);
-        }
-        assert_eq!(map.index(Arc::new(Node::new(&address("h", 2000)))), NOBODY);
-        assert_eq!(map.nodes.len(), NODES_MAX);
-        assert_eq!(map.index(Arc::new(Node::new(&address("h", 7)))), 6);
-    }
-
-    #[test]
-    fn waits_for_a_moving_slot_are_short() {
-        let all: Vec<_> =
-            (0..=REDIRECTS_MAX).map(|redirects| pause(redirects).as_millis()).collect();
-        assert_eq!(all, [1, 2, 3, 4, 5, 5, 5, 5, 5]);
-    }
-}
+mod tests;
