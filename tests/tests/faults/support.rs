@@ -2,7 +2,6 @@
 
 pub(crate) mod child;
 pub(crate) mod load;
-pub(crate) mod noise;
 pub(crate) mod tags;
 pub(crate) mod windows;
 
@@ -15,6 +14,7 @@ use tollgate::{
     Algorithm, BreakerState, Limiter, OnError, Quota, RedisHealth, RedisStore, RedisStoreBuilder,
     Refill, RuleSet, StartError, Store as _, TroubleKind,
 };
+pub(crate) use tollgate_tests::noise;
 use tollgate_tests::oracle;
 use tollgate_tests::seed::Seed;
 

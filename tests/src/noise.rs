@@ -23,7 +23,7 @@ const WORTH: Duration = Duration::from_millis(2);
 static WAITS: Mutex<Vec<(Instant, Duration)>> = Mutex::new(Vec::new());
 
 /// The longest wait that ended after `start`, as far as is known by now.
-pub(crate) fn since(start: Instant) -> Duration {
+pub fn since(start: Instant) -> Duration {
     listen();
     let waits = WAITS.lock();
     let late = waits.iter().rev().take_while(|(ended, _)| *ended >= start);
@@ -31,7 +31,7 @@ pub(crate) fn since(start: Instant) -> Duration {
 }
 
 /// Begins to listen, if nobody has.
-pub(crate) fn listen() {
+pub fn listen() {
     static LISTENER: OnceLock<()> = OnceLock::new();
     LISTENER.get_or_init(|| {
         std::thread::spawn(|| {
