@@ -10,12 +10,13 @@ use serde::Serialize;
 
 use crate::align::align;
 use crate::contenders::{
-    CHECK, CHECK_1000, Contender, GOVERNOR, KEYED, SINGLE_TIER, THREE_TIERS, TOLLGATE, Walk, named,
+    CHECK, CHECK_1000, Contender, FOUR_TIERS, GOVERNOR, KEYED, SERVICE_10, SERVICE_1000,
+    SINGLE_TIER, THREE_TIERS, TOLLGATE, Walk, named,
 };
 use crate::workloads::{Denials, Order, Steps, Workload};
 
 /// Who checks what: name, tiers, contender and denials. All checks are of one hot key.
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     ("grant", SINGLE_TIER, TOLLGATE, Denials::None),
     ("grant", SINGLE_TIER, KEYED, Denials::None),
     ("grant", SINGLE_TIER, GOVERNOR, Denials::None),
@@ -26,6 +27,8 @@ const CASES: [Case; 10] = [
     ("three-tier grant", THREE_TIERS, CHECK, Denials::None),
     ("three-tier grant", THREE_TIERS, CHECK_1000, Denials::None),
     ("three-tier grant", THREE_TIERS, GOVERNOR, Denials::None),
+    ("four-tier grant", FOUR_TIERS, SERVICE_10, Denials::None),
+    ("four-tier grant", FOUR_TIERS, SERVICE_1000, Denials::None),
 ];
 
 type Case = (&'static str, &'static [Contender], &'static str, Denials);

@@ -7,7 +7,7 @@ use crate::machine::{self, Machine};
 use crate::memory::{self, Memory};
 use crate::rounds::Measured;
 use crate::scale::{self, Scale};
-use crate::table::{self, PEERS, RULES, VARIANTS};
+use crate::table::{self, PEERS, RULES, SERVICES, VARIANTS};
 use crate::targets::{self, Target};
 
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ impl Report {
     pub(crate) fn markdown(&self) -> String {
         let mut parts = vec![machine::markdown(&self.machine)];
         if !self.speed.is_empty() {
-            let tables: [&[&str]; 3] = [&PEERS, &RULES, &VARIANTS];
+            let tables: [&[&str]; 4] = [&PEERS, &RULES, &SERVICES, &VARIANTS];
             parts.extend(tables.map(|columns| table::markdown(&self.speed, columns)));
         }
         if !self.memory.is_empty() {

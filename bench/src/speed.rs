@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use crate::contenders::{Contender, SINGLE_TIER, THREE_TIERS, UNKEYED};
+use crate::contenders::{Contender, FOUR_TIERS, SINGLE_TIER, THREE_TIERS, UNKEYED};
 use crate::rounds::{Effort, Measured, measure};
 use crate::workloads::{Denials, Order, Workload};
 
 /// The name of the three-tier workload.
 pub(crate) const THREE: &str = "three tiers, 1M users";
+
+/// The name of the four-tier workload.
+pub(crate) const FOUR: &str = "four tiers, 1M users";
 
 const WORKLOADS: [(Order, Denials); 7] = [
     (Order::Hot, Denials::None),
@@ -41,6 +44,7 @@ pub(crate) fn all(choice: &Choice<'_>) -> Vec<Measured> {
     }
     let workload = Workload { order: Order::Uniform, denials: Denials::None };
     measured.extend(choice.measure(THREE, workload, THREE_TIERS));
+    measured.extend(choice.measure(FOUR, workload, FOUR_TIERS));
     measured
 }
 

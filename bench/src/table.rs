@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::align::align;
 use crate::contenders::{
-    CHECK, CHECK_10, CHECK_1000, GOVERNOR, GOVERNOR_U64, KEYED, KEYED_U64, TOLLGATE,
+    CHECK, CHECK_10, CHECK_1000, GOVERNOR, GOVERNOR_U64, KEYED, KEYED_U64, SERVICE_10,
+    SERVICE_1000, TOLLGATE,
 };
 use crate::rounds::Measured;
 
@@ -22,6 +23,8 @@ pub(crate) const VARIANTS: [&str; 6] = [
 ];
 /// The whole check.
 pub(crate) const RULES: [&str; 3] = [CHECK, CHECK_10, CHECK_1000];
+/// The whole check as a service has it.
+pub(crate) const SERVICES: [&str; 2] = [SERVICE_10, SERVICE_1000];
 
 /// These contenders' times as aligned Markdown, on workloads that any of them took part in.
 pub(crate) fn markdown(measured: &[Measured], contenders: &[&str]) -> String {

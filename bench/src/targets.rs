@@ -4,11 +4,13 @@
 use serde::Serialize;
 
 use crate::align::align;
-use crate::contenders::{CHECK, CHECK_10, CHECK_1000, GOVERNOR, TOLLGATE};
+use crate::contenders::{
+    CHECK, CHECK_10, CHECK_1000, GOVERNOR, SERVICE_10, SERVICE_1000, TOLLGATE,
+};
 use crate::memory::{FEW_KEYS, MANY_KEYS, Memory};
 use crate::rounds::Measured;
 use crate::scale::{Scale, WANTED_PER_SEC};
-use crate::speed::THREE;
+use crate::speed::{FOUR, THREE};
 use crate::table::find;
 
 /// One promise.
@@ -133,6 +135,12 @@ fn of_speed(speed: &[Measured]) -> Vec<Target> {
             Bound::AtMost(1.5),
             time(THREE, 1, CHECK_1000),
             time(THREE, 1, CHECK_10),
+        ),
+        Target::of_times(
+            "1,000 rules and 100,000 overrides against ten rules",
+            Bound::AtMost(1.5),
+            time(FOUR, 1, SERVICE_1000),
+            time(FOUR, 1, SERVICE_10),
         ),
     ]
 }

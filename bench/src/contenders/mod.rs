@@ -13,6 +13,7 @@ mod tollgate;
 use std::ops::Range;
 
 use self::tollgate::keyed::Keyed;
+use self::tollgate::overrides::Overridden;
 use self::tollgate::rules::Whole;
 use self::tollgate::store;
 use crate::workloads::{Key, Steps};
@@ -63,6 +64,9 @@ pub(crate) const KEYED_U64: &str = "tollgate keyed u64";
 pub(crate) const CHECK: &str = "tollgate check";
 pub(crate) const CHECK_10: &str = "check, 10 rules";
 pub(crate) const CHECK_1000: &str = "check, 1,000 rules";
+/// The whole check as a service has it: a few rules, and many with customers who have something else.
+pub(crate) const SERVICE_10: &str = "service, 10 rules";
+pub(crate) const SERVICE_1000: &str = "service, 1,000 rules, 100,000 overrides";
 /// With whom all others are compared.
 pub(crate) const GOVERNOR: &str = "governor";
 pub(crate) const GOVERNOR_U64: &str = "governor u64";
@@ -109,7 +113,13 @@ pub(crate) const THREE_TIERS: &[Contender] = &[
     Contender { name: "limitador", make: |keys| Box::new(limitador::Three::new(keys)) },
 ];
 
-/// The whole check as a service would have it.
+/// A user's plan, an endpoint, an address and everything, with few rules and with many.
+pub(crate) const FOUR_TIERS: &[Contender] = &[
+    Contender { name: SERVICE_10, make: |keys| Box::new(Overridden::new(keys, 10, 0)) },
+    Contender { name: SERVICE_1000, make: |keys| Box::new(Overridden::new(keys, 1000, 100_000)) },
+];
+
+/// The whole check with quotas as a service would have them.
 pub(crate) const SERVICE: Contender =
     Contender { name: CHECK, make: |keys| Box::new(Whole::with_real_quotas(keys)) };
 

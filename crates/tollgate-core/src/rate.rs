@@ -191,6 +191,19 @@ impl FromStr for Decimal {
     }
 }
 
+/// Writes the number so that it reads back as the same.
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let power = 10u128.pow(self.scale);
+        let (whole, fraction) =
+            (u128::from(self.mantissa) / power, u128::from(self.mantissa) % power);
+        match self.scale {
+            0 => write!(f, "{whole}"),
+            scale => write!(f, "{whole}.{fraction:0width$}", width = scale as usize),
+        }
+    }
+}
+
 // ===== impl Rate =====
 
 impl Rate {

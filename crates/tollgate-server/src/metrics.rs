@@ -154,7 +154,7 @@ impl Metrics {
     pub(crate) fn decided(&self, started: Instant, verdict: &Verdict) {
         self.duration.observe(started.elapsed().as_secs_f64());
         let counters = self.rules.load();
-        for Tier { rule, decision } in verdict.tiers() {
+        for Tier { rule, decision, .. } in verdict.tiers() {
             if verdict.is_degraded() {
                 self.by_policy[rule.on_error() as usize].inc();
             }

@@ -21,6 +21,8 @@
 //! - [`Limiter`]: rules by user, endpoint, address and plan, over any [`store`]; and buckets by name
 //!   without rules ([`Limiter::take`]).
 //! - [`RuleSet`] and [`Rule`]: what the rules are; feature `file` reads them from `rules.toml`.
+//!   [`Overrides`] are for single customers: another quota, none at all, or nothing.
+//! - [`Bucket`]: one bucket of a rule, to look into, to fill up ([`Limiter::bucket`]).
 //! - [`Quota`] and the rest of [`tollgate_core`]: the arithmetic alone.
 //!
 //! # Time
@@ -35,6 +37,7 @@
 //! - `redis`: [`RedisStore`], buckets that any number of processes share.
 //! - `tokio`: waiting for tokens, [`Limiter::until_granted`] and [`KeyedLimiter::until_granted`].
 
+mod bucket;
 mod clock;
 mod keyed;
 mod limiter;
@@ -43,16 +46,18 @@ mod reservation;
 pub mod rules;
 pub mod store;
 mod sync;
+mod tiers;
 mod verdict;
 #[cfg(feature = "tokio")]
 mod wait;
 
+pub use bucket::Bucket;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use keyed::KeyedLimiter;
 pub use limiter::Limiter;
 pub use request::Request;
 pub use reservation::Reservation;
-pub use rules::{Mode, OnError, Rule, RuleSet, Scope};
+pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
 #[cfg(feature = "redis")]
 pub use store::any::{AnyKey, AnyStore};
 pub use store::memory::{
@@ -68,7 +73,7 @@ pub use store::redis::{
 pub use store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 pub use tollgate_core::{
     Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
-    RateError, Refill,
+    RateError, Refill, parse_period,
 };
 pub use verdict::{Tier, Verdict};
 #[cfg(feature = "tokio")]

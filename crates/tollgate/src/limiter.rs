@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
-use smallvec::SmallVec;
+use arc_swap::ArcSwap;
 use tollgate_core::{Decision, Quota};
 
 use crate::request::Request;
@@ -12,6 +11,7 @@ use crate::rules::{Mode, OnError, RuleSet};
 use crate::store::memory::MemoryStore;
 use crate::store::{Charge, Charged, LocalStore, Space, Store};
 use crate::sync::Mutex;
+use crate::tiers::Tiers;
 use crate::verdict::Verdict;
 
 /// Checks requests against a set of rules, and charges buckets that need no rule.
@@ -52,13 +52,6 @@ struct Rules {
     replacing: Mutex<()>,
 }
 
-/// The tiers of a request, ready to be charged.
-pub(crate) struct Tiers<K> {
-    rules: Guard<Arc<RuleSet>>,
-    /// Positions of rules, and their buckets' keys.
-    tiers: SmallVec<[(u32, K); 4]>,
-}
-
 impl<S> Clone for Limiter<S> {
     fn clone(&self) -> Self {
         Self { store: Arc::clone(&self.store), rules: Arc::clone(&self.rules) }
@@ -89,8 +82,9 @@ impl<S: Store> Limiter<S> {
         self.rules.current.load_full()
     }
 
-    /// Puts another set of rules in force, whole, and returns its version. Buckets keep what was spent:
-    /// a rule whose quota changed goes on with the tokens that are left, and nothing is refilled for free.
+    /// Puts another set of rules in force, whole and with its overrides, and returns its version. Buckets keep
+    /// what was spent: a rule or a subject whose quota changed goes on with the tokens that are left, and
+    /// nothing is refilled for free.
     pub fn replace_rules(&self, rules: RuleSet) -> u64 {
         let _one_at_a_time = self.rules.replacing.lock();
         let version = self.rules.current.load().version() + 1;
@@ -125,7 +119,7 @@ impl<S: Store> Limiter<S> {
     pub async fn reserve(&self, request: &Request<'_>) -> Result<Reservation<S>, S::Error> {
         let tiers = self.tiers(request);
         let charged = self.store.charge(&tiers.charges(request.get_cost())).await?;
-        Ok(self.reservation(tiers, charged, request.get_cost()))
+        Ok(self.reservation(tiers, charged, request))
     }
 
     /// Takes `cost` tokens from the bucket of a key that needs no rule. A store in trouble answers by a bucket
@@ -200,36 +194,32 @@ impl<S: Store> Limiter<S> {
         self.store.key(Space::Take, &[key.as_bytes()])
     }
 
-    /// The tiers of a request: which rules apply, and their buckets.
     #[inline]
     fn tiers(&self, request: &Request<'_>) -> Tiers<S::Key> {
-        let rules = self.rules.current.load();
-        let key = |position: u32| {
-            let rule = rules.rule(position);
-            let values: SmallVec<[&[u8]; 4]> = rule
-                .key_pattern()
-                .attributes()
-                .iter()
-                .map(|attribute| request.get(attribute).unwrap_or_default().as_bytes())
-                .collect();
-            self.store.key(Space::Rule(rule.rule_id()), &values)
-        };
-        let matches = rules.matches(request);
-        let tiers = matches.into_iter().map(|position| (position, key(position))).collect();
-        Tiers { rules, tiers }
+        Tiers::new(&*self.store, self.rules.current.load(), request)
     }
 
-    fn reservation(&self, tiers: Tiers<S::Key>, charged: Charged, cost: u64) -> Reservation<S> {
-        let granted = tiers.tiers.iter().zip(&charged.decisions).filter(|(_, d)| d.is_granted());
+    fn reservation(
+        &self,
+        tiers: Tiers<S::Key>,
+        charged: Charged,
+        request: &Request<'_>,
+    ) -> Reservation<S> {
+        let granted = tiers.charged.iter().zip(&charged.decisions).filter(|(_, d)| d.is_granted());
         // What a store in trouble charged, and where, is not known: nothing of it can be given back.
         let paid = granted
             .filter(|_| !charged.degraded)
-            .map(|((position, key), _)| {
-                let rule = tiers.rules.rule(*position);
-                Paid { rule_id: rule.rule_id(), key: key.clone(), quota: *rule.quota() }
+            .map(|(tier, _)| {
+                let rule = tiers.rules.rule(tier.rule);
+                Paid {
+                    rule_id: rule.rule_id(),
+                    subject: rule.subject(request).unwrap_or_default().as_bytes().into(),
+                    key: tier.key.clone(),
+                    quota: *tiers.rules.quota(tier.rule, tier.overridden),
+                }
             })
             .collect();
-        Reservation::new(self.clone(), tiers.verdict(charged), paid, cost)
+        Reservation::new(self.clone(), tiers.verdict(charged), paid, request.get_cost())
     }
 }
 
@@ -248,7 +238,7 @@ impl<S: LocalStore> Limiter<S> {
         let tiers = self.tiers(request);
         let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
         let charged = Charged { decisions, degraded: false };
-        self.reservation(tiers, charged, request.get_cost())
+        self.reservation(tiers, charged, request)
     }
 
     /// [`take`](Self::take), at once and without a runtime.
@@ -274,28 +264,5 @@ impl<S: LocalStore> Limiter<S> {
     /// [`reset`](Self::reset), at once and without a runtime.
     pub fn reset_now(&self, key: &str) -> bool {
         self.store.reset_now(&self.take_key(key))
-    }
-}
-
-impl<K> Tiers<K> {
-    /// What to charge for a request of this cost.
-    #[inline]
-    fn charges(&self, cost: u64) -> SmallVec<[Charge<'_, K>; 4]> {
-        let rules = &self.rules;
-        self.tiers
-            .iter()
-            .map(|(position, key)| {
-                let rule = rules.rule(*position);
-                let (mode, on_error) = (rule.mode(), rule.on_error());
-                Charge { key, quota: rule.quota(), cost, mode, on_error }
-            })
-            .collect()
-    }
-
-    #[inline]
-    fn verdict(self, charged: Charged) -> Verdict {
-        let positions = self.tiers.iter().map(|(position, _)| *position);
-        let tiers = positions.zip(charged.decisions).collect();
-        Verdict::new(self.rules, tiers, charged.degraded)
     }
 }

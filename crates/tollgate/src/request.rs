@@ -126,6 +126,11 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The attributes that have no method of their own, by name, in the order in which they were given.
+    pub fn others(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.others.iter().copied()
+    }
+
     /// Its plan; an empty one is none.
     #[inline]
     #[must_use]

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 use tollgate_core::Quota;
 
 use crate::limiter::Limiter;
+use crate::rules::Override;
 use crate::store::{LocalStore, Store};
 use crate::verdict::Verdict;
 
@@ -49,6 +50,8 @@ pub struct Reservation<S: Store> {
 #[derive(Debug)]
 pub(crate) struct Paid<K> {
     pub(crate) rule_id: u64,
+    /// Text, of which a short one is not allocated.
+    pub(crate) subject: SmallVec<[u8; 32]>,
     pub(crate) key: K,
     pub(crate) quota: Quota,
 }
@@ -107,7 +110,15 @@ impl<S: Store> Reservation<S> {
     /// The quota that the bucket is counted by now. Giving back under the one it was charged by would
     /// forget what was spent since beyond that one's capacity.
     fn quota(&self, bucket: &Paid<S::Key>) -> Quota {
-        self.limiter.rules().get(bucket.rule_id).map_or(bucket.quota, |rule| *rule.quota())
+        let rules = self.limiter.rules();
+        let Some(rule) = rules.get(bucket.rule_id) else { return bucket.quota };
+        let subject = std::str::from_utf8(&bucket.subject).unwrap_or_default();
+        match rules.overrides().get(bucket.rule_id, subject) {
+            None => *rule.quota(),
+            Some(Override::Quota(quota)) => *quota,
+            // Nobody counts it now, so the last who did was this charge, as far as is known.
+            Some(Override::Unlimited | Override::Blocked) => bucket.quota,
+        }
     }
 }
 

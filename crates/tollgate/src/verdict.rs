@@ -6,36 +6,54 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use smallvec::SmallVec;
-use tollgate_core::Decision;
+use tollgate_core::{Decision, Quota};
 
-use crate::rules::{Mode, Rule, RuleSet};
+use crate::rules::{Mode, Number, Override, Rule, RuleSet};
 
 /// The answer to a request.
 ///
 /// It is allowed if every enforced tier granted it, or if no rule applied. If not, nothing was charged,
 /// and the verdict names the denying tier with the longest wait, because that is when the client may come
 /// back; never is longest. Ties go by [`Scope`](crate::Scope) and then by the lowest rule id.
+///
+/// A subject that is [blocked](Override::Blocked) by an enforced rule is denied for good: then no bucket was
+/// asked, and the tiers that it is blocked in are the only ones.
 pub struct Verdict {
     /// Borrowed from the limiter without counting references, so that threads do not meet over it.
     rules: Guard<Arc<RuleSet>>,
-    tiers: SmallVec<[(u32, Decision); 4]>,
+    tiers: SmallVec<[Judged; 4]>,
     violated: Option<u32>,
     degraded: bool,
 }
 
 /// A rule applied to a request, and what its bucket answered.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Tier<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// Its bucket's answer.
+    /// Its bucket's answer; never, if its subject is blocked.
     pub decision: &'a Decision,
+    /// The quota that its bucket was charged by: the override's if there is one that has a quota, else the
+    /// rule's.
+    pub quota: &'a Quota,
+    /// What its subject has instead of the rule's quota, if anything.
+    pub overridden: Option<&'a Override>,
+}
+
+/// A tier as a verdict keeps it.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    /// The position of its rule.
+    pub(crate) rule: u32,
+    pub(crate) overridden: Option<Number>,
+    pub(crate) decision: Decision,
 }
 
 impl Verdict {
     pub(crate) fn new(
         rules: Guard<Arc<RuleSet>>,
-        tiers: SmallVec<[(u32, Decision); 4]>,
+        tiers: SmallVec<[Judged; 4]>,
         degraded: bool,
     ) -> Self {
         let mut verdict = Self { rules, tiers, violated: None, degraded };
@@ -46,7 +64,7 @@ impl Verdict {
     /// The position of the denying tier with the longest wait.
     #[inline]
     fn find_violated(&self) -> Option<u32> {
-        if self.tiers.iter().all(|(_, decision)| decision.is_granted()) {
+        if self.tiers.iter().all(|tier| tier.decision.is_granted()) {
             return None;
         }
         let longest_first = |tier: &Tier<'_>| {
@@ -75,7 +93,12 @@ impl Verdict {
 
     /// The tiers, in the order of their rules' ids; shadow tiers too.
     pub fn tiers(&self) -> impl ExactSizeIterator<Item = Tier<'_>> {
-        self.tiers.iter().map(|(rule, decision)| Tier { rule: self.rules.rule(*rule), decision })
+        self.tiers.iter().map(|tier| Tier {
+            rule: self.rules.rule(tier.rule),
+            decision: &tier.decision,
+            quota: self.rules.quota(tier.rule, tier.overridden),
+            overridden: self.rules.numbered(tier.overridden),
+        })
     }
 
     /// The tier that denied it.

@@ -1,6 +1,7 @@
 //! Tollgate's three faces: its memory store, its limiter of typed keys, and the whole check with rules.
 
 pub(super) mod keyed;
+pub(super) mod overrides;
 pub(super) mod rules;
 pub(super) mod store;
 

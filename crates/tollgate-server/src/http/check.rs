@@ -288,7 +288,7 @@ impl<'a> CheckAnswer<'a> {
 }
 
 impl<'a> TierAnswer<'a> {
-    fn new(Tier { rule, decision }: &Tier<'a>) -> Self {
+    fn new(Tier { rule, decision, quota, .. }: &Tier<'a>) -> Self {
         Self {
             rule_id: rule.rule_id(),
             scope: rule.scope().name(),
@@ -299,7 +299,7 @@ impl<'a> TierAnswer<'a> {
             remaining: decision.remaining,
             retry_after_ms: decision.retry_after_ms(),
             reset_after_ms: decision.reset_after_ms(),
-            delay_ms: super::delay_ms(rule.quota(), decision),
+            delay_ms: super::delay_ms(quota, decision),
         }
     }
 }

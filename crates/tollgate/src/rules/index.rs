@@ -129,17 +129,23 @@ impl Index {
         if group.has_default {
             let is_unnamed = |position: &u32| {
                 let pattern = rules[*position as usize].key_pattern().as_str();
-                !plan.is_some_and(|plan| self.is_named(rules, pattern, plan, request))
+                plan.and_then(|plan| self.naming(rules, pattern, plan, request)).is_none()
             };
             let defaults = group.of_plan(DEFAULT_PLAN).iter().copied();
             matches.extend(defaults.filter(applies).filter(is_unnamed));
         }
     }
 
-    /// Is there a rule with this key pattern that names the plan and whose conditions match?
-    fn is_named(&self, rules: &[Rule], pattern: &str, plan: &str, request: &Request<'_>) -> bool {
-        let named = self.named.get(pattern).and_then(|plans| plans.get(plan));
-        named.is_some_and(|position| rules[*position as usize].conditions_match(request))
+    /// The rule with this key pattern that names the plan and whose conditions match, if there is one.
+    pub(super) fn naming<'r>(
+        &self,
+        rules: &'r [Rule],
+        pattern: &str,
+        plan: &str,
+        request: &Request<'_>,
+    ) -> Option<&'r Rule> {
+        let position = self.named.get(pattern)?.get(plan)?;
+        Some(&rules[*position as usize]).filter(|rule| rule.conditions_match(request))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Rules: which limits there are, and which of them a request meets.
 
 mod attribute;
+mod explain;
 #[cfg(feature = "file")]
 pub mod file;
 mod glob;
 mod index;
+mod overrides;
 mod pattern;
 mod rule;
 mod set;
@@ -12,9 +14,12 @@ mod spec;
 mod starter;
 
 pub use attribute::Attribute;
+pub use explain::Applies;
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrors, RULES_FILE_BYTES_MAX};
 pub use glob::{Glob, GlobError};
+pub(crate) use overrides::Number;
+pub use overrides::{OVERRIDES_MAX, Override, Overrides, OverridesError};
 pub use pattern::{Pattern, PatternError};
 pub use rule::{Mode, OnError, Rule, RuleError, Scope};
 pub use set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors};

@@ -1,13 +1,15 @@
 //! One rule: a limit, whom it counts, and when it applies.
 
 use std::fmt;
+use std::time::Duration;
 
 use thiserror::Error;
-use tollgate_core::Quota;
+use tollgate_core::{Algorithm, Quota};
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
+use super::spec::RuleSpec;
 use crate::request::Request;
 
 /// The longest name of a plan.
@@ -78,6 +80,7 @@ pub struct Rule {
     on_error: OnError,
     is_active: bool,
     description: Box<str>,
+    /// At most one for an attribute, in the order of their names.
     conditions: Box<[(Attribute, Glob)]>,
 }
 
@@ -103,6 +106,12 @@ pub enum RuleError {
     AttributeName {
         /// The name.
         name: String,
+    },
+    /// Two conditions on one attribute.
+    #[error("there is a condition on `{attribute}` already")]
+    SameCondition {
+        /// The attribute.
+        attribute: String,
     },
     /// Too many conditions.
     #[error("a rule has at most {CONDITIONS_MAX} conditions")]
@@ -156,11 +165,12 @@ impl Rule {
         Ok(self)
     }
 
-    /// This rule for requests whose `attribute` matches `glob`, besides its other conditions.
+    /// This rule for requests whose `attribute` matches `glob`, besides its other conditions, which are on
+    /// other attributes.
     ///
     /// # Errors
     ///
-    /// Names that cannot be attributes, bad globs, and too many conditions.
+    /// Names that cannot be attributes or have a condition already, bad globs, and too many conditions.
     pub fn with_condition(mut self, attribute: &str, glob: &str) -> Result<Self, RuleError> {
         if !Attribute::is_name(attribute) {
             return Err(RuleError::AttributeName { name: attribute.into() });
@@ -170,8 +180,12 @@ impl Rule {
         }
         let glob = Glob::parse(glob)
             .map_err(|error| RuleError::Glob { attribute: attribute.into(), error })?;
+        let by_name = |(other, _): &(Attribute, Glob)| other.name().cmp(attribute);
+        let Err(position) = self.conditions.binary_search_by(by_name) else {
+            return Err(RuleError::SameCondition { attribute: attribute.into() });
+        };
         let mut conditions = self.conditions.into_vec();
-        conditions.push((Attribute::new(attribute), glob));
+        conditions.insert(position, (Attribute::new(attribute), glob));
         self.conditions = conditions.into();
         Ok(self)
     }
@@ -259,26 +273,99 @@ impl Rule {
         &self.description
     }
 
-    /// What must match, besides the endpoint that the key pattern may name.
+    /// What must match, besides the endpoint that the key pattern may name; in the order of the names.
     #[must_use]
     pub fn conditions(&self) -> &[(Attribute, Glob)] {
         &self.conditions
     }
 
+    /// The columns that this rule is made of: [`RuleSpec::build`] makes the same rule of them. Tokens and period
+    /// are as they were written, where they were; a rate of 0.016 a second is one per 62.5 s.
+    #[must_use]
+    pub fn spec(&self) -> RuleSpec {
+        let (tokens, period_us) = self.quota.rate().tokens_and_period_us();
+        let algorithm = self.quota.algorithm();
+        let has_capacity = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
+        let conditions = self.conditions.iter();
+        RuleSpec {
+            rule_id: self.rule_id,
+            key_pattern: self.key_pattern.as_str().into(),
+            scope: Some(self.scope),
+            rate_per_second: None,
+            tokens: Some(tokens),
+            period: Some(Duration::from_micros(period_us)),
+            burst_capacity: has_capacity.then(|| self.quota.capacity()),
+            algorithm,
+            refill: self.quota.refill(),
+            max_wait: self.quota.max_wait(),
+            plan: self.plan().unwrap_or_default().into(),
+            mode: self.mode,
+            on_error: self.on_error,
+            is_active: self.is_active,
+            description: self.description().into(),
+            conditions: conditions
+                .map(|(name, glob)| (name.name().into(), glob.as_str().into()))
+                .collect(),
+        }
+    }
+
+    /// The attribute that says who its buckets are about: `user_id` if its key pattern has it, else `ip`, else
+    /// the first placeholder. `None` if it has none.
+    #[must_use]
+    pub fn subject_attribute(&self) -> Option<&Attribute> {
+        self.key_pattern.attributes().first()
+    }
+
+    /// Who a request's bucket is about, and whose override counts: the value of the
+    /// [subject attribute](Self::subject_attribute); for a rule without placeholders, its key pattern.
+    /// `None` if the request lacks it.
+    #[inline]
+    #[must_use]
+    pub fn subject<'r>(&'r self, request: &'r Request<'_>) -> Option<&'r str> {
+        match self.subject_attribute() {
+            Some(attribute) => request.get(attribute),
+            None => Some(self.key_pattern.as_str()),
+        }
+    }
+
+    /// The name that people read of a request's bucket, such as `user:42`. `None` if the request lacks one of
+    /// the key pattern's attributes.
+    #[must_use]
+    pub fn bucket_key(&self, request: &Request<'_>) -> Option<String> {
+        self.key_pattern.bucket_key(request)
+    }
+
     /// Do all its conditions match, and the endpoint in its key pattern if it names one?
     #[must_use]
     pub fn conditions_match(&self, request: &Request<'_>) -> bool {
-        let matches = |attribute: &Attribute, glob: &Glob| {
-            request.get(attribute).is_some_and(|value| glob.matches(value))
+        self.failing_condition(request).is_none()
+    }
+
+    /// The attribute of a condition that does not match.
+    #[inline]
+    pub(super) fn failing_condition(&self, request: &Request<'_>) -> Option<&Attribute> {
+        let fails = |attribute: &Attribute, glob: &Glob| {
+            !request.get(attribute).is_some_and(|value| glob.matches(value))
         };
-        self.conditions.iter().all(|(attribute, glob)| matches(attribute, glob))
-            && self.key_pattern.endpoint().is_none_or(|glob| matches(&Attribute::Endpoint, glob))
+        let condition = self.conditions.iter().find(|(attribute, glob)| fails(attribute, glob));
+        let endpoint =
+            || self.key_pattern.endpoint().filter(|glob| fails(&Attribute::Endpoint, glob));
+        condition
+            .map(|(attribute, _)| attribute)
+            .or_else(|| endpoint().map(|_| &Attribute::Endpoint))
     }
 
     /// Does the request have every attribute that its key pattern asks for?
     #[must_use]
     pub fn attributes_present(&self, request: &Request<'_>) -> bool {
-        self.key_pattern.attributes().iter().all(|attribute| request.get(attribute).is_some())
+        self.missing_attribute(request).is_none()
+    }
+
+    /// The first attribute of its key pattern that the request lacks.
+    #[inline]
+    pub(super) fn missing_attribute(&self, request: &Request<'_>) -> Option<&Attribute> {
+        let mut attributes = self.key_pattern.attributes().iter();
+        attributes.find(|attribute| request.get(attribute).is_none())
     }
 
     /// The globs that an endpoint must match for this rule to apply.
@@ -295,7 +382,7 @@ impl Scope {
     pub const ALL: [Self; 5] = [Self::Global, Self::Ip, Self::Endpoint, Self::User, Self::Custom];
 
     /// What a key pattern suggests.
-    fn of(pattern: &Pattern) -> Self {
+    pub(super) fn of(pattern: &Pattern) -> Self {
         match pattern.attributes().first() {
             Some(Attribute::UserId) => Self::User,
             Some(Attribute::Ip) => Self::Ip,

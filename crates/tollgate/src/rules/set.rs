@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
+use tollgate_core::Quota;
 
 use super::index::{Index, Matches};
+use super::overrides::{Number, Overridden, Override, Overrides};
 use super::rule::Rule;
 use super::spec::RULE_ID_MAX;
 use crate::request::Request;
@@ -13,12 +16,15 @@ use crate::request::Request;
 /// The most rules in one set.
 pub const RULES_MAX: usize = 10_000;
 
-/// Rules that belong together. It never changes: a change is another set.
+/// Rules that belong together, and what single subjects have instead of their quotas. It never changes: a
+/// change is another set. Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     /// In the order of their ids.
-    rules: Box<[Rule]>,
-    index: Index,
+    rules: Arc<[Rule]>,
+    index: Arc<Index>,
+    overrides: Overrides,
+    overridden: Overridden,
     version: u64,
 }
 
@@ -100,8 +106,17 @@ impl RuleSet {
             return Err(RuleSetErrors(clashes));
         }
         rules.sort_unstable_by_key(Rule::rule_id);
-        let index = Index::new(&rules);
-        Ok(Self { rules: rules.into(), index, version: 0 })
+        let index = Arc::new(Index::new(&rules));
+        Ok(Self { rules: rules.into(), index, ..Self::default() })
+    }
+
+    /// The same rules with these overrides instead of any they had. The rules and their index are shared with
+    /// the set it was made of, not made again.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: Overrides) -> Self {
+        self.overridden = Overridden::new(&self.rules, &overrides);
+        self.overrides = overrides;
+        self
     }
 
     /// Its rules, in the order of their ids.
@@ -113,8 +128,19 @@ impl RuleSet {
     /// The rule with this id.
     #[must_use]
     pub fn get(&self, rule_id: u64) -> Option<&Rule> {
+        self.position(rule_id).map(|position| self.rule(position))
+    }
+
+    /// The position of the rule with this id.
+    pub(crate) fn position(&self, rule_id: u64) -> Option<u32> {
         let found = self.rules.binary_search_by_key(&rule_id, Rule::rule_id);
-        found.ok().map(|position| &self.rules[position])
+        found.ok().and_then(|position| u32::try_from(position).ok())
+    }
+
+    /// What single subjects have instead of their rules' quotas.
+    #[must_use]
+    pub fn overrides(&self) -> &Overrides {
+        &self.overrides
     }
 
     /// Which set this is: the limiter that holds it counts the sets it has held, from 1.
@@ -141,6 +167,33 @@ impl RuleSet {
     #[inline]
     pub(crate) fn rule(&self, position: u32) -> &Rule {
         &self.rules[position as usize]
+    }
+
+    /// Which override the rule at this position has for the subject of a request, if any.
+    #[inline]
+    pub(crate) fn overridden(&self, position: u32, request: &Request<'_>) -> Option<Number> {
+        let subject = || self.rule(position).subject(request);
+        self.overridden.find(&self.overrides, position, subject)
+    }
+
+    /// The override with this number.
+    #[inline]
+    pub(crate) fn numbered(&self, number: Option<Number>) -> Option<&Override> {
+        number.and_then(|number| self.overrides.numbered(number))
+    }
+
+    /// The quota of the rule at this position, or the one that this override has instead.
+    #[inline]
+    pub(crate) fn quota(&self, position: u32, overridden: Option<Number>) -> &Quota {
+        match self.numbered(overridden) {
+            Some(Override::Quota(quota)) => quota,
+            _ => self.rule(position).quota(),
+        }
+    }
+
+    /// The rule with the key pattern of this one that names the plan and whose conditions match.
+    pub(super) fn naming(&self, rule: &Rule, plan: &str, request: &Request<'_>) -> Option<&Rule> {
+        self.index.naming(&self.rules, rule.key_pattern().as_str(), plan, request)
     }
 }
 

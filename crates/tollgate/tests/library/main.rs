@@ -9,17 +9,21 @@
 //! | `sets` | what two rules cannot both have |
 //! | `matching` | which rules apply, case by case |
 //! | `index` | which rules apply, against a scan of all rules |
+//! | `explain` | why rules apply or not, against the same scan |
 //! | `verdicts` | M1 all or nothing, M2 the longest wait, and the figures on top |
 //! | `shadow` | what shadow rules do, and what they never do |
 //! | `algorithms` | all algorithms in one verdict, delays, K1 never, K2 peek |
 //! | `reload` | U1 no free refill, U3 snapshots, U5 no ghosts, T34 reload under load |
+//! | `overrides` | what single subjects have instead; with it M1, U1, U3, U5 |
 //! | `starter` | the starter rules, and the seeds' scenarios |
 //! | `buckets` | buckets without rules: take, peek, refund, reset |
+//! | `rule_buckets` | buckets of rules, one by one: peek, refund, grant, reset |
 //! | `keyed` | the typed limiter |
 //! | `reservations` | K3 refund once |
 //! | `waiting` | `until_granted` |
 //! | `types` | what may be sent between threads |
 //! | `file` | `rules.toml` that is right |
+//! | `file_written` | `rules.toml` that is written, and read back |
 //! | `file_errors` | `rules.toml` that is not |
 //! | `examples` | the examples run |
 
@@ -28,17 +32,22 @@
 mod algorithms;
 mod buckets;
 mod examples;
+mod explain;
 #[cfg(feature = "file")]
 mod file;
 #[cfg(feature = "file")]
 mod file_errors;
+#[cfg(feature = "file")]
+mod file_written;
 mod globs;
 mod index;
 mod keyed;
 mod matching;
+mod overrides;
 mod patterns;
 mod reload;
 mod reservations;
+mod rule_buckets;
 mod sets;
 mod shadow;
 mod specs;

@@ -126,8 +126,8 @@ fn all_conditions_must_match() {
     let no_tenant = Request::new().endpoint("/login").method("PUT");
     assert_eq!(matching(&rules, &no_tenant), <[u64; 0]>::default());
 
-    // Two conditions on one attribute must both match.
-    let twice = [on(on(rule(1, "a", "1/s"), "endpoint", "/a/**"), "endpoint", "**/z")];
+    // So must a condition on the endpoint and the endpoint in the key pattern.
+    let twice = [on(rule(1, "endpoint:/a/**", "1/s"), "endpoint", "**/z")];
     assert_eq!(matching(&twice, &Request::new().endpoint("/a/b/z")), [1]);
     assert_eq!(matching(&twice, &Request::new().endpoint("/a/b")), <[u64; 0]>::default());
     assert_eq!(matching(&twice, &Request::new().endpoint("/b/z")), <[u64; 0]>::default());

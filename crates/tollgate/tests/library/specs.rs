@@ -206,6 +206,57 @@ fn a_rule_has_a_bounded_number_of_conditions() {
     );
 }
 
+/// Conditions are a map: of two for one attribute a file, a database or JSON could keep one only.
+#[test]
+fn a_rule_has_one_condition_for_an_attribute() {
+    let twice = vec![("method".into(), "GET".into()), ("method".into(), "P*".into())];
+    let spec = RuleSpec { conditions: twice, ..minute(5) };
+    assert_eq!(
+        errors(&spec),
+        ["conditions.method: there is a condition on `method` already".to_owned()]
+    );
+}
+
+/// The columns of a rule make that rule again, and say what was written.
+#[test]
+fn a_rule_knows_its_columns() {
+    let with_algorithm = |algorithm| RuleSpec { algorithm, ..minute(5) };
+    let windows = Algorithm::ALL.map(with_algorithm).into_iter();
+    let specs = windows.chain([
+        RuleSpec { refill: Refill::Interval, burst_capacity: Some(7), ..minute(5) },
+        RuleSpec {
+            max_wait: Some(Duration::ZERO),
+            plan: "free".into(),
+            mode: Mode::Shadow,
+            on_error: OnError::Deny,
+            is_active: false,
+            description: "a note".into(),
+            scope: Some(Scope::Custom),
+            conditions: vec![("b".into(), "*".into()), ("a".into(), "/x".into())],
+            ..with_algorithm(Algorithm::LeakyBucket)
+        },
+        RuleSpec { tokens: None, period: None, rate_per_second: "2.5".parse().ok(), ..minute(5) },
+    ]);
+    for spec in specs {
+        let rule = spec.build().unwrap();
+        assert_eq!(rule.spec().build().unwrap(), rule, "{spec:?}");
+        assert_eq!(rule.spec().build().unwrap().spec(), rule.spec(), "{spec:?}");
+    }
+    // As written: the same rate may be written in several ways.
+    let hundred =
+        RuleSpec { tokens: Some(600), period: Some(Duration::from_secs(60)), ..minute(5) };
+    let written = hundred.build().unwrap().spec();
+    assert_eq!((written.tokens, written.period), (hundred.tokens, hundred.period));
+    assert_eq!((written.rate_per_second, written.burst_capacity), (None, Some(600)));
+    let decimal =
+        RuleSpec { tokens: None, period: None, rate_per_second: "0.016".parse().ok(), ..minute(5) };
+    let written = decimal.build().unwrap().spec();
+    assert_eq!(
+        (written.tokens, written.period),
+        (Some(1), Some(Duration::from_micros(62_500_000)))
+    );
+}
+
 /// A program that sets it gets what fits; only what somebody wrote is refused.
 #[test]
 fn a_description_is_cut_between_characters() {

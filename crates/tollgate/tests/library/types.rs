@@ -1,14 +1,14 @@
 //! What may be sent between threads: everything, futures too.
 
 use tollgate::rules::{
-    Attribute, FieldError, Glob, GlobError, Pattern, PatternError, RuleError, RuleSetError,
-    RuleSetErrors, RuleSpec,
+    Applies, Attribute, FieldError, Glob, GlobError, OverridesError, Pattern, PatternError,
+    RuleError, RuleSetError, RuleSetErrors, RuleSpec,
 };
 use tollgate::{
-    Algorithm, Charge, Decimal, DecimalError, Decision, Decisions, KeyedLimiter, Limiter,
+    Algorithm, Bucket, Charge, Decimal, DecimalError, Decision, Decisions, KeyedLimiter, Limiter,
     ManualClock, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder, Micros, Mode, OnError,
-    OnFull, Outcome, Quota, QuotaError, Rate, RateError, Refill, Request, Reservation, Rule,
-    RuleSet, Scope, Space, SystemClock, Tier, Verdict,
+    OnFull, Outcome, Override, Overrides, Quota, QuotaError, Rate, RateError, Refill, Request,
+    Reservation, Rule, RuleSet, Scope, Space, SystemClock, Tier, Verdict,
 };
 
 use crate::support::{limiter, quota};
@@ -25,7 +25,9 @@ macro_rules! all_are_send_and_sync {
 fn every_public_type_is_send_and_sync() {
     all_are_send_and_sync!(
         Algorithm,
+        Applies,
         Attribute,
+        Bucket<MemoryStore>,
         Charge<'_, MemoryKey>,
         Decimal,
         DecimalError,
@@ -48,6 +50,9 @@ fn every_public_type_is_send_and_sync() {
         OnError,
         OnFull,
         Outcome,
+        Override,
+        Overrides,
+        OverridesError,
         Pattern,
         PatternError,
         Quota,

@@ -10,6 +10,7 @@ mod link;
 #[path = "../store/naive.rs"]
 #[expect(dead_code, reason = "the memory store's proofs look at more of it")]
 mod naive;
+mod overrides;
 #[path = "../store/quotas.rs"]
 #[expect(dead_code, reason = "the memory store's proofs draw from it in other ways")]
 mod quotas;

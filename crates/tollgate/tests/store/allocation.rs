@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use tollgate::{Algorithm, LocalStore, Quota, Rate, Refill, Space, Store};
+use tollgate::{
+    Algorithm, Limiter, LocalStore, Override, Overrides, Quota, Rate, Refill, Request, Rule,
+    RuleSet, Space, Store,
+};
 
 use crate::support::{ManualStore, key, manual_store, part, shadow, sweep_all, tokens};
 
@@ -84,6 +87,34 @@ fn keys_looks_and_refunds_allocate_nothing() {
     };
     assert_eq!(allocations(make_keys), 0);
     assert_eq!([allocations(look), allocations(look_for_new), allocations(refund)], [0, 0, 0]);
+}
+
+/// A whole check finds rules and overrides, and makes keys and a verdict, all without allocating; also for
+/// subjects who have something else, or nothing.
+#[test]
+fn a_check_allocates_nothing() {
+    let rule = |id, pattern| Rule::new(id, pattern, tokens(9000)).unwrap();
+    let rules = [rule(1, "user:{user_id}"), rule(2, "{endpoint}:{ip}"), rule(3, "global")];
+    let instead = [
+        ("more", Override::Quota(tokens(50_000))),
+        ("free", Override::Unlimited),
+        ("out", Override::Blocked),
+    ];
+    let overrides = Overrides::new(instead.map(|(subject, one)| (1, subject.to_owned(), one)));
+    let rules = RuleSet::new(rules.to_vec()).unwrap().with_overrides(overrides.unwrap());
+    let limiter = Limiter::new(manual_store(1000).0, rules);
+    for (user_id, is_allowed) in [("42", true), ("more", true), ("free", true), ("out", false)] {
+        let check = || {
+            let request = Request::new().user_id(user_id).ip("::1").endpoint("/");
+            assert_eq!(limiter.check_now(&request).is_allowed(), is_allowed);
+        };
+        assert_eq!(allocations(check), 0, "{user_id}");
+    }
+    let reserve = || {
+        let reservation = limiter.reserve_now(&Request::new().user_id("more"));
+        reservation.commit_now(0);
+    };
+    assert_eq!(allocations(reserve), 0);
 }
 
 /// A new key of a full store is the cheapest there is for whoever floods it, and must be so for us.

@@ -1,11 +1,11 @@
-//! What a full store does where quotas come with the charges, and where buckets are logs: still nothing
-//! is lifted, and nothing grows.
+//! What a full store does where quotas come with the charges, where subjects of a rule have quotas of their
+//! own, and where buckets are logs: still nothing is lifted, and nothing grows.
 
 use std::time::Duration;
 
 use tollgate::{Algorithm, LocalStore, Quota, Space, Store};
 
-use crate::support::{manual_store, part, tokens};
+use crate::support::{key, manual_store, part, tokens};
 
 /// Rule-less keys of different quotas do not share an overflow bucket: the denial of a small one would
 /// clamp what the large one owes.
@@ -30,6 +30,33 @@ fn t41_small_quotas_do_not_refill_large_ones() {
     }
 }
 
+/// Nor do subjects of one rule: one who has less than the rule gives must not clamp, by being denied, what all
+/// others owe, nor one who has more lift what he was given less.
+#[test]
+fn t41_overridden_subjects_do_not_refill_their_rule() {
+    let (store, _) = manual_store(1);
+    let charge = |name: &str, quota: &Quota, cost| {
+        store.charge_one_now(part(&key(&store, name), quota, cost)).is_granted()
+    };
+    let (rule, more, less) = (tokens(100), tokens(1000), tokens(1));
+    assert!(charge("the only one", &less, 1));
+    assert!(charge("anybody", &rule, 100), "from the overflow bucket of the rule's quota");
+    assert!(charge("pays", &more, 1000) && charge("was cut", &less, 1), "and from theirs");
+    for round in 0..10 {
+        for (name, quota) in [("anybody", &rule), ("pays", &more), ("was cut", &less)] {
+            let other = format!("{name} {round}");
+            assert!(!charge(name, quota, 1) && !charge(&other, quota, 1), "{other}");
+        }
+        let keys = ["anybody", "pays", "was cut"].map(|name| key(&store, name));
+        let [anybody, pays, cut] = &keys;
+        let all = [part(anybody, &rule, 1), part(pays, &more, 1), part(cut, &less, 1)];
+        assert!(store.charge_now(&all).iter().all(|decision| !decision.is_granted()));
+    }
+    // Of one quota there is one bucket for all of the rule, and none of another rule's.
+    let other_rule = store.key(Space::Rule(2), &[b"anybody"]);
+    assert!(store.charge_one_now(part(&other_rule, &rule, 100)).is_granted());
+}
+
 /// Whoever chooses quotas freely finds an end of overflow buckets too.
 #[test]
 fn t41_overflow_buckets_are_bounded() {
@@ -42,6 +69,19 @@ fn t41_overflow_buckets_are_bounded() {
     let admitted = (1..=6000).filter(|capacity| take("x", &tokens(*capacity))).count();
     assert_eq!(admitted, 4096);
     assert!(take("x", &tokens(2)), "those that are there are unaffected");
+}
+
+/// So do overrides: beyond the bound new keys are denied.
+#[test]
+fn t41_overflow_buckets_of_rules_are_bounded() {
+    let (store, _) = manual_store(1);
+    let charge = |name: &str, quota: &Quota| {
+        store.charge_one_now(part(&key(&store, name), quota, 1)).is_granted()
+    };
+    assert!(charge("the only one", &tokens(1)));
+    let admitted = (1..=6000).filter(|capacity| charge("x", &tokens(*capacity))).count();
+    assert_eq!(admitted, 4096);
+    assert!(charge("x", &tokens(2)), "those that are there are unaffected");
 }
 
 /// A log is as long as what it admits: all of them together are bounded as well.

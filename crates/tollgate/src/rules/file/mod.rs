@@ -1,4 +1,5 @@
-//! Rules from a file, `rules.toml`: read whole, or refused with everything that is wrong with it.
+//! Rules from a file, `rules.toml`: read whole, or refused with everything that is wrong with it; and rules
+//! [written](to_toml) as such a file.
 //!
 //! ```toml
 //! [[rule]]
@@ -31,6 +32,7 @@ mod error;
 mod row;
 mod string;
 mod suggest;
+mod write;
 
 use std::collections::HashSet;
 
@@ -40,10 +42,12 @@ use toml::de::{DeTable, DeValue};
 use self::error::Problems;
 pub use self::error::{FileError, FileErrors};
 use self::row::Row;
+pub use self::write::to_toml;
 use super::set::{RULES_MAX, RuleSet, RuleSetError, clashes};
 
-/// The largest file of rules, in bytes. Whoever reads one need read no more than one byte beyond this.
-pub const RULES_FILE_BYTES_MAX: usize = 1 << 20;
+/// The largest file of rules, in bytes: as many rules as there may be, at 400 bytes each. Whoever reads one
+/// need read no more than one byte beyond this.
+pub const RULES_FILE_BYTES_MAX: usize = 4 << 20;
 
 /// What the tables of a file are called.
 const RULE: &str = "rule";

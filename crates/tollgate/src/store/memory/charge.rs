@@ -191,8 +191,8 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Is this overflow bucket there, or is there room for it? There are few of them: one for a rule, and
-    /// where quotas come with the charges, one for each.
+    /// Is this overflow bucket there, or is there room for it? There are few of them: one for each quota of a
+    /// rule, and for each that comes with the charges.
     fn has_overflow_room(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
         if locked.find(key.hash).is_some() || locked.buckets() < OVERFLOW_BUCKETS_MAX {
             return true;

@@ -61,17 +61,12 @@ impl MemoryKey {
         self.space & 3 == 0
     }
 
-    /// The key of the bucket that all new keys of this one's space share when the store is full: one for
-    /// a rule, which has one quota, and elsewhere one for each quota that is used.
+    /// The key of the bucket that all new keys of this one's space and quota share when the store is full. A
+    /// rule has one quota, and those of the subjects that have another.
     pub(super) fn overflow(&self, quota: &Quota) -> Self {
-        let is_of_rule = self.space & 2 == 0;
-        let hash = if is_of_rule {
-            [self.space, u64::MAX]
-        } else {
-            let (n, rest) = encode(quota.form());
-            let words = [self.space, n, rest, quota.capacity()].map(u64::to_le_bytes);
-            hash_under(*SECRET, &[words.as_flattened()])
-        };
+        let (n, rest) = encode(quota.form());
+        let words = [self.space, n, rest, quota.capacity()].map(u64::to_le_bytes);
+        let hash = hash_under(*SECRET, &[words.as_flattened()]);
         Self { hash: sound(hash), space: self.space }
     }
 }

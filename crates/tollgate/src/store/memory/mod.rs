@@ -56,7 +56,7 @@ pub const MAX_BUCKETS_MAX: usize = 1 << 30;
 
 const _: () = assert!(MAX_BUCKETS_MAX / SHARDS_MAX * 64 <= table::FORMS_MAX);
 
-/// The most overflow buckets: rules have one each, and quotas that come with the charges one each. Beyond
+/// The most overflow buckets: one for each quota of a rule, and for each that comes with the charges. Beyond
 /// that new keys are denied.
 const OVERFLOW_BUCKETS_MAX: usize = 4096;
 
@@ -68,7 +68,7 @@ const LOG_ENTRIES_PER_BUCKET: usize = 4;
 /// in the store are unaffected either way (but for exact sliding windows, whose logs share one bound).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFull {
-    /// New keys of a rule share one bucket of that rule's quota.
+    /// New keys of a rule share one bucket of that rule's quota; those whose quota is another, one of that.
     #[default]
     Overflow,
     /// New keys are denied.
@@ -87,7 +87,7 @@ pub enum OnFull {
 /// at most four entries for each of the `max_buckets`, and deny what they have no room for.
 ///
 /// Only full buckets are forgotten, which nobody can notice. When there is no more room and nothing is
-/// full, new keys share their rule's overflow bucket or are denied ([`OnFull`]), so a flood of random keys
+/// full, new keys share an overflow bucket of their rule and quota or are denied ([`OnFull`]), so a flood of random keys
 /// can neither reset an exhausted bucket nor lift a limit.
 ///
 /// # Panics

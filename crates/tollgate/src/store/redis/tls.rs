@@ -12,7 +12,8 @@ use std::sync::Arc;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, InconsistentKeys, RootCertStore};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore, ServerConfig};
 use thiserror::Error;
 
 /// The largest file that is read: a bundle of all public authorities has a fifth of this.
@@ -128,6 +129,34 @@ impl TlsFiles {
             }
             _ => Err(TlsFilesError::Half),
         }
+    }
+
+    /// Reads them for the other side, a listener: it shows the certificate, which must be there, and whoever
+    /// connects must show one that `ca` vouches for, if that is there. Blocks on the file system.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not what it should be, and a key that is not the certificate's.
+    pub fn server_config(&self) -> Result<ServerConfig, TlsFilesError> {
+        let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
+            return Err(TlsFilesError::Half);
+        };
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsFilesError::Cryptography)?;
+        let builder = match &self.ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let roots = Arc::new(authorities(path)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                    .build()
+                    .map_err(|_| TlsFilesError::BadCertificate { what: CA, path: path.into() })?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let (chain, private) = identity(certificate, key)?;
+        builder.with_single_cert(chain, private).map_err(|error| unusable(&error, certificate, key))
     }
 }
 
@@ -263,6 +292,29 @@ mod tests {
         for half in [identity(certificate, None), identity(None, key)] {
             assert!(matches!(error(&half), TlsFilesError::Half));
         }
+    }
+
+    #[test]
+    fn a_listener_shows_its_certificate() {
+        let folder = TempDir::new().unwrap();
+        let (one, other) = (made(), made());
+        let files = TlsFiles {
+            ca: None,
+            certificate: write(&folder, "cert.pem", one.cert.pem()),
+            key: write(&folder, "key.pem", one.signing_key.serialize_pem()),
+        };
+        assert!(files.server_config().is_ok());
+        let ca = write(&folder, "ca.pem", other.cert.pem());
+        assert!(TlsFiles { ca, ..files.clone() }.server_config().is_ok());
+
+        let error = |files: TlsFiles| files.server_config().map(|_| ()).unwrap_err();
+        let key = write(&folder, "other.pem", other.signing_key.serialize_pem());
+        let mismatch = error(TlsFiles { key: key.clone(), ..files.clone() });
+        assert!(matches!(mismatch, TlsFilesError::KeyMismatch { .. }), "{mismatch}");
+        let empty = error(TlsFiles { ca: key, ..files.clone() });
+        assert!(matches!(empty, TlsFilesError::NoCertificate { .. }), "{empty}");
+        let half = error(TlsFiles { key: None, ..files });
+        assert!(matches!(half, TlsFilesError::Half), "{half}");
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! One bucket of a rule, for those who look after it.
+
+use std::sync::Arc;
+
+use tollgate_core::{Decision, Quota};
+
+use crate::limiter::Limiter;
+use crate::request::Request;
+use crate::rules::{Mode, OnError, Override};
+use crate::store::{Charge, Charged, LocalStore, Store};
+use crate::tiers;
+
+/// One bucket of a rule: to look into, to give tokens to, to fill up.
+///
+/// It is counted by the quota that was in force when it was [asked for](Limiter::bucket); ask again after a
+/// change of rules or overrides. A subject that is unlimited or blocked has a bucket too, which nobody asks
+/// meanwhile; it is counted by the rule's quota.
+///
+/// ```
+/// # use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+/// # let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_minute(2)?)?])?;
+/// # let limiter = Limiter::new(MemoryStore::new(), rules);
+/// let request = Request::new().user_id("42");
+/// while limiter.check_now(&request).is_allowed() {}
+///
+/// let bucket = limiter.bucket(1, &request).unwrap();
+/// assert_eq!(bucket.key(), "user:42");
+/// assert_eq!(bucket.peek_now().remaining, 0);
+/// assert_eq!(bucket.grant_now(1).remaining, 1);
+/// assert!(limiter.check_now(&request).is_allowed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Bucket<S: Store> {
+    store: Arc<S>,
+    stored: S::Key,
+    key: String,
+    quota: Quota,
+    overridden: Option<Override>,
+    on_error: OnError,
+}
+
+impl<S: Store> Limiter<S> {
+    /// The bucket that a rule has for a request, whether or not the rule applies to it: it may be switched
+    /// off, for another plan, or have conditions that fail. `None` if there is no such rule, or if the
+    /// request lacks an attribute of its key pattern.
+    #[must_use]
+    pub fn bucket(&self, rule_id: u64, request: &Request<'_>) -> Option<Bucket<S>> {
+        let rules = self.rules();
+        let position = rules.position(rule_id)?;
+        let rule = rules.rule(position);
+        let overridden = rules.overridden(position, request);
+        Some(Bucket {
+            key: rule.bucket_key(request)?,
+            stored: tiers::key(&**self.store(), &rules, position, request),
+            store: Arc::clone(self.store()),
+            quota: *rules.quota(position, overridden),
+            overridden: rules.numbered(overridden).copied(),
+            on_error: rule.on_error(),
+        })
+    }
+}
+
+impl<S: Store> Bucket<S> {
+    /// Its name, for people to read: `user:42`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The quota it is counted by: the override's if there is one that has a quota, else the rule's.
+    #[must_use]
+    pub fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// What its subject has instead of the rule's quota, if anything.
+    #[must_use]
+    pub fn overridden(&self) -> Option<Override> {
+        self.overridden
+    }
+
+    /// Looks into it, spending nothing. A store in trouble answers by the rule's policy for that;
+    /// [`look`](Self::look) says whether it did.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn peek(&self) -> Result<Decision, S::Error> {
+        Ok(self.look().await?.decisions[0])
+    }
+
+    /// [`peek`](Self::peek)s, and says whether the rule's policy for store trouble had to answer. There is
+    /// one decision.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn look(&self) -> Result<Charged, S::Error> {
+        self.store.charge(&[self.nothing()]).await
+    }
+
+    /// Gives tokens back, capped at full, and reports what is left then.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn refund(&self, amount: u64) -> Result<Decision, S::Error> {
+        self.store.refund(&self.stored, &self.quota, amount).await
+    }
+
+    /// Gives tokens that nobody paid for, capped at full, and reports what is left then. To the bucket that
+    /// is the same as a [`refund`](Self::refund): a credit, which never makes it more than full. Whoever is to
+    /// have more than that needs another quota, by an [`Override`].
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn grant(&self, amount: u64) -> Result<Decision, S::Error> {
+        self.refund(amount).await
+    }
+
+    /// Forgets it: it is full again. Says whether there was anything to forget.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only.
+    pub async fn reset(&self) -> Result<bool, S::Error> {
+        self.store.reset(&self.stored).await
+    }
+
+    /// A charge of nothing.
+    fn nothing(&self) -> Charge<'_, S::Key> {
+        let (quota, on_error) = (&self.quota, self.on_error);
+        Charge { key: &self.stored, quota, cost: 0, mode: Mode::Enforce, on_error }
+    }
+}
+
+impl<S: LocalStore> Bucket<S> {
+    /// [`peek`](Self::peek), at once and without a runtime.
+    #[must_use]
+    pub fn peek_now(&self) -> Decision {
+        self.store.charge_one_now(self.nothing())
+    }
+
+    /// [`refund`](Self::refund), at once and without a runtime.
+    pub fn refund_now(&self, amount: u64) -> Decision {
+        self.store.refund_now(&self.stored, &self.quota, amount)
+    }
+
+    /// [`grant`](Self::grant), at once and without a runtime.
+    pub fn grant_now(&self, amount: u64) -> Decision {
+        self.refund_now(amount)
+    }
+
+    /// [`reset`](Self::reset), at once and without a runtime.
+    pub fn reset_now(&self) -> bool {
+        self.store.reset_now(&self.stored)
+    }
+}

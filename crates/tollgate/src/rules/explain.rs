@@ -1,0 +1,67 @@
+//! Why a rule applies to a request, or does not.
+
+use super::attribute::Attribute;
+use super::rule::{DEFAULT_PLAN, Rule};
+use super::set::RuleSet;
+use crate::request::Request;
+
+/// Whether a rule applies to a request, and if not, why. Of several reasons it is the first in the order
+/// of this list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applies {
+    /// It applies.
+    Yes,
+    /// It is switched off.
+    SwitchedOff,
+    /// It is for another plan than the request's.
+    OtherPlan,
+    /// It is for requests whose plan no other rule with its key pattern names, and one does.
+    Superseded {
+        /// The rule that names the plan.
+        rule_id: u64,
+    },
+    /// A condition fails, or the endpoint of its key pattern is another: the attribute is different, or the
+    /// request lacks it.
+    ConditionFails {
+        /// What the condition is on.
+        attribute: Attribute,
+    },
+    /// The request lacks what the rule tells buckets apart by.
+    AttributeMissing {
+        /// What it lacks.
+        attribute: Attribute,
+    },
+}
+
+impl RuleSet {
+    /// Says of every rule, in the order of their ids, whether it applies to a request, and if not, why. Those
+    /// that do are the ones of [`matching`](Self::matching).
+    pub fn explain(&self, request: &Request<'_>) -> impl Iterator<Item = (&Rule, Applies)> {
+        self.rules().iter().map(|rule| (rule, self.applies(rule, request)))
+    }
+
+    fn applies(&self, rule: &Rule, request: &Request<'_>) -> Applies {
+        if !rule.is_active() {
+            return Applies::SwitchedOff;
+        }
+        let plan = request.get_plan();
+        match rule.plan() {
+            None => {}
+            Some(DEFAULT_PLAN) => {
+                if let Some(named) = plan.and_then(|plan| self.naming(rule, plan, request)) {
+                    return Applies::Superseded { rule_id: named.rule_id() };
+                }
+            }
+            own if own == plan => {}
+            Some(_) => return Applies::OtherPlan,
+        }
+        if let Some(attribute) = rule.failing_condition(request) {
+            return Applies::ConditionFails { attribute: attribute.clone() };
+        }
+        match rule.missing_attribute(request) {
+            Some(attribute) => Applies::AttributeMissing { attribute: attribute.clone() },
+            None => Applies::Yes,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Rules as the text of a `rules.toml`.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use tollgate_core::{Algorithm, Refill};
+
+use crate::rules::pattern::Pattern;
+use crate::rules::rule::{Mode, OnError, Scope};
+use crate::rules::spec::RuleSpec;
+
+/// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads
+/// back equal. Columns that say no more than is taken for granted are left out.
+///
+/// ```
+/// use tollgate::rules::file::to_toml;
+/// use tollgate::{Quota, Rule};
+///
+/// let rule = Rule::new(1, "user:{user_id}", "0.016/s burst 3".parse::<Quota>()?)?.with_plan("free")?;
+/// assert_eq!(
+///     to_toml(&[rule.spec()]),
+///     r#"[[rule]]
+/// rule_id = 1
+/// key_pattern = "user:{user_id}"
+/// plan = "free"
+/// tokens = 1
+/// period = "62.5s"
+/// burst_capacity = 3
+/// "#
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What no rule can have, such as two conditions on one attribute, is written as it is, for whoever reads it
+/// to refuse.
+#[must_use]
+pub fn to_toml(rules: &[RuleSpec]) -> String {
+    if rules.is_empty() {
+        return "rule = []\n".into();
+    }
+    let tables: Vec<String> = rules.iter().map(table).collect();
+    tables.join("\n")
+}
+
+/// One `[[rule]]`. What is left out is what [`RuleSpec::default`] has.
+fn table(spec: &RuleSpec) -> String {
+    let mut table = Table("[[rule]]\n".into());
+    table.column("rule_id", Some(spec.rule_id));
+    table.column("key_pattern", Some(Text(&spec.key_pattern)));
+    let suggested = Pattern::parse(&spec.key_pattern).ok().map(|pattern| Scope::of(&pattern));
+    table.word("scope", spec.scope.filter(|scope| Some(*scope) != suggested).map(Scope::name));
+    table.column("plan", Some(Text(&spec.plan)).filter(|plan| !plan.0.is_empty()));
+    table.conditions(&spec.conditions);
+    table.column("rate_per_second", spec.rate_per_second);
+    table.column("tokens", spec.tokens);
+    table.column("period", spec.period.map(Period));
+    table.column(
+        "burst_capacity",
+        spec.burst_capacity.filter(|_| spec.burst_capacity != spec.tokens),
+    );
+    let algorithm = Some(spec.algorithm).filter(|algorithm| *algorithm != Algorithm::default());
+    table.word("algorithm", algorithm.map(Algorithm::name));
+    let refill = Some(spec.refill).filter(|refill| *refill != Refill::default());
+    table.word("refill", refill.map(Refill::name));
+    table.column("max_wait", spec.max_wait.map(Period));
+    table.word("mode", Some(spec.mode).filter(|mode| *mode != Mode::default()).map(Mode::name));
+    let on_error = Some(spec.on_error).filter(|on_error| *on_error != OnError::default());
+    table.word("on_error", on_error.map(OnError::name));
+    table.column("is_active", Some(false).filter(|_| !spec.is_active));
+    table.column("description", Some(Text(&spec.description)).filter(|text| !text.0.is_empty()));
+    table.0
+}
+
+struct Table(String);
+
+impl Table {
+    /// A column, if there is something in it.
+    fn column(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            self.write(format_args!("{name} = {value}\n"));
+        }
+    }
+
+    /// A column of one of several words.
+    fn word(&mut self, name: &str, word: Option<&str>) {
+        self.column(name, word.map(Text));
+    }
+
+    fn conditions(&mut self, conditions: &[(String, String)]) {
+        if conditions.is_empty() {
+            return;
+        }
+        self.write(format_args!("conditions = {{ "));
+        for (position, (name, glob)) in conditions.iter().enumerate() {
+            let separator = if position == 0 { "" } else { ", " };
+            self.write(format_args!("{separator}{} = {}", Key(name), Text(glob)));
+        }
+        self.write(format_args!(" }}\n"));
+    }
+
+    fn write(&mut self, text: fmt::Arguments<'_>) {
+        // A string takes whatever is written.
+        let _ = self.0.write_fmt(text);
+    }
+}
+
+/// A text in quotes.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                '\n' => f.write_str("\\n")?,
+                '\t' => f.write_str("\\t")?,
+                // Among them are those that would turn a terminal's colours, or its text, around.
+                c if c.is_control() || is_invisible(c) => write_escape(f, c)?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+fn write_escape(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
+    let code = u32::from(c);
+    if code <= 0xFFFF { write!(f, "\\u{code:04X}") } else { write!(f, "\\U{code:08X}") }
+}
+
+/// Characters that are not seen, but change how what is around them is.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
+/// The name of a column, in quotes if it needs them.
+struct Key<'a>(&'a str);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_bare = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+        if !self.0.is_empty() && self.0.bytes().all(is_bare) {
+            f.write_str(self.0)
+        } else {
+            Text(self.0).fmt(f)
+        }
+    }
+}
+
+/// A time in the largest unit it is a whole number of, from days to seconds; less than a second in
+/// milliseconds or microseconds, and anything else in decimal seconds.
+struct Period(Duration);
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.0.as_secs(), self.0.subsec_nanos());
+        match (seconds, nanos) {
+            (1.., 0) => {
+                let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
+                let fits = |(_, unit): &&(&str, u64)| seconds.is_multiple_of(*unit);
+                let (name, unit) = units.iter().find(fits).unwrap_or(&("s", 1));
+                write!(f, "\"{}{name}\"", seconds / unit)
+            }
+            (0, 1..) if nanos.is_multiple_of(1_000_000) => write!(f, "\"{}ms\"", nanos / 1_000_000),
+            (0, 1..) if nanos.is_multiple_of(1000) => write!(f, "\"{}us\"", nanos / 1000),
+            _ => {
+                let decimal = format!("{seconds}.{nanos:09}");
+                let shortest = decimal.trim_end_matches('0').trim_end_matches('.');
+                write!(f, "\"{shortest}s\"")
+            }
+        }
+    }
+}
