@@ -139,9 +139,9 @@ impl<C: Clock> DenyCache<C> {
         Ticket { forgets: self.forgets.load(Ordering::Relaxed), sent_at: self.clock.now() }
     }
 
-    /// Remembers the enforced parts that denied a charge. Nothing is remembered of a granted charge, nor
-    /// of a bucket that may have been forgotten since the ticket was taken: the denial may be older than
-    /// the reset.
+    /// Remembers the enforced parts that denied a charge, but for a bucket that may have been forgotten since
+    /// the ticket was taken: the denial may be older than the reset. What a granted charge has taken from is
+    /// remembered no longer: less is left there, and the wait would come out too short.
     pub(super) fn insert(
         &self,
         ticket: Ticket,
@@ -149,7 +149,11 @@ impl<C: Clock> DenyCache<C> {
         reply: &Reply,
         decisions: &[Decision],
     ) {
-        if reply.done || self.shards.is_empty() {
+        if reply.done {
+            self.drop_spent(ticket, parts, decisions);
+            return;
+        }
+        if self.shards.is_empty() {
             return;
         }
         let others = (parts.len() > 1).then(|| {
@@ -172,6 +176,25 @@ impl<C: Clock> DenyCache<C> {
                 others: others.clone(),
             };
             self.insert_entry(ticket, entry);
+        }
+    }
+
+    /// Drops what was known of buckets before a charge took something from them.
+    fn drop_spent(&self, ticket: Ticket, parts: &[Part], decisions: &[Decision]) {
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let now = self.clock.now();
+        let charged = parts.iter().zip(decisions).filter(|(_, decision)| decision.is_granted());
+        for (part, _) in charged.filter(|(part, _)| part.cost > 0) {
+            self.with_shard(&part.key, now, |shard, hash| {
+                // Replies may overtake each other: what was sent later is newer.
+                let is_older =
+                    |held: &Entry| held.key == part.key && held.sent_at <= ticket.sent_at;
+                if let Ok(entry) = shard.entries.find_entry(hash, is_older) {
+                    entry.remove();
+                }
+            });
         }
     }
 

@@ -85,6 +85,34 @@ fn any_cost_is_answered_from_the_state() {
     assert_eq!(ask(5), Some(Outcome::Denied { retry_after: 100_000 }));
 }
 
+/// What a smaller charge takes in between makes the wait of the larger one longer: Redis has to say by how much.
+#[test]
+fn a_grant_of_less_drops_what_was_known() {
+    let (cache, clock) = cache(100);
+    let (quota, seen) = ten_with(4);
+    let five = part("a", quota, 5, Mode::Enforce);
+    let other = part("b", quota, 5, Mode::Enforce);
+    for part in [&five, &other] {
+        deny(&cache, cache.ticket(), std::slice::from_ref(part), &[seen]);
+    }
+    let grant = |ticket, cost| {
+        let parts = [part("a", quota, cost, Mode::Enforce)];
+        let reply =
+            Reply { now: SERVER_NOW, done: true, repaired: 0, seen: [seen].into_iter().collect() };
+        cache.insert(ticket, &parts, &reply, &decisions(&parts, &reply).unwrap());
+    };
+    grant(cache.ticket(), 0);
+    assert!(outcome(&cache, &five).is_some(), "a look takes nothing");
+    let early = cache.ticket();
+    clock.advance(Duration::from_micros(1));
+    grant(cache.ticket(), 1);
+    assert_eq!(outcome(&cache, &five), None);
+    assert!(outcome(&cache, &other).is_some(), "others stay");
+    deny(&cache, cache.ticket(), std::slice::from_ref(&five), &[seen]);
+    grant(early, 1);
+    assert!(outcome(&cache, &five).is_some(), "a reply that comes late drops nothing newer");
+}
+
 #[test]
 fn an_entry_lives_a_second_at_most() {
     let (cache, clock) = cache(100);
