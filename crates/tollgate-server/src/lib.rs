@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod data;
 mod descriptors;
 pub mod http;
 mod listen;
@@ -18,3 +19,4 @@ pub mod serve;
 mod shutdown;
 pub mod startup;
 mod store;
+pub mod time;

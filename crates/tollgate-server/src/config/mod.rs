@@ -3,6 +3,7 @@
 //! Values come, each over the one before, from the defaults, the file, the environment and the flags.
 //! [`KEYS`] is the one place that says what can be set; everything else here works from it.
 
+mod database;
 mod env;
 mod error;
 mod file;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
 pub use self::keys::{KEYS, Key, Kind};
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};

@@ -1,0 +1,4 @@
+DROP TABLE rate_limit_rule_changes;
+DROP TABLE rate_limit_rules;
+DROP TABLE rate_limit_generation;
+DROP FUNCTION rate_limit_changed();

@@ -1,0 +1,2 @@
+DROP TABLE rate_limit_tokens;
+UPDATE rate_limit_generation SET generation = generation + 1 + floor(random() * 16777216)::BIGINT;

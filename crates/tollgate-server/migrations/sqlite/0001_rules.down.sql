@@ -1,0 +1,3 @@
+DROP TABLE rate_limit_rule_changes;
+DROP TABLE rate_limit_rules;
+DROP TABLE rate_limit_generation;

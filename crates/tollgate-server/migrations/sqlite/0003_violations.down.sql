@@ -1,0 +1,2 @@
+DROP TABLE rate_limit_writers;
+DROP TABLE rate_limit_violations;

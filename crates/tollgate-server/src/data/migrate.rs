@@ -1,0 +1,165 @@
+//! The schema, step by step, forwards and back.
+//!
+//! All steps that are missing are taken in one transaction, by one process at a time: the database has the schema
+//! of one version or of the other, and nothing in between. Steps that a newer version has taken are left alone, so
+//! that an older one keeps serving.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::session::{Session, on};
+use super::values::Time;
+use super::{DataError, Migration};
+use crate::time::Timestamp;
+
+/// The longest that migrating may take, whatever the timeout of other calls.
+pub(super) const MIGRATE_LIMIT: Duration = Duration::from_secs(300);
+
+/// PostgreSQL's lock for it: any number that nobody else has. This one is `tollgate` in ASCII.
+const LOCK: i64 = 0x746f_6c6c_6761_7465;
+
+struct Step {
+    version: i64,
+    description: &'static str,
+    sqlite: Scripts,
+    postgres: Scripts,
+}
+
+struct Scripts {
+    up: &'static str,
+    down: &'static str,
+}
+
+macro_rules! scripts {
+    ($dialect:literal, $name:literal) => {
+        Scripts {
+            up: include_str!(concat!("../../migrations/", $dialect, "/", $name, ".up.sql")),
+            down: include_str!(concat!("../../migrations/", $dialect, "/", $name, ".down.sql")),
+        }
+    };
+}
+
+macro_rules! step {
+    ($version:literal, $description:literal, $name:literal) => {
+        Step {
+            version: $version,
+            description: $description,
+            sqlite: scripts!("sqlite", $name),
+            postgres: scripts!("postgres", $name),
+        }
+    };
+}
+
+const STEPS: [Step; 4] = [
+    step!(1, "rules, their history, and the starter rules", "0001_rules"),
+    step!(2, "overrides", "0002_overrides"),
+    step!(3, "violations", "0003_violations"),
+    step!(4, "tokens", "0004_tokens"),
+];
+
+impl Step {
+    fn scripts(&self, session: &Session) -> &Scripts {
+        if session.is_postgres() { &self.postgres } else { &self.sqlite }
+    }
+
+    fn migration(&self, is_applied: bool) -> Migration {
+        let description = self.description.into();
+        Migration { version: self.version, description, is_applied }
+    }
+}
+
+/// Every step that this version knows.
+pub(super) async fn list(session: &mut Session) -> Result<Vec<Migration>, DataError> {
+    let taken = if is_begun(session).await? { taken(session).await? } else { BTreeSet::new() };
+    Ok(STEPS.iter().map(|step| step.migration(taken.contains(&step.version))).collect())
+}
+
+/// Takes the steps that are missing.
+pub(super) async fn up(session: &mut Session) -> Result<Vec<Migration>, DataError> {
+    begin(session).await?;
+    let taken = taken(session).await?;
+    let mut done = Vec::new();
+    for step in STEPS.iter().filter(|step| !taken.contains(&step.version)) {
+        run(session, step.scripts(session).up).await?;
+        let insert = "INSERT INTO rate_limit_migrations (version, description, applied_at) \
+                      VALUES ($1, $2, $3)";
+        on!(session, connection => sqlx::query(insert)
+            .bind(step.version)
+            .bind(step.description)
+            .bind(Time::from(Timestamp::now()))
+            .execute(connection)
+            .await
+            .map(drop))?;
+        done.push(step.migration(true));
+    }
+    Ok(done)
+}
+
+/// Takes back the steps above `version`.
+pub(super) async fn down(session: &mut Session, version: i64) -> Result<Vec<Migration>, DataError> {
+    begin(session).await?;
+    let taken = taken(session).await?;
+    let mut done = Vec::new();
+    for newest in taken.range(version.saturating_add(1)..).rev() {
+        let Some(step) = STEPS.iter().find(|step| step.version == *newest) else {
+            return Err(DataError::Unexpected(format!(
+                "migration {newest} was made by a newer version, and only that can take it back"
+            )));
+        };
+        run(session, step.scripts(session).down).await?;
+        let delete = "DELETE FROM rate_limit_migrations WHERE version = $1";
+        on!(session, connection => {
+            sqlx::query(delete).bind(step.version).execute(connection).await.map(drop)
+        })?;
+        done.push(step.migration(false));
+    }
+    Ok(done)
+}
+
+/// Waits until nobody else migrates, and sees to it that there is a table of what was done. SQLite's transaction
+/// has the file for itself already.
+async fn begin(session: &mut Session) -> Result<(), DataError> {
+    if session.is_postgres() {
+        let lock = "SELECT pg_advisory_xact_lock($1)";
+        on!(session, connection => sqlx::query(lock).bind(LOCK).execute(connection).await.map(drop))?;
+    }
+    if is_begun(session).await? {
+        return Ok(());
+    }
+    let create = if session.is_postgres() {
+        "CREATE TABLE rate_limit_migrations (
+            version     BIGINT PRIMARY KEY,
+            description TEXT NOT NULL,
+            applied_at  TIMESTAMPTZ NOT NULL
+        )"
+    } else {
+        "CREATE TABLE rate_limit_migrations (
+            version     INTEGER PRIMARY KEY,
+            description TEXT NOT NULL,
+            applied_at  INTEGER NOT NULL
+        ) STRICT"
+    };
+    run(session, create).await
+}
+
+/// Has anything ever been migrated?
+async fn is_begun(session: &mut Session) -> Result<bool, DataError> {
+    let is_there = if session.is_postgres() {
+        "SELECT to_regclass('rate_limit_migrations') IS NOT NULL"
+    } else {
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'rate_limit_migrations')"
+    };
+    Ok(on!(session, connection => sqlx::query_scalar(is_there).fetch_one(connection).await)?)
+}
+
+async fn taken(session: &mut Session) -> Result<BTreeSet<i64>, DataError> {
+    let select = "SELECT version FROM rate_limit_migrations";
+    let versions: Vec<i64> =
+        on!(session, connection => sqlx::query_scalar(select).fetch_all(connection).await)?;
+    Ok(versions.into_iter().collect())
+}
+
+async fn run(session: &mut Session, script: &'static str) -> Result<(), DataError> {
+    on!(session, connection => sqlx::raw_sql(script).execute(connection).await.map(drop))?;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! Rules, overrides, tokens and violations in SQL: SQLite embedded, PostgreSQL in production.
+//!
+//! [`Database`] is all that others see. Inside, each call is a `session`: a transaction on one database or the
+//! other; the files named after tables hold the SQL, one text for both dialects wherever they agree.
+
+mod change_rules;
+mod changes;
+mod database;
+mod error;
+mod load;
+mod migrate;
+mod open;
+mod overrides;
+mod rows;
+mod rules;
+mod session;
+mod tokens;
+mod values;
+mod violations;
+
+pub use self::changes::Changes;
+pub use self::database::{Database, Migration, TopBy};
+pub use self::error::DataError;
+use self::load::{generation, load, take_turn};
+pub use self::rows::{
+    CursorError, Loaded, OverrideFilter, OverrideSpec, Page, REASON_BYTES_MAX, Role, RuleChange,
+    RuleFilter, SUBJECT_BYTES_MAX, StoredOverride, StoredRule, StoredToken, TOKEN_NAME_BYTES_MAX,
+    TOKENS_MAX, TopOffender, Violation, ViolationBatch, ViolationFilter, ViolationOrder,
+    ViolationRow,
+};
+pub use self::rules::rule_json;

@@ -1,0 +1,118 @@
+//! Connecting.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::time::sleep;
+
+use super::DataError;
+use super::session::Pool;
+use crate::config::DatabaseUrl;
+
+/// The most connections to PostgreSQL of one process.
+const POSTGRES_CONNECTIONS_MAX: u32 = 8;
+
+/// The most connections to a file of SQLite. Only one can write at a time; the others read meanwhile.
+const SQLITE_CONNECTIONS_MAX: u32 = 4;
+
+/// How long an unused connection is kept.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// The oldest PostgreSQL with everything we need, as it writes versions.
+const POSTGRES_VERSION_MIN: i64 = 150_000;
+
+/// The pause before a file that others are opening as well is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// A database that was reached once.
+#[derive(Clone, Debug)]
+pub(super) struct Opened {
+    pub(super) pool: Pool,
+    /// How to listen to it, where that can be done.
+    pub(super) listening: Option<PgConnectOptions>,
+}
+
+pub(super) async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Opened, DataError> {
+    match url {
+        DatabaseUrl::Sqlite(path) => open_sqlite(path, timeout).await,
+        DatabaseUrl::Postgres(url) => open_postgres(url, timeout).await,
+    }
+}
+
+async fn open_sqlite(path: &Path, timeout: Duration) -> Result<Opened, DataError> {
+    // Whom violations are about is nobody else's business. SQLite gives its other files the same mode.
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    file.map_err(|error| DataError::Unavailable(format!("{}: {error}", path.display())))?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .foreign_keys(true)
+        // What is deleted is gone from the file, too: a subject's violations are deleted for that.
+        .pragma("secure_delete", "ON")
+        .busy_timeout(timeout)
+        .disable_statement_logging();
+    let pool = SqlitePoolOptions::new()
+        .max_connections(SQLITE_CONNECTIONS_MAX)
+        .acquire_timeout(timeout)
+        .idle_timeout(IDLE_MAX)
+        .connect_lazy_with(options);
+    reach(&pool).await?;
+    Ok(Opened { pool: Pool::Sqlite(pool), listening: None })
+}
+
+/// Connects once. Several that make a new file a WAL at the same time are refused without a wait.
+async fn reach(pool: &SqlitePool) -> Result<(), DataError> {
+    loop {
+        match pool.acquire().await {
+            Ok(_) => return Ok(()),
+            Err(sqlx::Error::Database(error)) if is_busy(&*error) => sleep(BUSY_PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn is_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
+    let code = error.code().and_then(|code| code.parse::<i32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
+}
+
+async fn open_postgres(url: &str, timeout: Duration) -> Result<Opened, DataError> {
+    // What a parser says may repeat what it has read, and that may be a password.
+    let wrong = |_| DataError::Unavailable("its URL cannot be read".into());
+    let options: PgConnectOptions = url.parse().map_err(wrong)?;
+    let options = options.application_name("tollgate").disable_statement_logging();
+    // A pool tries again and again in silence: the first time shall say what is wrong.
+    let mut first = PgConnection::connect_with(&options).await?;
+    let version: i64 =
+        sqlx::query_scalar("SELECT CAST(current_setting('server_version_num') AS BIGINT)")
+            .fetch_one(&mut first)
+            .await?;
+    let encoding: String = sqlx::query_scalar("SELECT current_setting('server_encoding')")
+        .fetch_one(&mut first)
+        .await?;
+    if encoding != "UTF8" {
+        let text = format!("its encoding is {encoding}: ids and paths need UTF8");
+        return Err(DataError::Unexpected(text));
+    }
+    if version < POSTGRES_VERSION_MIN {
+        let text = format!("PostgreSQL {} is too old: 15 or newer is needed", version / 10_000);
+        return Err(DataError::Unexpected(text));
+    }
+    // It has done its work; how it ends does not matter.
+    drop(first.close().await);
+    let pool = PgPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS_MAX)
+        .acquire_timeout(timeout)
+        .idle_timeout(IDLE_MAX)
+        .connect_lazy_with(options.clone());
+    Ok(Opened { pool: Pool::Postgres(pool), listening: Some(options) })
+}

@@ -1,0 +1,136 @@
+//! Transactions on either database, each with an end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool};
+
+use super::DataError;
+
+/// Connections to one database or the other.
+#[derive(Clone, Debug)]
+pub(super) enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// To read: everything as of one moment.
+    Read,
+    /// To write rows that decide nothing.
+    Write,
+    /// To change rules, overrides or tokens: one at a time, whoever does it.
+    Change,
+}
+
+/// A transaction. Unless it is ended, its connection is thrown away with it: whatever the database still does
+/// there is rolled back, and nobody waits for it.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) connection: Connection,
+    is_ended: bool,
+    /// Nobody waits for it any more: SQLite looks at this while it works.
+    is_over: Arc<AtomicBool>,
+}
+
+/// How many steps SQLite does before it looks whether anybody still waits: some milliseconds of work.
+const SQLITE_STEPS: i32 = 100_000;
+
+#[derive(Debug)]
+pub(super) enum Connection {
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+}
+
+/// Runs one body on the connection of a session, whichever database it is of; `$dialect`, if given, names the
+/// database in it.
+macro_rules! on {
+    ($session:expr, $connection:ident => $body:expr) => {
+        match &mut $session.connection {
+            $crate::data::session::Connection::Sqlite(connection) => {
+                let $connection = &mut **connection;
+                $body
+            }
+            $crate::data::session::Connection::Postgres(connection) => {
+                let $connection = &mut **connection;
+                $body
+            }
+        }
+    };
+    ($session:expr, $connection:ident: $dialect:ident => $body:expr) => {
+        match &mut $session.connection {
+            $crate::data::session::Connection::Sqlite(connection) => {
+                type $dialect = sqlx::Sqlite;
+                let $connection = &mut **connection;
+                $body
+            }
+            $crate::data::session::Connection::Postgres(connection) => {
+                type $dialect = sqlx::Postgres;
+                let $connection = &mut **connection;
+                $body
+            }
+        }
+    };
+}
+pub(super) use on;
+
+impl Session {
+    /// Begins a transaction. `limits` is what PostgreSQL is told about how long anything may take in it.
+    pub(super) async fn begin(pool: &Pool, aim: Aim, limits: &str) -> Result<Self, DataError> {
+        let connection = match pool {
+            Pool::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
+            Pool::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+        };
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut session = Self { connection, is_ended: false, is_over: Arc::clone(&is_over) };
+        match &mut session.connection {
+            Connection::Sqlite(connection) => {
+                let goes_on = move || !is_over.load(Ordering::Relaxed);
+                connection.lock_handle().await?.set_progress_handler(SQLITE_STEPS, goes_on);
+                // A writer that began as a reader could not wait for its turn.
+                let begin = if aim == Aim::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
+                sqlx::raw_sql(begin).execute(&mut **connection).await?;
+            }
+            Connection::Postgres(connection) => {
+                let begin = match aim {
+                    Aim::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                    Aim::Write | Aim::Change => "BEGIN",
+                };
+                let begin = AssertSqlSafe(format!("{begin}; {limits}"));
+                sqlx::raw_sql(begin).execute(&mut **connection).await?;
+            }
+        }
+        Ok(session)
+    }
+
+    /// Commits if all went well, and rolls back if not.
+    pub(super) async fn end<T>(mut self, result: Result<T, DataError>) -> Result<T, DataError> {
+        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = on!(self, connection => sqlx::raw_sql(end).execute(connection).await.map(drop));
+        self.is_ended = ended.is_ok();
+        // Why it had to be rolled back says more than that this failed as well.
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
+    /// Is it PostgreSQL? Where the dialects differ.
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self.connection, Connection::Postgres(_))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.is_over.store(true, Ordering::Relaxed);
+            match &mut self.connection {
+                Connection::Sqlite(connection) => connection.close_on_drop(),
+                Connection::Postgres(connection) => connection.close_on_drop(),
+            }
+        }
+    }
+}

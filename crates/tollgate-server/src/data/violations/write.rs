@@ -1,0 +1,176 @@
+//! Batches in, and what is too old out.
+
+use std::collections::BTreeMap;
+
+use sqlx::QueryBuilder;
+
+use super::super::session::{Session, on};
+use super::super::values::{Time, rows, signed};
+use super::super::{DataError, ViolationBatch, ViolationFilter, ViolationRow};
+use super::{SPAN_MAX_US, filter, mode, stored_text};
+use crate::time::Timestamp;
+
+/// The most rows that one statement writes: each has 12 values, and SQLite takes 32,766.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// The largest count of a row.
+const COUNT_MAX: u64 = (1 << 53) - 1;
+
+/// The most tokens of a row.
+const TOKENS_MAX: u64 = 1 << 52;
+
+const MINUTE_US: i64 = 60_000_000;
+
+/// How long a process that writes nothing is remembered. Whoever sends a batch again does so at once.
+const WRITER_KEPT_US: i64 = 86_400_000_000;
+
+/// The most forgotten writers that are deleted at a time.
+const WRITERS_PER_DELETE: usize = 1000;
+
+/// What only one row has: bucket, rule, mode, minute. Rows are written in its order, so that two processes do not
+/// wait for each other.
+type Key = (String, u64, bool, i64);
+
+/// Writes a batch, unless it was written already.
+pub(in crate::data) async fn write(
+    session: &mut Session,
+    batch: &ViolationBatch,
+) -> Result<(), DataError> {
+    let claim = "INSERT INTO rate_limit_writers (writer, sequence, written_at) VALUES ($1, $2, $3) \
+                 ON CONFLICT (writer) DO UPDATE SET sequence = excluded.sequence, \
+                 written_at = excluded.written_at WHERE rate_limit_writers.sequence < excluded.sequence";
+    let claimed = on!(session, connection => sqlx::query(claim)
+        .bind(batch.writer.cast_signed())
+        .bind(signed(batch.sequence))
+        .bind(Time::from(Timestamp::now()))
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected()))?;
+    if claimed == 0 {
+        return Ok(());
+    }
+    let summed: Vec<_> = summed(&batch.rows).into_iter().collect();
+    for rows in summed.chunks(ROWS_PER_STATEMENT) {
+        upsert(session, rows).await?;
+    }
+    Ok(())
+}
+
+/// The rows of a batch as their columns have them, those of one key added up.
+fn summed(batch: &[ViolationRow]) -> BTreeMap<Key, ViolationRow> {
+    let mut rows: BTreeMap<Key, ViolationRow> = BTreeMap::new();
+    for row in batch {
+        let row = storable(row);
+        let minute = row.requested_at.micros().div_euclid(MINUTE_US);
+        let key = (row.bucket_key.clone(), row.rule_id, row.is_shadow, minute);
+        let Some(sum) = rows.get_mut(&key) else {
+            rows.insert(key, row);
+            continue;
+        };
+        let (count, last_at) =
+            ((sum.count + row.count).min(COUNT_MAX), sum.last_at.max(row.last_at));
+        if row.requested_at < sum.requested_at {
+            *sum = row;
+        }
+        (sum.count, sum.last_at) = (count, last_at);
+    }
+    rows
+}
+
+/// A row that no column refuses: one of them must not keep a batch from being written.
+fn storable(row: &ViolationRow) -> ViolationRow {
+    let text = |text: &Option<String>| text.as_deref().map(stored_text);
+    let time = |time: Timestamp| Timestamp::from(Time::from(time));
+    let requested_at = time(row.requested_at);
+    let latest = time(requested_at.plus_micros(SPAN_MAX_US));
+    ViolationRow {
+        bucket_key: stored_text(&row.bucket_key),
+        rule_id: row.rule_id.min(COUNT_MAX),
+        is_shadow: row.is_shadow,
+        user_id: text(&row.user_id),
+        ip_address: text(&row.ip_address),
+        endpoint: text(&row.endpoint),
+        method: text(&row.method),
+        requested_at,
+        last_at: time(row.last_at).clamp(requested_at, latest),
+        tokens_at_time: row.tokens_at_time.min(TOKENS_MAX),
+        count: row.count.clamp(1, COUNT_MAX),
+    }
+}
+
+async fn upsert(session: &mut Session, rows: &[(Key, ViolationRow)]) -> Result<(), DataError> {
+    on!(session, connection: Dialect => {
+        let mut query = QueryBuilder::<Dialect>::new(
+            "INSERT INTO rate_limit_violations (bucket_key, user_id, ip_address, endpoint, method, \
+             requested_at, tokens_at_time, rule_id, count, last_at, mode, minute) ",
+        );
+        query.push_values(rows, |mut values, ((.., minute), row)| {
+            values.push_bind(row.bucket_key.clone())
+                .push_bind(row.user_id.clone())
+                .push_bind(row.ip_address.clone())
+                .push_bind(row.endpoint.clone())
+                .push_bind(row.method.clone())
+                .push_bind(Time::from(row.requested_at))
+                .push_bind(signed(row.tokens_at_time))
+                .push_bind(signed(row.rule_id))
+                .push_bind(signed(row.count))
+                .push_bind(Time::from(row.last_at))
+                .push_bind(mode(row.is_shadow))
+                .push_bind(*minute);
+        });
+        query.push(
+            " ON CONFLICT (bucket_key, rule_id, mode, minute) DO UPDATE SET \
+             count = CASE WHEN rate_limit_violations.count > 9007199254740991 - excluded.count \
+                 THEN 9007199254740991 ELSE rate_limit_violations.count + excluded.count END, \
+             requested_at = CASE WHEN excluded.requested_at < rate_limit_violations.requested_at \
+                 THEN excluded.requested_at ELSE rate_limit_violations.requested_at END, \
+             last_at = CASE WHEN excluded.last_at > rate_limit_violations.last_at \
+                 THEN excluded.last_at ELSE rate_limit_violations.last_at END",
+        );
+        query.build().persistent(false).execute(connection).await.map(drop)
+    })?;
+    Ok(())
+}
+
+/// Deletes violations, oldest first, so many at most; and processes that have not written for long.
+pub(in crate::data) async fn delete(
+    session: &mut Session,
+    filter: &ViolationFilter,
+    limit: usize,
+) -> Result<u64, DataError> {
+    if *filter == ViolationFilter::default() {
+        return Ok(0);
+    }
+    let of_anybody = ViolationFilter { from: filter.from, to: filter.to, ..Default::default() };
+    let lock = match session.is_postgres() {
+        // Two nodes that delete what is old take different rows, and do not wait for each other.
+        true if *filter == of_anybody => " FOR UPDATE SKIP LOCKED",
+        // Whoever is to be forgotten is, also where somebody is writing just now.
+        true => " FOR UPDATE",
+        false => "",
+    };
+    let deleted = on!(session, connection: Dialect => {
+        let mut query = QueryBuilder::<Dialect>::new(
+            "DELETE FROM rate_limit_violations WHERE violation_id IN \
+             (SELECT violation_id FROM rate_limit_violations WHERE 1 = 1",
+        );
+        filter!(&mut query, filter);
+        query.push(" ORDER BY requested_at LIMIT ").push_bind(rows(limit)).push(lock).push(")");
+        query.build().execute(connection).await.map(|done| done.rows_affected())
+    })?;
+    forget_writers(session).await?;
+    Ok(deleted)
+}
+
+async fn forget_writers(session: &mut Session) -> Result<(), DataError> {
+    let before = Timestamp::now().plus_micros(-WRITER_KEPT_US);
+    let delete = "DELETE FROM rate_limit_writers WHERE writer IN \
+                  (SELECT writer FROM rate_limit_writers WHERE written_at < $1 LIMIT $2)";
+    on!(session, connection => sqlx::query(delete)
+        .bind(Time::from(before))
+        .bind(rows(WRITERS_PER_DELETE))
+        .execute(connection)
+        .await
+        .map(drop))?;
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Whoever watches hears of changes, whoever makes them.
+
+use std::time::Duration;
+
+use tollgate::rules::Override;
+use tollgate_server::data::{Changes, OverrideSpec, Role};
+
+use crate::common::{Place, on_both, spec};
+
+on_both!(changes_are_heard_from_everywhere, nothing_is_heard_while_nothing_changes);
+
+/// In force on every node within 2 s: what it takes to hear of it must be well below.
+const SOON: Duration = Duration::from_millis(1800);
+
+async fn heard(changes: &mut Changes) -> bool {
+    tokio::time::timeout(SOON, changes.next()).await.is_ok()
+}
+
+async fn changes_are_heard_from_everywhere(place: Place) {
+    let (here, there) = (place.migrated().await, place.open().await);
+    let mut changes = there.changes().await.unwrap();
+    let rule = here.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+    assert!(heard(&mut changes).await, "a rule made elsewhere");
+    there.delete_rule(rule.spec.rule_id, None, "me").await.unwrap();
+    assert!(heard(&mut changes).await, "a rule deleted here");
+    let blocked = OverrideSpec {
+        rule_id: 1,
+        subject: "42".into(),
+        instead: Override::Blocked,
+        reason: String::new(),
+        expires_at: None,
+    };
+    here.put_override(&blocked, None, "me").await.unwrap();
+    assert!(heard(&mut changes).await, "an override");
+    here.create_token("ci", Role::Read, &[1; 32], "me").await.unwrap();
+    assert!(heard(&mut changes).await, "a token");
+    place
+        .by_hand("UPDATE rate_limit_rules SET burst_capacity = 9 WHERE rule_id = 1")
+        .await
+        .unwrap();
+    assert!(heard(&mut changes).await, "by hand");
+    // Before it is asked for counts as well, and many are one.
+    for n in 0..5 {
+        here.create_rule(&spec(&format!("rule{n}")), "me").await.unwrap();
+    }
+    assert!(heard(&mut changes).await, "before it was asked");
+    assert!(!heard(&mut changes).await, "that was all");
+}
+
+async fn nothing_is_heard_while_nothing_changes(place: Place) {
+    let database = place.migrated().await;
+    let mut changes = database.changes().await.unwrap();
+    assert!(!heard(&mut changes).await);
+    // Dropped in the middle, it goes on where it was.
+    database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+    for _ in 0..50 {
+        let moment = Duration::from_millis(3);
+        let _ = tokio::time::timeout(moment, changes.next()).await;
+    }
+    database.delete_rule(1, None, "me").await.unwrap();
+    assert!(heard(&mut changes).await);
+}

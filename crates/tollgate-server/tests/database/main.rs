@@ -1,0 +1,12 @@
+//! Both databases, for real: what one does, the other does as well.
+
+#![cfg(test)]
+
+mod common;
+
+mod changes;
+mod migrate;
+mod overrides;
+mod rules;
+mod trouble;
+mod violations;

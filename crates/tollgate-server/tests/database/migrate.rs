@@ -1,0 +1,278 @@
+//! The schema: forwards, back, by several at once, and what it does not allow.
+
+use tollgate::rules::Override;
+use tollgate_server::data::{
+    DataError, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
+};
+use tollgate_server::time::Timestamp;
+
+use crate::common::{Place, on_both, spec};
+
+on_both!(
+    everything_is_applied_once,
+    many_may_migrate_at_once,
+    up_down_and_up_again_keeps_what_is_not_taken_back,
+    what_a_newer_version_has_applied_is_left_alone,
+    the_database_itself_refuses_nonsense,
+    changes_by_hand_count,
+    what_makes_no_sense_is_named,
+);
+
+async fn everything_is_applied_once(place: Place) {
+    let database = place.open().await;
+    let known = database.migrations().await.unwrap();
+    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(known.iter().all(|step| !step.is_applied));
+    assert!(matches!(database.load().await, Err(DataError::Unexpected(_))));
+    let done = database.migrate().await.unwrap();
+    assert_eq!(done, database.migrations().await.unwrap());
+    assert!(done.iter().all(|step| step.is_applied));
+    assert_eq!(database.migrate().await.unwrap(), []);
+    #[cfg(unix)]
+    if let Place::Sqlite(folder) = &place {
+        use std::os::unix::fs::PermissionsExt as _;
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let mode = file.unwrap().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0);
+        }
+    }
+}
+
+async fn many_may_migrate_at_once(place: Place) {
+    let url = place.url();
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move {
+                let database = tollgate_server::data::Database::open(&url, crate::common::TIMEOUT);
+                database.await.unwrap().migrate().await.unwrap().len()
+            })
+        })
+        .collect();
+    let mut applied = 0;
+    for task in tasks {
+        applied += task.await.unwrap();
+    }
+    assert_eq!(applied, 4);
+    assert_eq!(place.open().await.load().await.unwrap().rules.len(), 9);
+}
+
+async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
+    let database = place.migrated().await;
+    let rule = database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+    database.delete_rule(2, None, "me").await.unwrap();
+    let blocked = OverrideSpec {
+        rule_id: 1,
+        subject: "42".into(),
+        instead: Override::Blocked,
+        reason: String::new(),
+        expires_at: None,
+    };
+    let (blocked, _) = database.put_override(&blocked, None, "me").await.unwrap();
+    let now = Timestamp::now();
+    let row = ViolationRow {
+        bucket_key: "user:42".into(),
+        rule_id: 1,
+        is_shadow: false,
+        user_id: None,
+        ip_address: None,
+        endpoint: None,
+        method: None,
+        requested_at: now,
+        last_at: now,
+        tokens_at_time: 0,
+        count: 3,
+    };
+    let batch = ViolationBatch { writer: 1, sequence: 1, rows: vec![row] };
+    database.write_violations(&batch).await.unwrap();
+    database.create_token("ci", Role::Admin, &[1; 32], "me").await.unwrap();
+
+    let generation = database.generation().await.unwrap();
+    let undone = database.migrate_down(3).await.unwrap();
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [4]);
+    assert!(database.generation().await.unwrap() > generation);
+    database.migrate().await.unwrap();
+    let loaded = database.load().await.unwrap();
+    assert!(loaded.tokens.is_empty());
+    assert_eq!((loaded.rules.len(), &loaded.overrides[..]), (9, &[blocked][..]));
+    assert_eq!(loaded.rules.last(), Some(&rule));
+    let any = ViolationFilter::default();
+    assert_eq!(database.violations(&any, None, 9).await.unwrap()[0].row.count, 3);
+
+    // Down to the rules: they stay, and are not begun again.
+    let undone = database.migrate_down(1).await.unwrap();
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [4, 3, 2]);
+    assert_eq!(database.rule(10).await.unwrap(), rule);
+    database.migrate().await.unwrap();
+    let loaded = database.load().await.unwrap();
+    assert_eq!((loaded.rules.len(), loaded.overrides.len()), (9, 0));
+    assert!(database.rule(2).await.is_err());
+    database.delete_rule(10, None, "me").await.unwrap();
+
+    assert_eq!(database.migrate_down(0).await.unwrap().len(), 4);
+    assert!(database.migrations().await.unwrap().iter().all(|step| !step.is_applied));
+    assert_eq!(database.migrate().await.unwrap().len(), 4);
+    assert_eq!(database.load().await.unwrap().rules.len(), 9);
+}
+
+async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
+    let database = place.migrated().await;
+    let newer = match &place {
+        Place::Sqlite(_) => {
+            "INSERT INTO rate_limit_migrations VALUES (9000, 'newer', 0); \
+             ALTER TABLE rate_limit_rules ADD COLUMN newer TEXT"
+        }
+        Place::Postgres { .. } => {
+            "INSERT INTO rate_limit_migrations VALUES (9000, 'newer', now()); \
+             ALTER TABLE rate_limit_rules ADD COLUMN newer TEXT"
+        }
+    };
+    place.by_hand(newer).await.unwrap();
+    let old = place.migrated().await;
+    assert_eq!(old.load().await.unwrap().rules.len(), 9);
+    old.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+    database.create_rule(&spec("newer:{ip}"), "me").await.unwrap();
+    assert_eq!(old.migrations().await.unwrap().len(), 4);
+    let error = old.migrate_down(0).await.unwrap_err();
+    assert!(error.to_string().contains("9000"), "{error}");
+    assert_eq!(old.load().await.unwrap().rules.len(), 11);
+}
+
+async fn the_database_itself_refuses_nonsense(place: Place) {
+    place.migrated().await;
+    let long = "x".repeat(1025);
+    let rule = |column: &str, value: &str| {
+        let mut columns = vec![
+            ("key_pattern", "'p'"),
+            ("scope", "'user'"),
+            ("tokens", "1"),
+            ("period", "1"),
+            ("burst_capacity", "1"),
+        ];
+        columns.retain(|(name, _)| *name != column);
+        columns.push((column, value));
+        let (names, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let (names, values) = (names.join(", "), values.join(", "));
+        format!("INSERT INTO rate_limit_rules ({names}) VALUES ({values})")
+    };
+    for (column, value) in [
+        ("tokens", "0"),
+        ("tokens", "-1"),
+        ("tokens", "4503599627370497"),
+        ("period", "0"),
+        ("period", "4503599627370497"),
+        ("burst_capacity", "0"),
+        ("burst_capacity", "4503599627370497"),
+        ("version", "0"),
+        ("max_wait", "-1"),
+        ("scope", "'users'"),
+        ("mode", "'off'"),
+        ("algorithm", "'gcra'"),
+        ("refill", "'never'"),
+        ("on_error", "'panic'"),
+        ("conditions", "'[]'"),
+        ("conditions", "'no json'"),
+        ("key_pattern", "''"),
+        ("key_pattern", &format!("'{}'", &long[..257])),
+        ("key_pattern", "NULL"),
+        ("plan", "''"),
+        ("plan", &format!("'{}'", &long[..33])),
+        ("description", &format!("'{long}'")),
+        ("rule_id", "0"),
+        ("rule_id", "9007199254740992"),
+        // U6: twice the same for every plan.
+        ("key_pattern", "'global'"),
+    ] {
+        let refused = place.by_hand(&rule(column, value)).await;
+        assert!(refused.is_err(), "{column} = {value}");
+    }
+    place.by_hand(&rule("version", "1")).await.unwrap();
+    assert!(place.by_hand(&rule("version", "1")).await.is_err(), "two rules for every plan");
+    for (table, columns, values) in [
+        ("overrides", "rule_id, subject, kind", "1, '', 'blocked'".into()),
+        ("overrides", "rule_id, subject, kind", format!("1, '{long}', 'blocked'")),
+        ("overrides", "rule_id, subject, kind", "1, 'a', 'loved'".into()),
+        ("overrides", "rule_id, subject, kind", "1, 'a', 'quota'".into()),
+        ("overrides", "rule_id, subject, kind, reason", format!("1, 'a', 'blocked', '{long}'")),
+        ("tokens", "name, role, hash", "'a', 'root', 'x'".into()),
+        ("tokens", "name, role, hash", "'a', 'read', 'x'".into()),
+    ] {
+        let insert = format!("INSERT INTO rate_limit_{table} ({columns}) VALUES ({values})");
+        assert!(place.by_hand(&insert).await.is_err(), "{insert}");
+    }
+    let time = if matches!(place, Place::Sqlite(_)) { "0" } else { "'epoch'" };
+    let violation = |count: i64, mode: &str| {
+        format!(
+            "INSERT INTO rate_limit_violations (bucket_key, requested_at, last_at, tokens_at_time, \
+             rule_id, count, mode, minute) VALUES ('b', {time}, {time}, 0, 1, {count}, '{mode}', 0)"
+        )
+    };
+    assert!(place.by_hand(&violation(0, "enforce")).await.is_err());
+    assert!(place.by_hand(&violation(1, "off")).await.is_err());
+    place.by_hand(&violation(1, "enforce")).await.unwrap();
+    assert!(place.by_hand(&violation(1, "enforce")).await.is_err(), "one row for each minute");
+    let rate =
+        "SELECT CAST(rate_per_second * 60 AS BIGINT) FROM rate_limit_rules WHERE rule_id = 5";
+    assert_eq!(place.number(rate).await, 5);
+}
+
+async fn changes_by_hand_count(place: Place) {
+    let database = place.migrated().await;
+    let mut last = database.generation().await.unwrap();
+    for statement in [
+        "UPDATE rate_limit_rules SET burst_capacity = 7 WHERE rule_id = 1",
+        "DELETE FROM rate_limit_rules WHERE rule_id = 2",
+        "INSERT INTO rate_limit_rules (key_pattern, scope, tokens, period, burst_capacity) \
+         VALUES ('by hand', 'custom', 1, 1000000, 1)",
+        "INSERT INTO rate_limit_overrides (rule_id, subject, kind) VALUES (1, 'a', 'blocked')",
+        "UPDATE rate_limit_overrides SET kind = 'unlimited'",
+        "DELETE FROM rate_limit_overrides",
+        "INSERT INTO rate_limit_overrides (rule_id, subject, kind) VALUES (1, 'a', 'blocked')",
+        "DELETE FROM rate_limit_rules WHERE rule_id = 1",
+    ] {
+        place.by_hand(statement).await.unwrap();
+        let now = database.generation().await.unwrap();
+        assert!(now > last, "{statement}");
+        last = now;
+    }
+    let loaded = database.load().await.unwrap();
+    assert!(loaded.overrides.is_empty(), "a rule takes its overrides with it");
+    let by_hand = loaded.rules.last().unwrap();
+    assert_eq!((by_hand.spec.rule_id, by_hand.version), (10, 1));
+    assert_eq!(database.create_rule(&spec("next"), "me").await.unwrap().spec.rule_id, 11);
+}
+
+/// U4, T35: what constraints cannot see is found when it is read, and named.
+async fn what_makes_no_sense_is_named(place: Place) {
+    let database = place.migrated().await;
+    for (column, value) in [
+        ("key_pattern", "'user:{'"),
+        ("conditions", "'{\"endpoint\": 7}'"),
+        ("conditions", "'{\"no name\": \"x\"}'"),
+        ("algorithm", "'fixed_window'"),
+        ("refill", "'interval', algorithm = 'leaky_bucket'"),
+        ("burst_capacity", "4503599627370496"),
+    ] {
+        let database = &database;
+        let before = database.rule(5).await.unwrap();
+        let update = format!("UPDATE rate_limit_rules SET {column} = {value} WHERE rule_id = 5");
+        let update = if value == "'fixed_window'" {
+            update.replace(" WHERE", ", burst_capacity = 99 WHERE")
+        } else {
+            update
+        };
+        place.by_hand(&update).await.unwrap();
+        let error = database.load().await.unwrap_err();
+        assert!(matches!(error, DataError::Unexpected(_)), "{error}");
+        assert!(error.to_string().contains("rule 5: "), "{error}");
+        let error = database.create_rule(&spec("other"), "me").await.unwrap_err();
+        assert!(matches!(error, DataError::Unexpected(_)), "{error}");
+        // It can be mended, or deleted.
+        if column == "conditions" && value.contains('7') {
+            let mend = "UPDATE rate_limit_rules SET conditions = '{}' WHERE rule_id = 5";
+            place.by_hand(mend).await.unwrap();
+        }
+        database.update_rule(&before.spec, None, "me").await.unwrap();
+        database.load().await.unwrap();
+    }
+}
