@@ -4,6 +4,7 @@
 //! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules
 //! of [`rules_source`], the store, the listeners and the front doors ([`http`]), and ends it in order.
 
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod data;
@@ -13,10 +14,15 @@ mod listen;
 pub mod logging;
 pub mod metrics;
 pub mod ready;
+pub mod recent;
 mod reload;
+mod rules_diff;
 pub mod rules_source;
 pub mod serve;
 mod shutdown;
+pub mod snapshot;
 pub mod startup;
+pub mod stats;
 mod store;
 pub mod time;
+pub mod tokens;

@@ -33,16 +33,21 @@ impl Audience {
     #[must_use]
     pub fn of_stderr() -> Self {
         let is_person = io::stderr().is_terminal();
+        Self { is_person, in_colours: is_person && Self::wants_colours() }
+    }
+
+    /// Whether a person at a terminal wants colours.
+    pub(crate) fn wants_colours() -> bool {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { is_person, in_colours: is_person && !no_color && !is_dumb }
+        !no_color && !is_dumb
     }
 }
 
 /// Starts logging. Says whether the log is for people.
 pub(crate) fn start(log: &Log, audience: Audience) -> bool {
     // The filter was parsed when the settings were checked.
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_new(filter(&log.level)).unwrap_or_else(|_| EnvFilter::new("info"));
     // Were a broken pipe reported to standard error, reporting it would panic.
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     let is_text = match log.format {
@@ -63,6 +68,12 @@ pub(crate) fn start(log: &Log, audience: Audience) -> bool {
     };
     panic::set_hook(Box::new(log_panic));
     is_text
+}
+
+/// What is logged. The driver of the database tells of what it mends by itself, and of every question: only who
+/// names it wants to know that.
+fn filter(level: &str) -> String {
+    if level.contains("sqlx") { level.into() } else { format!("{level},sqlx=warn") }
 }
 
 fn log_panic(info: &panic::PanicHookInfo<'_>) {
@@ -89,7 +100,7 @@ fn is_active(letter: char) -> bool {
 }
 
 /// The text with every active character as its number, line breaks possibly excepted.
-fn escaped(text: &str, keep_line_breaks: bool) -> Cow<'_, str> {
+pub(crate) fn escaped(text: &str, keep_line_breaks: bool) -> Cow<'_, str> {
     let must_go = |letter: char| is_active(letter) && !(keep_line_breaks && letter == '\n');
     if !text.contains(must_go) {
         return Cow::Borrowed(text);
@@ -133,6 +144,13 @@ impl Write for EscapedStderr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_driver_is_quiet_unless_it_is_named() {
+        assert_eq!(filter("debug"), "debug,sqlx=warn");
+        assert_eq!(filter("info,sqlx=debug"), "info,sqlx=debug");
+        assert!(EnvFilter::try_new(filter("info,tollgate_server=debug")).is_ok());
+    }
 
     #[test]
     fn active_characters_are_shown_by_number() {

@@ -1,5 +1,7 @@
 //! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
 
+pub(crate) mod audit;
+mod snapshot;
 mod store;
 
 use std::collections::{HashMap, HashSet};
@@ -18,7 +20,11 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tollgate::{AnyStore, Decision, OnError, Outcome, RuleSet, Tier, Verdict};
 
+use self::audit::AuditMetrics;
+use self::snapshot::SnapshotFigures;
 use self::store::StoreFigures;
+use crate::snapshot::Status;
+use crate::stats::{Counts, Decided};
 
 /// From a microsecond to a second: a decision in memory takes about one, one in Redis some hundreds, and one
 /// that is not answered there the budget for it.
@@ -44,7 +50,11 @@ pub struct Metrics {
     rule_version: Gauge,
     connections: Gauge,
     connections_refused: Counter,
+    auth_failures: Family<AuthLabels, Counter>,
     panics: Counter,
+    /// What becomes of violations.
+    pub(crate) audit: AuditMetrics,
+    snapshot: SnapshotFigures,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,9 +79,15 @@ struct ReloadLabels {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AuthLabels {
+    reason: &'static str,
+}
+
 /// Granted, denied and never, of every rule in force.
 #[derive(Debug)]
 struct RuleCounters {
+    rules: RuleSet,
     by_rule: HashMap<u64, [Counter; 3]>,
     take: [Counter; 3],
     /// What to forget when another set of rules takes over.
@@ -103,7 +119,10 @@ impl Metrics {
             rule_version: Gauge::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
+            auth_failures: Family::default(),
             panics: Counter::default(),
+            audit: AuditMetrics::default(),
+            snapshot: SnapshotFigures::default(),
         };
         metrics.register(&mut registry);
         registry.register_collector(Box::new(StoreFigures::of(store)));
@@ -133,12 +152,20 @@ impl Metrics {
             "Connections closed at once because there were too many",
             self.connections_refused.clone(),
         );
+        registry.register(
+            "auth_failures",
+            "Requests to the administration that were refused, by reason",
+            self.auth_failures.clone(),
+        );
         let panics = self.panics.clone();
         registry.register("panics", "Requests that a mistake of the service ended", panics);
+        self.audit.register(registry);
+        self.snapshot.register(registry);
     }
 
     /// All of it, as text.
     pub(crate) fn encode(&self) -> String {
+        self.snapshot.look();
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
@@ -178,6 +205,19 @@ impl Metrics {
         }
     }
 
+    /// What was decided so far by each rule in force.
+    pub(crate) fn decided_by_rule(&self) -> Decided {
+        let counters = self.rules.load();
+        let read = |[granted, denied, never]: &[Counter; 3]| Counts {
+            granted: granted.get(),
+            denied: denied.get(),
+            never: never.get(),
+        };
+        let by_rule = counters.by_rule.iter().map(|(id, counters)| (Some(*id), read(counters)));
+        let by_rule = by_rule.chain([(None, read(&counters.take))]).collect();
+        Decided { rules: counters.rules.clone(), by_rule }
+    }
+
     /// Says which rules are in force since when (Unix seconds).
     pub fn reloaded(&self, rules: &RuleSet, at: f64) {
         self.reloads.get_or_create(&ReloadLabels { result: "success" }).inc();
@@ -191,6 +231,11 @@ impl Metrics {
         }
     }
 
+    /// Says how up to date the rules in force are.
+    pub(crate) fn snapshot(&self, status: &Status) {
+        self.snapshot.set(status);
+    }
+
     /// Counts a set of rules that was refused.
     pub fn reload_failed(&self) {
         self.reloads.get_or_create(&ReloadLabels { result: "failure" }).inc();
@@ -200,6 +245,11 @@ impl Metrics {
     pub fn connection(&self) -> ConnectionGuard {
         self.connections.inc();
         ConnectionGuard(self.connections.clone())
+    }
+
+    /// Counts a request to the administration that was refused.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.auth_failures.get_or_create(&AuthLabels { reason }).inc();
     }
 
     /// Counts a request that a panic ended.
@@ -234,7 +284,7 @@ impl RuleCounters {
             })
             .collect();
         let take = counters("take", "", "", "enforce");
-        Self { by_rule, take, labels: all }
+        Self { rules: rules.clone(), by_rule, take, labels: all }
     }
 }
 

@@ -15,14 +15,17 @@ pub enum Check {
     /// Buckets can be charged. Always so: what answers for a store in trouble is ready, too, and sending the
     /// requests elsewhere would not help it.
     Store,
+    /// Rules can be changed and violations recorded. Always so: checks go on without.
+    Database,
     /// Nobody has asked this process to end.
     Shutdown,
 }
 
-const CHECKS: [(Check, &str); 4] = [
+const CHECKS: [(Check, &str); 5] = [
     (Check::Listeners, "listeners"),
     (Check::Rules, "rules"),
     (Check::Store, "store"),
+    (Check::Database, "database"),
     (Check::Shutdown, "shutdown"),
 ];
 
@@ -36,6 +39,8 @@ pub struct Readiness {
 struct State {
     /// Why it does not pass; it does if none.
     failing: Option<String>,
+    /// It passes, for requests are answered, but not as they should be.
+    is_in_trouble: bool,
     /// What to know about it though it passes.
     note: Option<String>,
 }
@@ -50,9 +55,10 @@ impl Readiness {
     /// Of a process that has only begun: not ready.
     #[must_use]
     pub fn new() -> Self {
-        let starting = || State { failing: Some("not yet".into()), note: None };
+        let starting = || State { failing: Some("not yet".into()), ..State::default() };
         let passing = State::default;
-        Self { states: Arc::new(Mutex::new([starting(), starting(), passing(), passing()])) }
+        let states = [starting(), starting(), passing(), passing(), passing()];
+        Self { states: Arc::new(Mutex::new(states)) }
     }
 
     /// This check passes from here on.
@@ -63,6 +69,11 @@ impl Readiness {
     /// This check fails from here on.
     pub fn fail(&self, check: Check, reason: impl Into<String>) {
         self.states.lock()[check as usize].failing = Some(reason.into());
+    }
+
+    /// This check is in trouble, or not, from here on; that does not count.
+    pub fn trouble(&self, check: Check, is_in_trouble: bool) {
+        self.states.lock()[check as usize].is_in_trouble = is_in_trouble;
     }
 
     /// Something to know about a check, whether it passes or not.
@@ -76,7 +87,7 @@ impl Readiness {
         self.states.lock().iter().all(|state| state.failing.is_none())
     }
 
-    /// Every check, line by line, as Kubernetes writes them; and what to know about each, which names hosts and
+    /// Every check, line by line, as Kubernetes writes them, with `[~]` for those that pass in trouble; and what to know about each, which names hosts and
     /// quotes files, if `with_notes`.
     #[must_use]
     pub fn describe(&self, with_notes: bool) -> String {
@@ -85,6 +96,9 @@ impl Readiness {
         for ((_, name), state) in CHECKS.iter().zip(&states) {
             // Writing to a string cannot fail.
             let _ = match &state.failing {
+                None if state.is_in_trouble => {
+                    writeln!(text, "[~]{name} in trouble, which does not count")
+                }
                 None => writeln!(text, "[+]{name} ok"),
                 Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
             };
@@ -116,8 +130,15 @@ mod tests {
         assert_eq!(
             ready.describe(true),
             "[+]listeners ok\n[+]rules ok\n    the new file was refused\n    line 3\n\
-             [+]store ok\n[+]shutdown ok\nready\n"
+             [+]store ok\n[+]database ok\n[+]shutdown ok\nready\n"
         );
+        ready.trouble(Check::Rules, true);
+        assert!(ready.is_ready());
+        let described = ready.describe(false);
+        assert!(
+            described.contains("]listeners ok\n[~]rules in trouble, which does not count\n[+]")
+        );
+        ready.trouble(Check::Rules, false);
         ready.clone().fail(Check::Shutdown, "asked to end");
         assert!(!ready.is_ready());
         assert!(!ready.describe(false).contains("line 3"));

@@ -20,7 +20,6 @@ use tollgate::{Clock, RuleSet, SystemClock};
 use tracing::{error, info, warn};
 
 use crate::http::App;
-use crate::ready::Check;
 use crate::rules_source::{self, RulesError, RulesSource};
 
 /// Changes come in bursts: a file is looked at when it has been quiet for so long,
@@ -52,7 +51,7 @@ impl Reloader {
         // One pending change stands for any number of them.
         let (sender, changes) = mpsc::channel(1);
         let watcher = match &source {
-            RulesSource::Starter => None,
+            RulesSource::Starter | RulesSource::Database(_) => None,
             RulesSource::File(path) => watch_folder(path, sender),
         };
         Ok(Self { app, source, last: Ok(text), hangup, changes, _watcher: watcher })
@@ -76,7 +75,11 @@ impl Reloader {
                 RulesSource::Starter if is_asked_for => {
                     info!("the starter rules are in force: there is no file to reload");
                 }
-                RulesSource::Starter => {}
+                RulesSource::Database(url) if is_asked_for => {
+                    self.app.keeper.refresh().await;
+                    info!(source = %url, "rules loaded again");
+                }
+                RulesSource::Starter | RulesSource::Database(_) => {}
                 RulesSource::File(path) => self.reload(path, is_asked_for).await,
             }
         }
@@ -96,26 +99,20 @@ impl Reloader {
         let Ok(Some((last, rules))) = look else { return };
         self.last = last;
         match rules {
-            Ok(rules) => self.put_in_force(rules),
+            Ok(rules) => self.put_in_force(rules).await,
             Err(wrong) => self.refuse(&wrong),
         }
     }
 
-    fn put_in_force(&self, rules: RuleSet) {
-        let version = self.app.limiter.replace_rules(rules);
-        let rules = self.app.limiter.rules();
-        self.app.metrics.reloaded(&rules, unix_seconds());
-        self.app.ready.note(Check::Rules, None);
+    async fn put_in_force(&self, rules: RuleSet) {
         let count = rules.rules().len();
+        let version = self.app.keeper.put_rules(rules).await;
         info!(source = %self.source, rules = count, version, "rules reloaded");
     }
 
     fn refuse(&self, wrong: &RulesError) {
         let version = self.app.limiter.rules().version();
-        self.app.metrics.reload_failed();
-        let note =
-            format!("the rules of version {version} stay, for the new ones are wrong:\n{wrong}");
-        self.app.ready.note(Check::Rules, Some(note));
+        self.app.keeper.refuse_rules(&wrong.to_string());
         error!(
             source = %self.source,
             version,

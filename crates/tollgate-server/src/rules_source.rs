@@ -1,4 +1,4 @@
-//! Where rules come from: a file, or the starter rules without one.
+//! Where rules come from: a database, a file, or the starter rules without either.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use tollgate::RuleSet;
 use tollgate::rules::{FileErrors, RULES_FILE_BYTES_MAX};
 
-use crate::config::reason;
+use crate::config::{Config, DatabaseUrl, RulesFrom, reason};
 
 /// Where rules come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum RulesSource {
     Starter,
     /// A file.
     File(PathBuf),
+    /// A database.
+    Database(DatabaseUrl),
 }
 
 /// Why rules could not be had.
@@ -39,22 +41,27 @@ pub enum RulesError {
 impl RulesSource {
     /// The source that the settings name.
     #[must_use]
-    pub fn new(file: Option<&Path>) -> Self {
-        file.map_or(Self::Starter, |path| Self::File(path.to_owned()))
+    pub fn new(config: &Config) -> Self {
+        match (config.rules.source, &config.database.url, &config.rules.file) {
+            (RulesFrom::Database, Some(url), _) => Self::Database(url.clone()),
+            (_, _, Some(path)) => Self::File(path.clone()),
+            (_, _, None) => Self::Starter,
+        }
     }
 
-    /// The rules, now, and the text that they were made of.
+    /// The rules, now, and the text that they were made of; none where they are in a database.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the file.
-    pub fn load(&self) -> Result<(RuleSet, String), RulesError> {
+    pub fn load(&self) -> Result<Option<(RuleSet, String)>, RulesError> {
         match self {
-            Self::Starter => Ok((RuleSet::starter(), String::new())),
+            Self::Starter => Ok(Some((RuleSet::starter(), String::new()))),
             Self::File(path) => {
                 let text = read(path)?;
-                Ok((parse(path, &text)?, text))
+                Ok(Some((parse(path, &text)?, text)))
             }
+            Self::Database(_) => Ok(None),
         }
     }
 }
@@ -64,6 +71,7 @@ impl fmt::Display for RulesSource {
         match self {
             Self::Starter => f.write_str("starter"),
             Self::File(path) => path.display().fmt(f),
+            Self::Database(url) => url.fmt(f),
         }
     }
 }

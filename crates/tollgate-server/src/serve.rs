@@ -9,31 +9,38 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
-use tollgate::{Limiter, SettingsError, StartError};
+use tollgate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use tracing::{info, warn};
 
-use crate::config::{Config, StoreUrl, is_loopback, reason};
+use crate::audit::Audit;
+use crate::config::{Config, Record, StoreUrl, reason};
 use crate::descriptors;
 use crate::http::{App, Guard, HttpLimits, router};
-use crate::listen::{Listener, Remaining, Serving};
+use crate::listen::{Listener, Remaining, Renewal, Serving, Tls};
 use crate::logging::{self, Audience};
 use crate::metrics::Metrics;
 use crate::ready::{Check, Readiness};
+use crate::recent::Recent;
 use crate::reload::{Reloader, unix_seconds};
 use crate::rules_source::{RulesError, RulesSource};
 use crate::shutdown::{EndSignals, Phase, Phases};
+use crate::snapshot::{self, Keeper, Parts, Start};
 use crate::startup::Startup;
+use crate::stats::Stats;
 use crate::store;
 
 /// From the signal to the end, at most: a second less than is promised, for what comes after.
 const END_AFTER: Duration = Duration::from_secs(4);
 
+/// What the audit may take beyond that.
+const AUDIT_AFTER: Duration = Duration::from_millis(500);
+
 /// Why the service did not start.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The rules are wrong.
+    /// There are no rules to begin with.
     #[error("{0}")]
-    Rules(#[from] RulesError),
+    Rules(#[from] snapshot::StartError),
     /// The settings of the store do not go together.
     #[error("cannot use the settings of the store: {0}")]
     StoreSettings(#[from] SettingsError),
@@ -45,6 +52,9 @@ pub enum ServeError {
         /// Why.
         source: StartError,
     },
+    /// The files of TLS are wrong.
+    #[error("cannot listen with TLS: {0}")]
+    Tls(#[from] TlsFilesError),
     /// An address cannot be had.
     #[error("cannot listen on {address}: {}", reason(source))]
     Listen {
@@ -68,10 +78,17 @@ impl ServeError {
     #[must_use]
     pub fn report(&self, in_colours: bool) -> String {
         let help = match self {
-            Self::Rules(RulesError::Refused(errors)) if in_colours => {
-                return errors.coloured().to_string();
+            Self::Rules(snapshot::StartError::Rules(RulesError::Refused(errors))) => {
+                return if in_colours { errors.coloured().to_string() } else { errors.to_string() };
             }
-            Self::Rules(RulesError::Refused(errors)) => return errors.to_string(),
+            Self::Rules(snapshot::StartError::Down { .. }) => {
+                "see whether database.url leads to a database that answers, or start from a file \
+                 with --rules"
+            }
+            Self::Rules(snapshot::StartError::Refused { .. }) => {
+                "mend them with `tollgate rules import --database URL FILE` or by SQL, or start from a \
+                 file with --rules"
+            }
             Self::Store { source, .. } => store::help(source),
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
                 "another process listens there: end it, or listen elsewhere with --listen-http"
@@ -103,8 +120,14 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
         .map_err(system("start threads"))?;
     let served = runtime.block_on(async {
         // Caught before anything can be asked for, so that no signal finds the process unprepared.
-        let signals = EndSignals::catch().map_err(system("catch signals"))?;
-        let service = Service::start(config).await?;
+        let mut signals = EndSignals::catch().map_err(system("catch signals"))?;
+        let service = tokio::select! {
+            service = Box::pin(Service::start(config)) => service?,
+            signal = signals.next() => {
+                info!(signal = signal.name, "ended before it served");
+                return Ok(());
+            }
+        };
         service.announce(is_text && audience.is_person);
         service.serve(signals).await;
         Ok(())
@@ -114,6 +137,15 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     served
 }
 
+fn no_signals(source: io::Error) -> ServeError {
+    ServeError::System { what: "catch signals", source }
+}
+
+/// The settings have bounds within which this cannot be.
+fn uncountable(error: QuotaError) -> ServeError {
+    ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
+}
+
 /// A service that serves.
 struct Service {
     app: Arc<App>,
@@ -121,29 +153,44 @@ struct Service {
     source: RulesSource,
     store: StoreUrl,
     address: SocketAddr,
+    is_tls: bool,
     listening: JoinHandle<Remaining>,
     grace: Duration,
     has_token: bool,
 }
 
 impl Service {
-    async fn start(config: Config) -> Result<Self, ServeError> {
-        let source = RulesSource::new(config.rules.file.as_deref());
-        let (rules, text) = source.load()?;
-        let limiter = Limiter::new(store::open(&config.store).await?, rules);
-        let ready = Readiness::new();
-        let metrics = Metrics::new(Arc::clone(limiter.store()));
-        let has_token = config.admin.token.is_some();
+    async fn start(mut config: Config) -> Result<Self, ServeError> {
         let Some(address) = config.listen.http else {
             // The settings were checked: there is a listener.
             let source = io::Error::other("there is no listener");
             return Err(ServeError::System { what: "listen", source });
         };
+        let files = config.listen.tls.files();
+        let tls = (!files.is_empty()).then(|| Tls::open(&files)).transpose()?;
+        let start = Start::find(&config).await?;
+        let (source, text) = (start.source.clone(), start.text.clone());
+        let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
+        let parts = Parts {
+            metrics: Metrics::new(Arc::clone(limiter.store())),
+            limiter,
+            ready: Readiness::new(),
+            guard: Arc::new(Guard::new(&config, address).map_err(uncountable)?),
+        };
+        let keeper = Keeper::new(&config, start, parts.clone());
+        let has_token = !parts.guard.is_open();
+        let Parts { limiter, metrics, ready, guard } = parts;
+        if config.database.url.is_none() {
+            // There is nowhere to record anything.
+            config.audit.record = Record::Nothing;
+        }
+        let audit = Audit::new(&config.audit, &keeper, &metrics);
+        let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
         let app = Arc::new(App {
             limiter,
             metrics,
             ready,
-            guard: Guard::new(config.admin.token, is_loopback(address)),
+            guard,
             limits: HttpLimits {
                 body_bytes_max: config.limits.body_bytes_max,
                 body_timeout: config.limits.body_timeout,
@@ -151,17 +198,27 @@ impl Service {
                 attributes_max: config.limits.attributes_max,
                 value_bytes_max: config.limits.value_bytes_max,
             },
+            keeper,
+            audit,
+            recent,
+            stats: Stats::default(),
         });
         app.metrics.reloaded(&app.limiter.rules(), unix_seconds());
         app.ready.pass(Check::Rules);
 
         descriptors::provide_for(config.limits.connections_max);
         let phases = Phases::new();
+        let is_tls = tls.is_some();
+        if let Some(tls) = tls.clone() {
+            let renewal = Renewal::new(tls, files, app.ready.clone()).map_err(no_signals)?;
+            tokio::spawn(renewal.run());
+        }
         let serving = Serving {
             router: router(Arc::clone(&app)),
             metrics: app.metrics.clone(),
             limits: config.limits,
             phase: phases.watch(),
+            tls,
         };
         let listener = Listener::bind(address, serving)
             .map_err(|source| ServeError::Listen { address, source })?;
@@ -169,25 +226,27 @@ impl Service {
         let listening = tokio::spawn(listener.run());
         app.ready.pass(Check::Listeners);
 
-        let reloader = Reloader::new(Arc::clone(&app), source.clone(), text)
-            .map_err(|source| ServeError::System { what: "catch signals", source })?;
+        let reloader = Reloader::new(Arc::clone(&app), source.clone(), text).map_err(no_signals)?;
         tokio::spawn(reloader.run());
+        tokio::spawn(app.keeper.clone().run());
+        tokio::spawn(app.audit.clone().run());
+        tokio::spawn(app.stats.clone().run(app.metrics.clone()));
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
-        Ok(Self { app, phases, source, store, address, listening, grace, has_token })
+        Ok(Self { app, phases, source, store, address, is_tls, listening, grace, has_token })
     }
 
     /// Says that it serves: to a person what and how to try it, to others the facts.
     fn announce(&self, to_a_person: bool) {
-        let rules = self.app.limiter.rules().rules().len();
         let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
         let has_token = self.has_token;
         if to_a_person {
             let startup = Startup {
                 address: self.address,
+                is_tls: self.is_tls,
                 source: &self.source,
-                rules,
+                rules: &self.app.limiter.rules(),
                 store: &self.store,
                 max_buckets,
                 has_token,
@@ -197,8 +256,9 @@ impl Service {
         } else {
             let version = env!("CARGO_PKG_VERSION");
             let (source, store) = (&self.source, &self.store);
+            let rules = self.app.limiter.rules().rules().len();
             info!(version, rules, rules_source = %source, %store, max_buckets, has_token, "starting");
-            info!(listener = "http", address = %self.address, "listening");
+            info!(listener = "http", tls = self.is_tls, address = %self.address, "listening");
         }
     }
 
@@ -232,5 +292,7 @@ impl Service {
         } else {
             info!(connections, "ended: everything is answered");
         }
+        // Nothing is decided any more: what is left of the audit is written.
+        self.app.audit.finish(end_at + AUDIT_AFTER).await;
     }
 }

@@ -3,18 +3,22 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use tollgate::RuleSet;
+
 use crate::config::StoreUrl;
 use crate::rules_source::RulesSource;
 
 /// What there is to say.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Startup<'a> {
     /// Where HTTP is served.
     pub address: SocketAddr,
+    /// Whether over TLS.
+    pub is_tls: bool,
     /// Where the rules came from.
     pub source: &'a RulesSource,
-    /// How many there are.
-    pub rules: usize,
+    /// Which there are.
+    pub rules: &'a RuleSet,
     /// Where buckets are kept.
     pub store: &'a StoreUrl,
     /// How many buckets this process remembers at most.
@@ -35,24 +39,32 @@ impl Startup<'_> {
     #[must_use]
     pub fn message(&self) -> String {
         let mut text = String::new();
-        let url = format!("http://{}", reachable(self.address));
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{}", reachable(self.address));
+        let count = self.rules.rules().len();
+        let is_starter = self.rules.rules() == RuleSet::starter().rules();
         let rules = match self.source {
             RulesSource::Starter => {
-                format!("the {} starter rules, for none were given (--rules FILE)", self.rules)
+                format!("the {count} starter rules, for none were given (--rules FILE)")
             }
             RulesSource::File(path) => {
-                format!("{} from {}, reloaded when it changes", self.rules, path.display())
+                format!("{count} from {}, reloaded when it changes", path.display())
+            }
+            RulesSource::Database(url) if is_starter => {
+                format!(
+                    "the {count} starter rules in {url}, changed while it runs (tollgate rules)"
+                )
+            }
+            RulesSource::Database(url) => {
+                format!("{count} in {url}, changed while it runs (tollgate rules)")
             }
         };
         let store = match self.store {
             StoreUrl::Memory => format!("in memory, at most {} buckets", self.max_buckets),
             StoreUrl::Redis(url) => format!("{url}, shared by all who use it"),
         };
-        let admin = if self.has_token { "needs the token" } else { "open to this machine" };
-        let (path, body) = match self.source {
-            RulesSource::Starter => LOGIN,
-            RulesSource::File(_) => TAKE,
-        };
+        let admin = if self.has_token { "needs a token" } else { "open to this machine" };
+        let (path, body) = if is_starter { LOGIN } else { TAKE };
         let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
         // Writing to a string cannot fail.
         let _ = write!(

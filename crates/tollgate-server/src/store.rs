@@ -98,6 +98,11 @@ pub(crate) fn local_stats(store: &AnyStore) -> MemoryStats {
     }
 }
 
+/// Does something else answer in the place of the store?
+pub(crate) fn is_in_trouble(store: &AnyStore) -> bool {
+    store.redis().is_some_and(|redis| redis.health().breaker != BreakerState::Closed)
+}
+
 /// What to know about the store, for people; nothing of one in memory.
 pub(crate) fn note(store: &AnyStore) -> Option<String> {
     let health = store.redis()?.health();

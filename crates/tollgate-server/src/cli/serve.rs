@@ -11,6 +11,7 @@ use crate::config::{Config, FILE_NAME, KEYS, Key, Kind, Sources};
 use crate::logging::Audience;
 use crate::rules_source::RulesSource;
 use crate::serve::{self, ServeError};
+use crate::snapshot::StartError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,20 +68,34 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     if !arguments.check_config {
         return serve(loaded.config, audience);
     }
-    let source = RulesSource::new(loaded.config.rules.file.as_deref());
+    let files = loaded.config.listen.tls.files();
+    if !files.is_empty()
+        && let Err(error) = files.server_config()
+    {
+        say(&format!("{}\n", ServeError::from(error).report(audience.in_colours)));
+        return Exit::Usage;
+    }
+    let source = RulesSource::new(&loaded.config);
     match source.load() {
-        Ok((rules, _)) => {
+        Ok(rules) => {
             let read = loaded
                 .file
                 .as_ref()
                 .map_or_else(|| format!("no {FILE_NAME}"), |file| file.path.display().to_string());
-            let count = rules.rules().len();
+            let rules = rules.map_or_else(
+                || format!("rules in {source}"),
+                |(rules, _)| {
+                    let rules = format!("{} rules", rules.rules().len());
+                    format!("{rules} ({source})")
+                },
+            );
             let report = loaded.report();
-            let _ = write!(io::stdout(), "ok: {read}, {count} rules ({source})\n\n{report}");
+            let _ = write!(io::stdout(), "ok: {read}, {rules}\n\n{report}");
             Exit::Done
         }
         Err(error) => {
-            say(&format!("{}\n", ServeError::from(error).report(audience.in_colours)));
+            let error = ServeError::from(StartError::from(error));
+            say(&format!("{}\n", error.report(audience.in_colours)));
             Exit::Usage
         }
     }
@@ -92,8 +107,11 @@ fn serve(config: Config, audience: Audience) -> Exit {
         Err(error) => {
             say(&format!("{}\n", error.report(audience.in_colours)));
             match error {
-                ServeError::Rules(_) | ServeError::StoreSettings(_) => Exit::Usage,
-                ServeError::Store { .. }
+                ServeError::Rules(StartError::Rules(_) | StartError::Refused { .. })
+                | ServeError::StoreSettings(_)
+                | ServeError::Tls(_) => Exit::Usage,
+                ServeError::Rules(StartError::Down { .. })
+                | ServeError::Store { .. }
                 | ServeError::Listen { .. }
                 | ServeError::System { .. } => Exit::Unavailable,
             }
@@ -147,6 +165,9 @@ fn flag(key: &'static Key) -> Option<Arg> {
         Kind::Number { default, min, max, .. } => {
             format!("{} [default: {default}] [from {min} to {max}]", key.doc)
         }
+        Kind::Path { default, .. } if !default.is_empty() => {
+            format!("{} [default: {default}]", key.doc)
+        }
         Kind::Path { .. } | Kind::Secret { .. } => key.doc.into(),
     };
     let help = format!("{help} [env: {}]", key.variable());
@@ -159,7 +180,11 @@ fn heading(section: &str) -> &'static str {
     match section {
         "listen" => "Listening",
         "store" => "Store",
+        "database" => "Database",
         "rules" => "Rules",
+        "admin" => "Administration",
+        "audit" => "Violations",
+        "recent" => "Recent requests",
         "limits" => "Limits",
         "log" => "Log",
         "shutdown" => "Ending",

@@ -10,6 +10,9 @@ use super::suggest::closest;
 
 const PREFIX: &str = "TOLLGATE_";
 
+/// What the other commands read: whom they talk to, and with which token. No settings.
+const OF_COMMANDS: [&str; 3] = ["TOLLGATE_SERVER", "TOLLGATE_TOKEN", "TOLLGATE_TOKEN_FILE"];
+
 /// Takes every variable that is ours. One that begins like ours and is not is a mistake: whoever wrote
 /// it believes that it has an effect.
 pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
@@ -17,6 +20,7 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
         .iter()
         .filter_map(|(name, value)| name.to_str().map(|name| (name, value)))
         .filter(|(name, value)| name.starts_with(PREFIX) && !is_kubernetes_link(name, value))
+        .filter(|(name, _)| !OF_COMMANDS.contains(name))
         .collect();
     ours.sort();
     for (name, value) in &ours {

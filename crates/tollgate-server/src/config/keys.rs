@@ -1,38 +1,17 @@
 //! The table of settings: each with its name, flag, meaning, default and range. The file, the
 //! environment, the flags, `--help` and `--check-config` all work from it.
 
+mod table;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+pub use self::table::KEYS;
+use super::Config;
 use super::secret::{SHOWN, Secret};
-use super::{Config, LogFormat, StoreUrl};
-
-/// Bytes in the body of one request.
-const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
-/// Beyond this a body is no request for a verdict.
-const BODY_BYTES_MAX_MAX: u64 = 16 * 1024 * 1024;
-/// Milliseconds for a body, and for a header, to arrive: seconds are an eternity for a few hundred bytes.
-const ARRIVAL_MS_DEFAULT: u64 = 5_000;
-/// Milliseconds that a connection may be quiet between requests: as long as proxies keep theirs.
-const IDLE_MS_DEFAULT: u64 = 60_000;
-const TIMEOUT_MS_MIN: u64 = 10;
-const TIMEOUT_MS_MAX: u64 = 3_600_000;
-/// Milliseconds between readiness off and no more requests: load balancers that watch see it.
-const GRACE_MS_DEFAULT: u64 = 100;
-/// Leaves time to answer what is in flight before the five seconds are over.
-const GRACE_MS_MAX: u64 = 3_000;
-const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
-const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
-/// Milliseconds that a decision waits for Redis: half of what proxies wait for a decision.
-const BUDGET_MS_DEFAULT: u64 = RedisStoreBuilder::BUDGET_DEFAULT.as_millis() as u64;
-const BUDGET_MS_MAX: u64 = RedisStoreBuilder::BUDGET_MAX.as_millis() as u64;
-const DENY_CACHE_MAX_DEFAULT: u64 = RedisStoreBuilder::DENY_CACHE_DEFAULT as u64;
-const DENY_CACHE_MAX_MAX: u64 = RedisStoreBuilder::DENY_CACHE_MAX as u64;
 
 /// The longest secret that makes sense.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
@@ -63,324 +42,22 @@ pub enum Kind {
     Choice { default: &'static str, choices: &'static [&'static str], set: fn(&mut Config, &str) },
     /// A whole number in a range.
     Number { default: u64, min: u64, max: u64, set: fn(&mut Config, u64) },
-    /// A file's path, empty by default. In the file it is relative to the file's folder.
-    Path { set: fn(&mut Config, Option<PathBuf>) },
+    /// A file's path. In the file it is relative to the file's folder.
+    Path { default: &'static str, set: fn(&mut Config, Option<PathBuf>) },
     /// A URL, which may hold a password: what is wrong with one never repeats it.
-    Url { default: &'static str, set: fn(&mut Config, &str) -> Result<(), String> },
+    Url {
+        default: &'static str,
+        /// A sound one without its password.
+        show: fn(&str) -> Option<String>,
+        set: fn(&mut Config, &str) -> Result<(), String>,
+    },
     /// Text that is never shown, empty by default.
     Secret { set: fn(&mut Config, Option<Secret>) },
 }
 
 /// Settings of later versions. They are taken without an effect, and with a note that says so, so that one
 /// file serves a fleet while it is upgraded.
-pub(super) const LATER: [&str; 4] =
-    ["listen.grpc", "listen.resp", "database.url", "proxies.trusted"];
-
-/// Everything that can be set.
-pub const KEYS: &[Key] = &[
-    Key {
-        name: "listen.http",
-        flag: Some("listen-http"),
-        value: "ADDRESS",
-        doc: "Where to listen for HTTP; port 0 takes a free one, empty switches it off",
-        kind: Kind::Text {
-            default: "127.0.0.1:8080",
-            set: |config, text| {
-                config.listen.http = address(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "store.url",
-        flag: Some("store-url"),
-        value: "URL",
-        doc: "Where buckets are kept: `memory:` is this process, and Redis has URLs of its own",
-        kind: Kind::Url {
-            default: "memory:",
-            set: |config, text| {
-                config.store.url = StoreUrl::parse(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "store.prefix",
-        flag: Some("store-prefix"),
-        value: "TEXT",
-        doc: "What keys in Redis begin with: services with different prefixes share nothing",
-        kind: Kind::Text {
-            default: RedisStoreBuilder::PREFIX_DEFAULT,
-            set: |config, text| {
-                config.store.prefix = text.into();
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "store.budget_ms",
-        flag: Some("store-budget-ms"),
-        value: "MS",
-        doc: "The longest that a decision waits for Redis before each rule's `on_error` answers",
-        kind: Kind::Number {
-            default: BUDGET_MS_DEFAULT,
-            min: 1,
-            max: BUDGET_MS_MAX,
-            set: |config, ms| config.store.budget = Duration::from_millis(ms),
-        },
-    },
-    Key {
-        name: "store.deny_cache_max",
-        flag: Some("store-deny-cache-max"),
-        value: "N",
-        doc: "How many denied buckets are remembered, to deny again without asking Redis; 0 switches that off",
-        kind: Kind::Number {
-            default: DENY_CACHE_MAX_DEFAULT,
-            min: 0,
-            max: DENY_CACHE_MAX_MAX,
-            set: |config, number| config.store.deny_cache_max = number as usize,
-        },
-    },
-    Key {
-        name: "store.on_eviction",
-        flag: Some("store-on-eviction"),
-        value: "POLICY",
-        doc: "What to do about a Redis that may forget buckets before they are full: warn, or do not start",
-        kind: Kind::Choice {
-            default: "warn",
-            choices: &["warn", "refuse"],
-            set: |config, word| {
-                let is_refused = word == "refuse";
-                config.store.on_eviction =
-                    if is_refused { OnEviction::Refuse } else { OnEviction::Warn };
-            },
-        },
-    },
-    Key {
-        name: "store.local_share_percent",
-        flag: Some("store-local-share-percent"),
-        value: "PERCENT",
-        doc: "How much of a quota this process grants by itself while Redis is in trouble",
-        kind: Kind::Number {
-            default: RedisStoreBuilder::LOCAL_SHARE_PERCENT_DEFAULT as u64,
-            min: 1,
-            max: 100,
-            set: |config, percent| config.store.local_share_percent = percent as u8,
-        },
-    },
-    Key {
-        name: "store.tls_ca",
-        flag: Some("store-tls-ca"),
-        value: "FILE",
-        doc: "The authorities to trust for Redis over TLS, in PEM; without it, those of the system",
-        kind: Kind::Path { set: |config, path| config.store.tls.ca = path },
-    },
-    Key {
-        name: "store.tls_certificate",
-        flag: Some("store-tls-certificate"),
-        value: "FILE",
-        doc: "The certificate to show to Redis, in PEM",
-        kind: Kind::Path { set: |config, path| config.store.tls.certificate = path },
-    },
-    Key {
-        name: "store.tls_key",
-        flag: Some("store-tls-key"),
-        value: "FILE",
-        doc: "The private key of that certificate, in PEM",
-        kind: Kind::Path { set: |config, path| config.store.tls.key = path },
-    },
-    Key {
-        name: "store.max_buckets",
-        flag: Some("store-max-buckets"),
-        value: "N",
-        doc: "How many buckets this process remembers at most, at some 50 bytes each; with Redis, its stand-ins",
-        kind: Kind::Number {
-            default: MAX_BUCKETS_DEFAULT as u64,
-            min: 1,
-            max: MAX_BUCKETS_MAX as u64,
-            set: |config, number| config.store.max_buckets = number as usize,
-        },
-    },
-    Key {
-        name: "store.on_full",
-        flag: Some("store-on-full"),
-        value: "POLICY",
-        doc: "What becomes of new keys when the store is full: one bucket for all of a rule's, or denied",
-        kind: Kind::Choice {
-            default: "overflow",
-            choices: &["overflow", "deny"],
-            set: |config, word| {
-                config.store.on_full = if word == "deny" { OnFull::Deny } else { OnFull::Overflow };
-            },
-        },
-    },
-    Key {
-        name: "rules.source",
-        flag: Some("rules-source"),
-        value: "SOURCE",
-        doc: "Where rules come from: `file` is the file below, or the starter rules without one",
-        kind: Kind::Text {
-            default: "file",
-            set: |_, text| match text {
-                // The latter with a note: see `Loader::check_together`.
-                "file" | "database" => Ok(()),
-                _ => Err(format!("`{text}` is neither `file` nor `database`")),
-            },
-        },
-    },
-    Key {
-        name: "rules.file",
-        flag: Some("rules"),
-        value: "FILE",
-        doc: "The file of rules; watched, and reloaded when it changes",
-        kind: Kind::Path { set: |config, path| config.rules.file = path },
-    },
-    Key {
-        name: "admin.token",
-        flag: None,
-        value: "TOKEN",
-        doc: "What administration needs; required as soon as a listener is not loopback",
-        kind: Kind::Secret { set: |config, secret| config.admin.token = secret },
-    },
-    Key {
-        name: "limits.body_bytes_max",
-        flag: Some("limits-body-bytes-max"),
-        value: "BYTES",
-        doc: "The longest body of a request; of a batch sixteen times as much",
-        kind: Kind::Number {
-            default: BODY_BYTES_MAX_DEFAULT,
-            min: 64,
-            max: BODY_BYTES_MAX_MAX,
-            set: |config, number| config.limits.body_bytes_max = number as usize,
-        },
-    },
-    Key {
-        name: "limits.body_timeout_ms",
-        flag: Some("limits-body-timeout-ms"),
-        value: "MS",
-        doc: "The longest that a body may take to arrive",
-        kind: Kind::Number {
-            default: ARRIVAL_MS_DEFAULT,
-            min: TIMEOUT_MS_MIN,
-            max: TIMEOUT_MS_MAX,
-            set: |config, ms| config.limits.body_timeout = Duration::from_millis(ms),
-        },
-    },
-    Key {
-        name: "limits.batch_max",
-        flag: Some("limits-batch-max"),
-        value: "N",
-        doc: "The most requests in one batch",
-        kind: Kind::Number {
-            default: 100,
-            min: 1,
-            max: 10_000,
-            set: |config, number| config.limits.batch_max = number as usize,
-        },
-    },
-    Key {
-        name: "limits.attributes_max",
-        flag: Some("limits-attributes-max"),
-        value: "N",
-        doc: "The most attributes of one request",
-        kind: Kind::Number {
-            default: 32,
-            min: 1,
-            max: 1024,
-            set: |config, number| config.limits.attributes_max = number as usize,
-        },
-    },
-    Key {
-        name: "limits.value_bytes_max",
-        flag: Some("limits-value-bytes-max"),
-        value: "BYTES",
-        doc: "The longest key or value of an attribute",
-        kind: Kind::Number {
-            default: 1024,
-            min: 16,
-            max: 65_536,
-            set: |config, number| config.limits.value_bytes_max = number as usize,
-        },
-    },
-    Key {
-        name: "limits.connections_max",
-        flag: Some("limits-connections-max"),
-        value: "N",
-        doc: "The most connections at once; more are closed as they come",
-        kind: Kind::Number {
-            default: CONNECTIONS_MAX_DEFAULT,
-            min: 1,
-            max: CONNECTIONS_MAX_MAX,
-            set: |config, number| config.limits.connections_max = number as usize,
-        },
-    },
-    Key {
-        name: "limits.header_timeout_ms",
-        flag: Some("limits-header-timeout-ms"),
-        value: "MS",
-        doc: "The longest that the header of a request may take to arrive",
-        kind: Kind::Number {
-            default: ARRIVAL_MS_DEFAULT,
-            min: TIMEOUT_MS_MIN,
-            max: TIMEOUT_MS_MAX,
-            set: |config, ms| config.limits.header_timeout = Duration::from_millis(ms),
-        },
-    },
-    Key {
-        name: "limits.idle_timeout_ms",
-        flag: Some("limits-idle-timeout-ms"),
-        value: "MS",
-        doc: "The longest that a connection may be quiet between requests",
-        kind: Kind::Number {
-            default: IDLE_MS_DEFAULT,
-            min: TIMEOUT_MS_MIN,
-            max: TIMEOUT_MS_MAX,
-            set: |config, ms| config.limits.idle_timeout = Duration::from_millis(ms),
-        },
-    },
-    Key {
-        name: "log.format",
-        flag: Some("log-format"),
-        value: "FORMAT",
-        doc: "The form of the log: `auto` is text on a terminal and JSON elsewhere",
-        kind: Kind::Choice {
-            default: "auto",
-            choices: &["auto", "text", "json"],
-            set: |config, word| {
-                config.log.format = match word {
-                    "text" => LogFormat::Text,
-                    "json" => LogFormat::Json,
-                    _ => LogFormat::Auto,
-                };
-            },
-        },
-    },
-    Key {
-        name: "log.level",
-        flag: Some("log-level"),
-        value: "LEVEL",
-        doc: "What is logged: error, warn, info, debug, trace, or a filter as `info,tollgate_server=debug`",
-        kind: Kind::Text {
-            default: "info",
-            set: |config, text| {
-                config.log.level = log_filter(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "shutdown.grace_ms",
-        flag: Some("shutdown-grace-ms"),
-        value: "MS",
-        doc: "How long requests are still taken at the end, after readiness is off",
-        kind: Kind::Number {
-            default: GRACE_MS_DEFAULT,
-            min: 0,
-            max: GRACE_MS_MAX,
-            set: |config, ms| config.shutdown.grace = Duration::from_millis(ms),
-        },
-    },
-];
+pub(super) const LATER: [&str; 3] = ["listen.grpc", "listen.resp", "proxies.trusted"];
 
 /// The environment variable of a setting.
 pub(super) fn variable(name: &str) -> String {
@@ -425,9 +102,10 @@ impl Key {
         match self.kind {
             Kind::Text { default, .. }
             | Kind::Choice { default, .. }
+            | Kind::Path { default, .. }
             | Kind::Url { default, .. } => default.into(),
             Kind::Number { default, .. } => default.to_string(),
-            Kind::Path { .. } | Kind::Secret { .. } => String::new(),
+            Kind::Secret { .. } => String::new(),
         }
     }
 
@@ -435,7 +113,7 @@ impl Key {
     pub(super) fn shown(&self, text: &str) -> String {
         match self.kind {
             Kind::Secret { .. } if !text.is_empty() => SHOWN.into(),
-            Kind::Url { .. } => StoreUrl::parse(text).map_or(SHOWN.into(), |url| url.to_string()),
+            Kind::Url { show, .. } => show(text).unwrap_or_else(|| SHOWN.into()),
             _ => text.into(),
         }
     }
@@ -455,7 +133,7 @@ impl Key {
                 set(config, number(text, min, max)?);
                 Ok(())
             }
-            Kind::Path { set } => {
+            Kind::Path { set, .. } => {
                 set(config, (!text.is_empty()).then(|| PathBuf::from(text)));
                 Ok(())
             }

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{KEYS, Key};
-use super::{Config, StoreUrl, env, file};
+use super::{Config, Privacy, RulesFrom, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
 pub const FILE_NAME: &str = "tollgate.toml";
 
 /// Settings take a screen; what is longer than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A shorter secret than this can be guessed by whoever tries them all.
+const SECRET_BYTES_MIN: usize = 16;
 
 /// Where settings come from.
 #[derive(Debug, Default)]
@@ -86,6 +89,20 @@ impl Sources {
     ///
     /// Everything that is wrong in any of them.
     pub fn load(&self) -> Result<Loaded, ConfigErrors> {
+        self.load_and(Loader::check_together)
+    }
+
+    /// Reads them all for somebody who needs a few of them: what only a server minds is not looked at, such as a
+    /// listener without a token.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with a setting alone.
+    pub fn load_apart(&self) -> Result<Loaded, ConfigErrors> {
+        self.load_and(|_| {})
+    }
+
+    fn load_and(&self, check: impl FnOnce(&mut Loader)) -> Result<Loaded, ConfigErrors> {
         let mut loader = Loader::new();
         let file = self.read_file().unwrap_or_else(|problem| {
             loader.problems.push(problem);
@@ -102,7 +119,7 @@ impl Sources {
         }
         // Only sound settings can be held against each other.
         if loader.problems.is_empty() {
-            loader.check_together();
+            check(&mut loader);
         }
         if loader.problems.is_empty() {
             Ok(Loaded { config: loader.config, settings: loader.settings, file })
@@ -181,11 +198,9 @@ impl Loader {
 
     /// What no setting alone can say.
     fn check_together(&mut self) {
-        let is_database =
-            |setting: &Setting| setting.key.name == "rules.source" && setting.shown == "database";
-        if self.settings.iter().any(is_database) {
-            self.note_later("rules.source = \"database\"");
-        }
+        self.check_rules();
+        self.check_audit();
+        self.check_tls();
         if let Err((key, message)) = self.config.store.check() {
             self.problems.push(Problem::new(Place::from(&self.origin(key)), message));
         }
@@ -200,12 +215,92 @@ impl Loader {
             self.problems.push(Problem::new(place, message));
             return;
         };
-        if !is_loopback(address) && self.config.admin.token.is_none() {
+        if !is_loopback(address) {
+            self.check_token(address);
+        }
+    }
+}
+
+impl Loader {
+    /// Where others can come, there is a token, and it should be one that they do not guess.
+    fn check_token(&mut self, address: SocketAddr) {
+        let Some(token) = &self.config.admin.token else {
             let message =
                 format!("others can reach {address}, and there is no token for administration");
             let help = "write one to a file and name that in TOLLGATE_ADMIN_TOKEN_FILE, \
                         or set token in [admin], or listen on 127.0.0.1";
+            let place = Place::from(&self.origin("listen.http"));
             self.problems.push(Problem::new(place, message).help(help));
+            return;
+        };
+        if token.expose().len() < SECRET_BYTES_MIN {
+            self.config.notes.push(format!(
+                "others can reach {address}, and admin.token has less than {SECRET_BYTES_MIN} bytes: \
+                 make one with `openssl rand -hex 32`"
+            ));
+        }
+    }
+
+    /// A file that is named is where rules come from, unless the database was asked for in the same place or a
+    /// stronger one.
+    fn check_rules(&mut self) {
+        let (file, source) = (self.origin("rules.file"), self.origin("rules.source"));
+        let rules = &mut self.config.rules;
+        if rules.file.is_some() && rules.source == RulesFrom::Database {
+            if file.rank() > source.rank() {
+                rules.source = RulesFrom::File;
+            } else {
+                let message = "rules come from the database, and a file of rules is named as well";
+                let help = "set source in [rules] to \"file\", or name no file";
+                self.problems.push(Problem::new(Place::from(&source), message).help(help));
+            }
+        }
+        if self.config.rules.source == RulesFrom::Database && self.config.database.url.is_none() {
+            let message = "rules come from the database, and there is none";
+            let help = "set url in [database], or source in [rules] to \"file\"";
+            let place = Place::from(&self.origin("database.url"));
+            self.problems.push(Problem::new(place, message).help(help));
+        }
+    }
+
+    fn check_audit(&mut self) {
+        let audit = &self.config.audit;
+        if audit.privacy == Privacy::Hashed && audit.privacy_key.is_none() {
+            let place = Place::from(&self.origin("audit.privacy"));
+            let help = "write one to a file and name that in TOLLGATE_AUDIT_PRIVACY_KEY_FILE, or set privacy_key in [audit]";
+            let message = "hashing needs a key";
+            self.problems.push(Problem::new(place, message).help(help));
+        }
+        let key = self.config.audit.privacy_key.as_ref();
+        if key.is_some_and(|key| key.expose().len() < SECRET_BYTES_MIN) {
+            let place = Place::from(&self.origin("audit.privacy_key"));
+            let message = format!("audit.privacy_key has at least {SECRET_BYTES_MIN} bytes");
+            let help = "make one with `openssl rand -hex 32`: whoever guesses it can tell whose the hashes are";
+            self.problems.push(Problem::new(place, message).help(help));
+        }
+    }
+
+    fn check_tls(&mut self) {
+        let tls = &self.config.listen.tls;
+        let (given, missing) = match (&tls.certificate, &tls.key, &tls.client_ca) {
+            (Some(_), None, _) => ("listen.tls_certificate", "listen.tls_key"),
+            (None, Some(_), _) => ("listen.tls_key", "listen.tls_certificate"),
+            (None, None, Some(_)) => ("listen.tls_client_ca", "listen.tls_certificate"),
+            _ => return,
+        };
+        let place = Place::from(&self.origin(given));
+        self.problems.push(Problem::new(place, format!("{missing} is needed, too")));
+    }
+}
+
+impl Origin {
+    /// Of two, the higher one counts.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File(_) => 1,
+            Self::Variable(_) => 2,
+            Self::Flag(_) => 3,
         }
     }
 }

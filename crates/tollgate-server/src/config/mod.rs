@@ -18,6 +18,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tollgate::TlsFiles;
+
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
 pub use self::keys::{KEYS, Key, Kind};
@@ -33,10 +35,16 @@ pub struct Config {
     pub listen: Listen,
     /// `[store]`
     pub store: Store,
+    /// `[database]`
+    pub database: Database,
     /// `[rules]`
     pub rules: Rules,
     /// `[admin]`
     pub admin: Admin,
+    /// `[audit]`
+    pub audit: Audit,
+    /// `[recent]`
+    pub recent: Recent,
     /// `[limits]`
     pub limits: Limits,
     /// `[log]`
@@ -52,13 +60,44 @@ pub struct Config {
 pub struct Listen {
     /// For HTTP; nowhere if none.
     pub http: Option<SocketAddr>,
+    /// With TLS, if there are any.
+    pub tls: ListenTls,
+}
+
+/// The files of TLS for listeners.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "KEYS documents each")]
+pub struct ListenTls {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub client_ca: Option<PathBuf>,
+}
+
+impl ListenTls {
+    /// All of them, as they are read.
+    pub(crate) fn files(&self) -> TlsFiles {
+        let Self { certificate, key, client_ca } = self.clone();
+        TlsFiles { ca: client_ca, certificate, key }
+    }
 }
 
 /// Where rules come from.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// Their file; the starter rules if none.
+    /// Which of the two.
+    pub source: RulesFrom,
+    /// Their file; the starter rules if none, where neither is a database.
     pub file: Option<PathBuf>,
+}
+
+/// Where rules come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RulesFrom {
+    /// The database.
+    #[default]
+    Database,
+    /// A file.
+    File,
 }
 
 /// Who may administer.
@@ -66,6 +105,53 @@ pub struct Rules {
 pub struct Admin {
     /// Whoever has this.
     pub token: Option<Secret>,
+    /// How many wrong tokens one address may show in a minute.
+    pub failures_per_minute: u64,
+}
+
+/// What is recorded of violations.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "KEYS documents each")]
+pub struct Audit {
+    pub record: Record,
+    pub privacy: Privacy,
+    pub privacy_key: Option<Secret>,
+    pub rows_per_second: usize,
+    pub queue_max: usize,
+    pub retention_days: u32,
+}
+
+/// Which violations are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Record {
+    /// All, also those of rules in shadow mode.
+    #[default]
+    All,
+    /// Those that were denied.
+    Enforced,
+    /// None.
+    Nothing,
+}
+
+/// How addresses and ids are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Privacy {
+    /// As they are.
+    #[default]
+    Raw,
+    /// Addresses cut to their network, /24 or /48.
+    Truncated,
+    /// Hashed with a key.
+    Hashed,
+}
+
+/// What is remembered of the last requests.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    /// How many; none if zero.
+    pub requests_max: usize,
+    /// For how long.
+    pub age_max: Duration,
 }
 
 /// Bounds on what clients may do.
@@ -115,8 +201,11 @@ impl Default for Config {
         let mut config = Self {
             listen: Listen::default(),
             store: Store::default(),
+            database: Database::default(),
             rules: Rules::default(),
             admin: Admin::default(),
+            audit: Audit::default(),
+            recent: Recent::default(),
             limits: Limits::default(),
             log: Log::default(),
             shutdown: Shutdown::default(),

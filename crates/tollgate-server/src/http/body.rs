@@ -2,14 +2,19 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
+use super::App;
 use super::problem::Problem;
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
@@ -19,7 +24,31 @@ pub(crate) async fn read(
     timeout: Duration,
 ) -> Result<Bytes, Problem> {
     require_json(request.headers())?;
-    let body = Limited::new(request.into_body(), bytes_max).collect();
+    collect(request.into_body(), bytes_max, timeout).await
+}
+
+/// Lets a body arrive before anything is made of its request. A request that is refused without its body has its
+/// connection closed, which a client that still sends takes for the answer. A body that says itself that it is
+/// long, as all rules at once may be, is left to whoever reads it, after asking who sends it.
+pub(crate) async fn let_arrive(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let bytes_max = app.limits.batch_bytes_max();
+    let is_long = request.body().size_hint().lower() > bytes_max as u64;
+    if is_long || request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    match collect(body, bytes_max, app.limits.body_timeout).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn collect(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
+    let body = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -34,6 +63,11 @@ pub(crate) async fn read(
 /// A body that says what it is must say that it is JSON. This also keeps other sites' forms out, which a
 /// browser sends without asking.
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_packed = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
+        let detail = "the body must come as it is: send no `content-encoding`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let is_json = essence.eq_ignore_ascii_case("application/json")
@@ -76,6 +110,14 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
     serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
 }
 
+/// Not every database keeps texts with a NUL in them.
+pub(super) fn storable(field: &str, text: &str) -> Result<(), Problem> {
+    if text.contains('\0') {
+        return Err(Problem::field(field, "has a NUL character in it"));
+    }
+    Ok(())
+}
+
 /// Parses again to find out where it went wrong.
 fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -100,5 +142,7 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
         (None, true) => return Problem::new(StatusCode::BAD_REQUEST, reason),
         _ => path,
     };
+    // The field says better where it is than a line and a column do.
+    let reason = reason.split(" at line ").next().unwrap_or(&reason);
     Problem::field(field, reason)
 }

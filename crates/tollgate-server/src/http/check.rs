@@ -18,6 +18,8 @@ use tollgate::{Request, Tier, Verdict};
 use utoipa::ToSchema;
 
 use super::body::Object;
+use super::openapi::parts::Wrong;
+use super::openapi::values::{ModeName, ScopeName};
 use super::problem::Problem;
 use super::scalar::{Id, Text, Whole};
 use super::{App, HttpLimits, answer, body};
@@ -29,7 +31,7 @@ const TOGETHER_MAX: usize = 16;
 /// What is asked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CheckBody<'a> {
+pub(super) struct CheckBody<'a> {
     #[serde(borrow)]
     user_id: Option<Id<'a>>,
     ip: Option<Text<'a>>,
@@ -61,11 +63,14 @@ pub(crate) struct CheckAnswer<'a> {
     reset_after_ms: Option<u64>,
     /// Milliseconds that allowed work must wait in line, where a `leaky_bucket` rule applies.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     delay_ms: Option<u64>,
     /// True if the store was in trouble, and some rules were answered by their `on_error`; else not there.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     degraded: Option<bool>,
     /// The scope of the rule that denied it.
+    #[schema(value_type = Option<ScopeName>)]
     violated_tier: Option<&'a str>,
     /// The key pattern of the rule that denied it.
     violated_rule: Option<&'a str>,
@@ -79,9 +84,11 @@ pub(crate) struct CheckAnswer<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TierAnswer<'a> {
     rule_id: u64,
+    #[schema(value_type = ScopeName)]
     scope: &'a str,
     key_pattern: &'a str,
     /// `enforce` or `shadow`.
+    #[schema(value_type = ModeName)]
     mode: &'a str,
     allowed: bool,
     limit: u64,
@@ -89,6 +96,7 @@ pub(crate) struct TierAnswer<'a> {
     retry_after_ms: Option<u64>,
     reset_after_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     delay_ms: Option<u64>,
 }
 
@@ -106,7 +114,8 @@ pub(crate) struct BatchAnswer<'a> {
     responses(
         (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
             headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
-        (status = "4XX", description = "What is wrong with the request", body = Problem,
+        Wrong,
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -132,6 +141,8 @@ pub(crate) async fn check(
         (status = 200, description = "The verdicts, in order", body = BatchAnswer,
             headers(("x-tollgate-degraded" = String, description = "`true` if one was made without the store"))),
         (status = "4XX", description = "What is wrong, and in which member", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -167,7 +178,7 @@ pub(crate) async fn check_batch(
 
 impl<'a> CheckBody<'a> {
     /// Everything but the address, which is looked at where it is read.
-    fn validate(&self, limits: &HttpLimits) -> Result<(), Problem> {
+    pub(super) fn validate(&self, limits: &HttpLimits) -> Result<(), Problem> {
         let texts = [
             ("user_id", self.user_id.as_ref().map(|id| &id.0)),
             ("endpoint", self.endpoint.as_ref().map(|text| &text.0)),
@@ -194,18 +205,12 @@ impl<'a> CheckBody<'a> {
         Ok(())
     }
 
-    /// The address in its one spelling: IPv4 inside IPv6 is IPv4.
-    fn ip(&self) -> Result<Option<Cow<'_, str>>, Problem> {
-        let Some(Text(text)) = &self.ip else { return Ok(None) };
-        match text.parse() {
-            // IPv4 has only one spelling that parses.
-            Ok(IpAddr::V4(_)) => Ok(Some(Cow::Borrowed(text))),
-            Ok(IpAddr::V6(ip)) => Ok(Some(Cow::Owned(ip.to_canonical().to_string()))),
-            Err(_) => Err(Problem::field("ip", "is not an address")),
-        }
+    /// The address, if there is one.
+    pub(super) fn ip(&self) -> Result<Option<Cow<'_, str>>, Problem> {
+        self.ip.as_ref().map(|Text(text)| address("ip", text)).transpose()
     }
 
-    fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
+    pub(super) fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
     where
         'a: 'b,
     {
@@ -229,6 +234,16 @@ impl<'a> CheckBody<'a> {
             request = request.attribute(name, value);
         }
         request
+    }
+}
+
+/// An address in its one spelling: IPv4 inside IPv6 is IPv4.
+pub(super) fn address<'a>(field: &str, text: &'a str) -> Result<Cow<'a, str>, Problem> {
+    match text.parse() {
+        // IPv4 has only one spelling that parses.
+        Ok(IpAddr::V4(_)) => Ok(Cow::Borrowed(text)),
+        Ok(IpAddr::V6(ip)) => Ok(Cow::Owned(ip.to_canonical().to_string())),
+        Err(_) => Err(Problem::field(field, "is not an address")),
     }
 }
 

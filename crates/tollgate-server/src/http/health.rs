@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::App;
@@ -14,7 +15,11 @@ use crate::store;
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The process runs. Nothing else is looked at: a restart would not mend anything else.
-#[utoipa::path(get, path = "/livez", responses((status = 200, description = "The process runs")))]
+#[utoipa::path(
+    get,
+    path = "/livez",
+    responses((status = 200, description = "The process runs", body = String, content_type = "text/plain"))
+)]
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
@@ -26,14 +31,14 @@ pub(crate) async fn live() -> &'static str {
     path = "/readyz",
     params(("verbose" = Option<String>, Query, description = "Say more")),
     responses(
-        (status = 200, description = "Ready"),
-        (status = 503, description = "Not ready"),
+        (status = 200, description = "Ready", body = String, content_type = "text/plain"),
+        (status = 503, description = "Not ready", body = String, content_type = "text/plain"),
     )
 )]
 pub(crate) async fn ready(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    parts: Parts,
 ) -> Response {
     let is_ready = app.ready.is_ready();
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -42,8 +47,10 @@ pub(crate) async fn ready(
     });
     let text = match (is_verbose, is_ready) {
         (true, _) => {
-            app.ready.note(Check::Store, store::note(app.limiter.store()));
-            app.ready.describe(app.guard.require_token(&headers).is_ok())
+            let store = app.limiter.store();
+            app.ready.note(Check::Store, store::note(store));
+            app.ready.trouble(Check::Store, store::is_in_trouble(store));
+            app.ready.describe(app.is_reader(&parts))
         }
         (false, true) => "ok\n".into(),
         (false, false) => "not ready\n".into(),
@@ -55,7 +62,7 @@ pub(crate) async fn ready(
 #[utoipa::path(
     get,
     path = "/metrics",
-    responses((status = 200, description = "Metrics", content_type = METRICS_TYPE))
+    responses((status = 200, description = "Metrics", body = String, content_type = METRICS_TYPE))
 )]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
     let text = app.metrics.encode();

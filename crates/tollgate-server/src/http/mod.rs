@@ -1,13 +1,24 @@
 //! The HTTP front door: JSON in, the limiter's answer out. It translates and never decides.
 
+mod access;
 mod body;
+mod buckets;
 mod check;
+mod etag;
+mod explain;
 mod guard;
 mod health;
 mod openapi;
+mod overrides;
+mod preview;
 mod problem;
+mod query;
+pub(crate) mod rules;
 mod scalar;
+mod stats;
+mod subject;
 mod take;
+pub(crate) mod violations;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +33,12 @@ use tollgate::{Algorithm, AnyStore, Charged, Decision, Limiter, OnError, Quota, 
 
 pub use self::guard::Guard;
 use self::problem::Problem;
+use crate::audit::Audit;
 use crate::metrics::Metrics;
 use crate::ready::Readiness;
+use crate::recent::Recent;
+use crate::snapshot::Keeper;
+use crate::stats::Stats;
 
 /// How much larger a batch may be than a single request.
 const BATCH_BYTES_FACTOR: usize = 16;
@@ -44,9 +59,17 @@ pub struct App {
     /// Whether requests may be sent here.
     pub ready: Readiness,
     /// Who may ask.
-    pub guard: Guard,
+    pub guard: Arc<Guard>,
     /// How much may be asked at once.
     pub limits: HttpLimits,
+    /// What keeps the rules in force up to date.
+    pub keeper: Keeper,
+    /// What records violations.
+    pub audit: Audit,
+    /// The last requests.
+    pub recent: Recent,
+    /// What the rules decided in the last minutes.
+    pub stats: Stats,
 }
 
 /// Bounds on what a client may send.
@@ -76,12 +99,26 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
+        .merge(administration().layer(from_fn_with_state(Arc::clone(&app), body::let_arrive)))
+        .merge(rules::import_routes())
         .fallback(any(not_found))
         .method_not_allowed_fallback(method_not_allowed)
         // Bodies are bounded where they are read.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Arc::clone(&app), guard::own_site_only))
         .with_state(app)
+}
+
+/// The routes of those who look after it.
+fn administration() -> Router<Arc<App>> {
+    Router::new()
+        .merge(rules::routes())
+        .merge(explain::routes())
+        .merge(preview::routes())
+        .merge(overrides::routes())
+        .merge(buckets::routes())
+        .merge(violations::routes())
+        .merge(stats::routes())
 }
 
 async fn not_found(uri: Uri) -> Problem {
@@ -102,6 +139,8 @@ impl App {
         let verdict = self.limiter.check(request).await;
         let verdict = verdict.map_err(|trouble| Problem::store(&trouble))?;
         self.metrics.decided(timer, &verdict);
+        self.recent.note(request, &verdict);
+        self.audit.note(request, &verdict);
         Ok(verdict)
     }
 

@@ -3,26 +3,31 @@
 //! Answers describe themselves where they are made. Bodies borrow their text from the wire, so what they
 //! look like is said here.
 
+mod exact;
+pub(super) mod parts;
+pub(super) mod values;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use super::{check, health, take};
+use self::values::{Address, AlgorithmName, AttributeName, Flag, Id, RefillName, ShortFlag};
+use super::{buckets, check, explain, health, overrides, preview, rules, stats, take, violations};
 
 /// A request to be checked against the rules.
 #[derive(ToSchema)]
 #[schema(example = json!({"user_id": "42", "ip": "203.0.113.9", "endpoint": "/api/search", "plan": "free"}))]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the body of /v1/check and is never made")]
 pub(super) struct Check {
     /// Who asks: text, or a whole number.
     user_id: Option<Id>,
     /// From which address.
-    ip: Option<String>,
+    ip: Option<Address>,
     /// For what: a path, or better the route's template.
     endpoint: Option<String>,
     /// To do what with it.
@@ -30,30 +35,21 @@ pub(super) struct Check {
     /// Under which plan.
     plan: Option<String>,
     /// How many tokens it takes; 0 only looks.
-    #[schema(default = 1, minimum = 0)]
+    #[schema(default = 1)]
     cost: Option<u64>,
     /// Anything else that rules ask for.
-    attributes: Option<BTreeMap<String, Id>>,
-}
-
-/// Text, or a whole number.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes a value and is never made")]
-pub(super) enum Id {
-    Text(String),
-    Number(i64),
+    attributes: Option<BTreeMap<AttributeName, Id>>,
 }
 
 /// Tokens to be taken from the bucket of a key.
 #[derive(ToSchema)]
 #[schema(example = json!({"key": "user:123", "capacity": 10, "refill_rate": 1}))]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the body of /v1/take and is never made")]
 pub(super) struct Take {
     /// The bucket's name.
     key: String,
     /// The most it holds. Windows hold `refill_rate`, and need none.
-    #[schema(minimum = 1)]
     capacity: Option<u64>,
     /// Tokens per interval.
     #[schema(exclusive_minimum = 0)]
@@ -61,16 +57,17 @@ pub(super) struct Take {
     /// Seconds.
     #[schema(default = 1, exclusive_minimum = 0)]
     refill_interval: Option<f64>,
-    /// `continuous` or `interval`.
+    /// How a `token_bucket` refills.
     #[schema(default = "continuous")]
-    refill: Option<String>,
-    /// `token_bucket`, `fixed_window`, `sliding_window`, `sliding_counter` or `leaky_bucket`.
+    refill: Option<RefillName>,
+    /// How it is counted.
     #[schema(default = "token_bucket")]
-    algorithm: Option<String>,
+    algorithm: Option<AlgorithmName>,
     /// Seconds that granted work may have to wait in line, for a `leaky_bucket`.
+    #[schema(minimum = 0)]
     max_wait: Option<f64>,
     /// How many tokens to take; 0 only looks.
-    #[schema(default = 1, minimum = 0)]
+    #[schema(default = 1)]
     cost: Option<u64>,
 }
 
@@ -86,6 +83,7 @@ pub(super) struct Take {
         health::ready,
         health::metrics,
     ),
+    components(schemas(Flag, ShortFlag)),
     modifiers(&Token)
 )]
 struct Document;
@@ -102,8 +100,24 @@ impl Modify for Token {
     }
 }
 
-static JSON: LazyLock<String> =
-    LazyLock::new(|| Document::openapi().to_pretty_json().unwrap_or_default());
+static JSON: LazyLock<String> = LazyLock::new(|| {
+    let mut document = Document::openapi();
+    let parts = [
+        rules::document(),
+        explain::document(),
+        preview::document(),
+        overrides::document(),
+        buckets::document(),
+        violations::document(),
+        stats::document(),
+    ];
+    for part in parts {
+        document.merge(part);
+    }
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    exact::exact(&mut document);
+    format!("{document:#}")
+});
 
 /// The document.
 pub(crate) async fn document() -> Response {

@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
-use tollgate::{Decimal, DecimalError};
+use serde::ser::{Serialize, Serializer};
+use tollgate::{Decimal, DecimalError, RateError, parse_period};
 
 /// Text, borrowed from the body where nothing in it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,11 @@ pub(crate) struct Whole(pub(crate) u64);
 /// A decimal number, as the shortest one that reads back as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(pub(crate) Decimal);
+
+/// A time: a number of seconds, or text with a unit such as `1h`. What is wrong with it is said by whoever knows
+/// its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seconds(pub(crate) Result<Duration, RateError>);
 
 /// Whole floats up to this are exact.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;
@@ -141,5 +148,65 @@ impl Visitor<'_> for NumberVisitor {
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+struct SecondsVisitor;
+
+impl SecondsVisitor {
+    fn read(number: Result<Decimal, DecimalError>) -> Seconds {
+        Seconds(number.map_err(RateError::Number).and_then(Decimal::seconds))
+    }
+}
+
+impl Visitor<'_> for SecondsVisitor {
+    type Value = Seconds;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of seconds, or text such as \"62.5s\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
+        match parse_period(text) {
+            Err(RateError::Syntax) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            read => Ok(Seconds(read)),
+        }
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Seconds, E> {
+        Ok(Self::read(number.to_string().parse()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Seconds, E> {
+        Ok(Self::read(number.to_string().parse()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Seconds, E> {
+        Ok(Self::read(Decimal::from_f64(number)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SecondsVisitor)
+    }
+}
+
+/// A number as people write it: whole ones without a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Plain(pub(crate) f64);
+
+impl Serialize for Plain {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range and whole"
+    )]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(number) = *self;
+        if number.fract() == 0.0 && (0.0..WHOLE_MAX).contains(&number) {
+            return serializer.serialize_u64(number as u64);
+        }
+        serializer.serialize_f64(number)
     }
 }

@@ -7,16 +7,20 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Request as HttpRequest, StatusCode};
+use axum::http::{Request as HttpRequest, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill};
+use tracing::info;
 use utoipa::ToSchema;
 
+use super::access::Admin;
 use super::body::Object;
+use super::openapi::parts::Wrong;
 use super::problem::Problem;
+use super::query::Query;
 use super::scalar::{Number, Text, Whole};
-use super::{App, answer, body};
+use super::{App, answer, body, subject};
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -48,9 +52,11 @@ pub(crate) struct TakeAnswer {
     reset_after_ms: u64,
     /// Milliseconds that allowed work must wait in line, for a `leaky_bucket`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     delay_ms: Option<u64>,
     /// True if the store was in trouble, and a bucket of this process answered; else not there.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     degraded: Option<bool>,
 }
 
@@ -62,7 +68,8 @@ pub(crate) struct TakeAnswer {
     responses(
         (status = 200, description = "Granted or not", body = TakeAnswer,
             headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
-        (status = "4XX", description = "What is wrong with the request", body = Problem,
+        Wrong,
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -83,13 +90,12 @@ pub(crate) async fn take(
 /// Forgets the bucket of a key: it is full again.
 #[utoipa::path(
     delete,
+    operation_id = "forget_bucket",
     path = "/v1/buckets/{key}",
     params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
     responses(
         (status = 204, description = "The bucket is full"),
-        (status = 400, description = "This cannot be a key", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 401, description = "No token, or a wrong one", body = Problem,
+        (status = "4XX", description = "This cannot be a key, or who asks may not", body = Problem,
             content_type = "application/problem+json"),
         (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
             content_type = "application/problem+json"),
@@ -97,14 +103,18 @@ pub(crate) async fn take(
     security(("token" = []))
 )]
 pub(crate) async fn forget(
+    Admin(by): Admin,
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
     key: Result<Path<String>, PathRejection>,
+    query: Query,
 ) -> Result<StatusCode, Problem> {
-    app.guard.require_token(&headers)?;
     let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
+    query.only(&[])?;
     app.limits.check_length("key", key.len())?;
-    app.limiter.reset(&key).await.map_err(|trouble| Problem::store(&trouble))?;
+    let existed = app.limiter.reset(&key).await.map_err(|trouble| Problem::store(&trouble))?;
+    // A key may hold whatever its caller tells buckets apart by.
+    let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
+    info!(by, key = &*recorded, existed, "bucket reset");
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -122,7 +132,11 @@ impl TakeBody<'_> {
             .map_or(Ok(Duration::from_secs(1)), |number| seconds("refill_interval", number))?;
         let rate = Rate::from_decimal(self.refill_rate.0, period)
             .map_err(|error| Problem::field("refill_rate", error))?;
-        let max_wait = self.max_wait.map(|number| seconds("max_wait", number)).transpose()?;
+        let max_wait = match self.max_wait.map(|Number(number)| number.seconds()) {
+            // Nobody has to wait in line where nobody may.
+            Some(Err(RateError::ZeroPeriod)) => Some(Duration::ZERO),
+            max_wait => max_wait.transpose().map_err(|error| Problem::field("max_wait", error))?,
+        };
         let capacity = match algorithm {
             Algorithm::TokenBucket | Algorithm::LeakyBucket if self.capacity.is_none() => {
                 return Err(Problem::field("capacity", "missing field `capacity`"));
@@ -137,7 +151,7 @@ impl TakeBody<'_> {
 }
 
 /// One of a few names; the default if there is none.
-fn choice<T: Copy + Default, const N: usize>(
+pub(super) fn choice<T: Copy + Default, const N: usize>(
     field: &str,
     text: Option<&Text<'_>>,
     all: [T; N],

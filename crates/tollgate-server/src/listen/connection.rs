@@ -21,11 +21,14 @@ use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 use tracing::debug;
 
 pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
+use super::stream::Stream;
+use super::tls::ALPN_HTTP2;
 use super::watched::Watched;
 use crate::metrics::Metrics;
 use crate::shutdown::PhaseWatch;
@@ -85,10 +88,35 @@ impl Protocols {
 
 impl Connection {
     /// Answers its requests until it ends, stalls, or everything ends.
-    pub(super) async fn serve(self) {
+    // Not `async fn`: a connection would be kept twice, whole and in parts, for as long as it is open.
+    pub(super) fn serve(self) -> impl Future<Output = ()> {
+        let (stream, mut answering) = self.begin();
+        async move {
+            let mut io = Watched::new(stream, Arc::clone(&answering.supervisor.activity));
+            let is_http2 = answering.supervisor.watch(pin!(io.is_http2()), None, |_| {}).await;
+            if let Outcome::Done(is_http2) = is_http2 {
+                answering.answer(io, is_http2).await;
+            }
+        }
+    }
+
+    /// The same over TLS. The time for the first header begins before the handshake, and so bounds it, too.
+    pub(super) fn serve_tls(self, acceptor: TlsAcceptor) -> impl Future<Output = ()> {
+        let (stream, mut answering) = self.begin();
+        async move {
+            let accepting = pin!(acceptor.accept(stream));
+            let accepted = answering.supervisor.watch(accepting, None, |_| {}).await;
+            if let Outcome::Done(stream) = accepted {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
+                let io = Watched::new(stream, Arc::clone(&answering.supervisor.activity));
+                answering.answer(io, is_http2).await;
+            }
+        }
+    }
+
+    fn begin(self) -> (TcpStream, Answering) {
         let Self { stream, peer, router, protocols, timeouts, phase, metrics } = self;
         let activity = Arc::new(Activity::new());
-        let mut io = Watched::new(stream, Arc::clone(&activity));
         let front = Arc::new(Front {
             peer,
             router,
@@ -96,24 +124,32 @@ impl Connection {
             phase: phase.clone(),
             metrics,
         });
+        let supervisor = Supervisor { peer, activity, timeouts, phase, is_draining: false };
+        (stream, Answering { front, protocols, supervisor })
+    }
+}
+
+/// What answers the requests of one connection.
+struct Answering {
+    front: Arc<Front>,
+    protocols: Arc<Protocols>,
+    supervisor: Supervisor,
+}
+
+impl Answering {
+    async fn answer<S: Stream>(&mut self, mut io: Watched<S>, is_http2: bool) {
+        let Self { front, protocols, supervisor } = self;
         let service = || {
-            let front = Arc::clone(&front);
+            let front = Arc::clone(front);
             service_fn(move |request| Arc::clone(&front).answer(request))
         };
-        let mut supervisor = Supervisor { peer, activity, timeouts, phase, is_draining: false };
-
-        let is_http2 = supervisor.watch(pin!(io.is_http2()), None, |_| {}).await;
-        match is_http2 {
-            Outcome::Done(false) => {}
-            Outcome::Done(true) => {
-                let serving = protocols.http2.serve_connection(TokioIo::new(io), service());
-                let go_away = |serving: Pin<&mut http2::Connection<_, _, _>>| {
-                    serving.graceful_shutdown();
-                };
-                supervisor.watch(Box::pin(serving).as_mut(), None, go_away).await;
-                return;
-            }
-            Outcome::Quiet | Outcome::Over => return,
+        if is_http2 {
+            let serving = protocols.http2.serve_connection(TokioIo::new(io), service());
+            let go_away = |serving: Pin<&mut http2::Connection<_, _, _>>| {
+                serving.graceful_shutdown();
+            };
+            supervisor.watch(Box::pin(serving).as_mut(), None, go_away).await;
+            return;
         }
         loop {
             // ## Resting => Serving: something has come.
@@ -130,10 +166,10 @@ impl Connection {
     }
 }
 
-/// The socket alone, with what was read of it and not used.
-fn without_buffers<S: HttpService<Incoming, ResBody = InFlightBody>>(
-    serving: http1::Connection<TokioIo<Watched>, S>,
-) -> Watched {
+/// The stream alone, with what was read of it and not used.
+fn without_buffers<S: Stream, A: HttpService<Incoming, ResBody = InFlightBody>>(
+    serving: http1::Connection<TokioIo<Watched<S>>, A>,
+) -> Watched<S> {
     let parts = serving.into_parts();
     let mut io = parts.io.into_inner();
     io.put_back(&parts.read_buf);

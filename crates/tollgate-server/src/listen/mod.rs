@@ -5,6 +5,8 @@
 
 mod activity;
 mod connection;
+mod stream;
+mod tls;
 mod watched;
 
 use std::io;
@@ -19,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use self::connection::{Connection, Protocols, Timeouts};
+pub(crate) use self::tls::{Renewal, Tls};
 use crate::config::Limits;
 use crate::metrics::Metrics;
 use crate::shutdown::PhaseWatch;
@@ -45,6 +48,8 @@ pub(crate) struct Serving {
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     pub(crate) phase: PhaseWatch,
+    /// With it, only TLS is spoken.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// The connections of a listener that takes no more.
@@ -133,10 +138,19 @@ impl Listener {
             phase: self.serving.phase.clone(),
             metrics: self.serving.metrics.clone(),
         };
-        tokio::spawn(async move {
-            connection.serve().await;
-            drop((counted, slot));
-        });
+        match &self.serving.tls {
+            None => tokio::spawn(async move {
+                connection.serve().await;
+                drop((counted, slot));
+            }),
+            Some(tls) => {
+                let acceptor = tls.acceptor();
+                tokio::spawn(async move {
+                    connection.serve_tls(acceptor).await;
+                    drop((counted, slot));
+                })
+            }
+        };
     }
 }
 
@@ -179,7 +193,7 @@ mod tests {
     fn listen(router: Router, phases: &Phases) -> Listener {
         let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
         let limits = Config::default().limits;
-        let serving = Serving { router, metrics, limits, phase: phases.watch() };
+        let serving = Serving { router, metrics, limits, phase: phases.watch(), tls: None };
         Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), serving).unwrap()
     }
 

@@ -1,5 +1,6 @@
-//! A socket that notes what it does.
+//! A stream that notes what it does.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,25 +9,27 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::activity::Activity;
+use super::stream::Stream;
 
 /// How an HTTP/2 connection begins, and no other.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A socket that notes what it does, and can be given back what was read of it.
+/// A stream that notes what it does, and can be given back what was read of it.
 #[derive(Debug)]
-pub(super) struct Watched {
-    stream: TcpStream,
+pub(super) struct Watched<S> {
+    stream: S,
     activity: Arc<Activity>,
-    /// What is to be read before the socket.
+    /// What is to be read before the stream.
     unread: Bytes,
+    /// Some of what was written has not gone yet.
+    is_flushing: bool,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, unread: Bytes::new() }
+impl<S: Stream> Watched<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, unread: Bytes::new(), is_flushing: false }
     }
 
     /// These will be read again: they are the beginning of a header.
@@ -44,7 +47,10 @@ impl Watched {
     ///
     /// Nothing is read.
     pub(super) async fn readable(&self) -> io::Result<()> {
-        if self.unread.is_empty() { self.stream.readable().await } else { Ok(()) }
+        if !self.unread.is_empty() {
+            return Ok(());
+        }
+        poll_fn(|cx| self.stream.poll_readable(cx)).await
     }
 
     /// Whether this is HTTP/2. Reads as much as it takes to tell, and puts it back.
@@ -70,7 +76,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: Stream> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -90,7 +96,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: Stream> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -116,7 +122,13 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        // A socket has nothing to flush; TLS has what the socket did not take.
+        if flushed.is_pending() != self.is_flushing {
+            self.is_flushing = flushed.is_pending();
+            self.activity.stuck(self.is_flushing);
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -201,9 +201,14 @@ impl Server {
 
     /// Waits for it to end.
     pub(crate) fn wait(mut self) -> Finished {
+        // Read meanwhile: a process that nobody reads from stops when the pipe is full.
+        let mut pipe = self.child.stdout.take().unwrap();
+        let reading = thread::spawn(move || {
+            let mut stdout = String::new();
+            pipe.read_to_string(&mut stdout).map(|_| stdout)
+        });
         let status = wait(&mut self.child);
-        let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        let stdout = reading.join().unwrap().unwrap();
         Finished { code: status.code(), stdout, stderr: self.log.to_end() }
     }
 

@@ -9,11 +9,13 @@
 
 mod client;
 mod launch;
+mod places;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use client::{Client, Response};
 pub(crate) use launch::{Finished, Launch, Server};
+pub(crate) use places::{check, on_every_database, on_every_store, with_rules};
 
 /// How long a test waits for what must happen, before it gives up. Generous: machines are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -12,7 +12,10 @@ fn alive_and_ready() {
         assert_eq!((response.status, response.body.as_str()), (200, "ok\n"), "{path}");
     }
     let verbose = server.get("/readyz?verbose").body;
-    assert_eq!(verbose, "[+]listeners ok\n[+]rules ok\n[+]store ok\n[+]shutdown ok\nready\n");
+    assert_eq!(
+        verbose,
+        "[+]listeners ok\n[+]rules ok\n[+]store ok\n[+]database ok\n[+]shutdown ok\nready\n"
+    );
 }
 
 #[test]
@@ -61,9 +64,24 @@ fn the_document_describes_every_route() {
         "/metrics",
         "/readyz",
         "/v1/buckets/{key}",
+        "/v1/buckets/{rule}/{subject}",
+        "/v1/buckets/{rule}/{subject}/grant",
+        "/v1/buckets/{rule}/{subject}/refund",
+        "/v1/buckets/{rule}/{subject}/reset",
         "/v1/check",
         "/v1/check/batch",
+        "/v1/explain",
+        "/v1/overrides",
+        "/v1/overrides/{id}",
+        "/v1/rules",
+        "/v1/rules/changes",
+        "/v1/rules/preview",
+        "/v1/rules/{id}",
+        "/v1/rules/{id}/changes",
+        "/v1/stats",
         "/v1/take",
+        "/v1/violations",
+        "/v1/violations/top",
     ];
     assert_eq!(described, expected);
     let body = &document["components"]["schemas"]["Check"]["properties"];

@@ -51,7 +51,7 @@ fn commands_answer_what_the_readme_says() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 8, "as many answers as the README shows");
+    assert_eq!(seen, 10, "as many answers as the README shows");
 }
 
 #[test]

@@ -74,6 +74,17 @@ fn every_algorithm_denies_the_token_after_the_last() {
 }
 
 #[test]
+fn a_queue_in_which_nobody_may_wait() {
+    let server = Server::start(&[]);
+    let body = json!({
+        "key": "k", "capacity": 3, "refill_rate": 1, "refill_interval": 86400,
+        "algorithm": "leaky_bucket", "max_wait": 0,
+    });
+    assert_eq!(take(&server, &body)["allowed"], true);
+    assert_eq!(take(&server, &body)["allowed"], false);
+}
+
+#[test]
 fn deleting_a_bucket_fills_it() {
     let server = Server::start(&[]);
     let body = json!({"key": "a/b {c}", "capacity": 1, "refill_rate": 1, "refill_interval": 3600});

@@ -62,7 +62,7 @@ error: several hosts need redis+sentinel:// or redis+cluster://
 8 | url = "redis://***********************
   |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-error: `sky` is neither `file` nor `database`
+error: `sky` is none of database, file
   --> tollgate.toml:10:10
    |
 10 | source = "sky"
@@ -120,21 +120,16 @@ fn settings_of_later_versions_are_noted() {
 [listen]
 grpc = "127.0.0.1:8081"
 resp = ""
-[database]
-url = "sqlite:tollgate.db"
-[rules]
-source = "database"
 "#;
     let finished = Launch::serve(&["--check-config"])
         .file("tollgate.toml", file)
         .env("TOLLGATE_PROXIES_TRUSTED", "10.0.0.0/8")
         .run();
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
-    for name in ["listen.grpc", "listen.resp", "database.url", "proxies.trusted"] {
+    for name in ["listen.grpc", "listen.resp", "proxies.trusted"] {
         let note = format!("note: {name} comes with a later version, and does nothing in this one");
         assert!(finished.stdout.contains(&note), "{}", finished.stdout);
     }
-    assert!(finished.stdout.contains("note: rules.source = \"database\""), "{}", finished.stdout);
     let server = Launch::serve(&[]).env("TOLLGATE_LISTEN_GRPC", "127.0.0.1:0").start();
     assert_eq!(server.get("/readyz").status, 200);
 }
@@ -171,10 +166,28 @@ fn others_are_not_let_in_without_a_token() {
     assert_eq!(ipv6.code, Some(2));
     assert!(ipv6.stderr.starts_with("error: --listen-http: others can reach [::]:0"));
 
-    let mut server = launch().env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    let short = launch().env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    short.wait_for_line(|line| line.contains("admin.token has less than 16 bytes"));
+
+    let long = "correct-horse-battery-staple";
+    let mut server = launch().env("TOLLGATE_ADMIN_TOKEN", long).start();
     assert!(server.address.ip().is_unspecified());
     server.address.set_ip([127, 0, 0, 1].into());
     assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_key_that_is_guessed_hides_nothing() {
+    let launch = |key: &str| {
+        let text = format!("[audit]\nprivacy = \"hashed\"\nprivacy_key = \"{key}\"\n");
+        Launch::new(&["serve", "--check-config"]).file("tollgate.toml", &text)
+    };
+    let short = launch("fifteen-letters").run();
+    assert_eq!(short.code, Some(2));
+    let said = "error: audit.privacy_key has at least 16 bytes\n --> tollgate.toml:3:15\n";
+    assert!(short.stderr.starts_with(said), "{}", short.stderr);
+    assert!(!short.stderr.contains("fifteen"), "{}", short.stderr);
+    assert_eq!(launch("sixteen-letters!").run().code, Some(0));
 }
 
 /// Value and origin of a setting, as `--check-config` shows them.
@@ -233,7 +246,7 @@ fn files_in_the_file_are_beside_it() {
         .file("etc/rules.toml", "[[rule]]\nkey_pattern = \"global\"\nrate_per_second = 1\n")
         .run();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stdout.starts_with("ok: etc/tollgate.toml, 1 rules (etc/rules.toml)\n"));
+    assert!(finished.stdout.starts_with("ok: etc/tollgate.toml, 1 rule (etc/rules.toml)\n"));
 }
 
 #[test]

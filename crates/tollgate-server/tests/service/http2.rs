@@ -13,8 +13,8 @@ const ACK: u8 = 1;
 /// No body follows, and this is the whole header.
 const END: u8 = 1 | 4;
 
-struct Http2 {
-    stream: TcpStream,
+pub(crate) struct Http2<S = TcpStream> {
+    stream: S,
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -27,14 +27,21 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 impl Http2 {
     fn connect(server: &Server) -> Self {
-        let mut stream = TcpStream::connect(server.address).unwrap();
+        let stream = TcpStream::connect(server.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self::over(stream)
+    }
+}
+
+impl<S: Read + Write> Http2<S> {
+    /// Begins to speak HTTP/2 over this.
+    pub(crate) fn over(mut stream: S) -> Self {
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
         Self { stream }
     }
 
-    fn get(&mut self, stream: u32, path: &str) {
+    pub(crate) fn get(&mut self, stream: u32, path: &str) {
         // GET and http by their numbers; path and authority as text.
         let mut header = vec![0x82, 0x86, 0x04, path.len() as u8];
         header.extend(path.as_bytes());
@@ -56,7 +63,7 @@ impl Http2 {
     }
 
     /// Reads on to the answer of a stream, and says whether it is 200.
-    fn is_ok(&mut self, stream: u32) -> bool {
+    pub(crate) fn is_ok(&mut self, stream: u32) -> bool {
         loop {
             let (kind, of, payload) = self.next().unwrap();
             if (kind, of) == (HEADERS, stream) {

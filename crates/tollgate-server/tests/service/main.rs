@@ -16,3 +16,4 @@ mod secrets;
 mod shutdown;
 mod start;
 mod terminal;
+mod tls;

@@ -190,7 +190,7 @@ fn a_hangup_reloads() {
 
 #[test]
 fn a_hangup_does_not_end_a_service_without_a_file() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--rules-source", "file"]);
     server.signal("HUP");
     server.wait_for_log("the starter rules are in force: there is no file to reload");
     assert_eq!(server.get("/readyz").status, 200);

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use tollgate::RuleSet;
 use tollgate_server::config::StoreUrl;
 use tollgate_server::rules_source::RulesSource;
 use tollgate_server::startup::Startup;
@@ -17,7 +18,7 @@ fn it_starts_on_a_free_port_and_says_which() {
     assert_eq!(server.get("/livez").status, 200);
     assert_eq!(server.get("/readyz").status, 200);
     let starting = server.wait_for_log("starting");
-    assert_eq!(starting["rules_source"], "starter");
+    assert_eq!(starting["rules_source"], "sqlite:tollgate.db");
     assert_eq!(starting["rules"], 9);
     assert_eq!(starting["store"], "memory:");
 }
@@ -52,7 +53,7 @@ fn a_taken_port_is_exit_code_3() {
 #[test]
 fn an_address_that_this_machine_does_not_have_is_exit_code_3() {
     let launch = Launch::serve(&["--listen-http", "203.0.113.9:80"]);
-    let finished = launch.env("TOLLGATE_ADMIN_TOKEN", "letmein").run();
+    let finished = launch.env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple").run();
     assert_eq!(finished.code, Some(3));
     assert!(finished.stderr.contains("cannot listen on 203.0.113.9:80"), "{}", finished.stderr);
 }
@@ -103,15 +104,18 @@ fn asked(line: &str) -> (String, String) {
     (format!("/{path}"), body.to_owned())
 }
 
-fn the_message_tells_the_truth(server: &Server, source: &RulesSource) {
+fn the_message_tells_the_truth(server: &Server, source: &RulesSource, rules: &RuleSet) {
     let startup = Startup {
         address: server.address,
+        is_tls: false,
         source,
-        rules: 9,
+        rules,
         store: &StoreUrl::Memory,
         max_buckets: 1_000_000,
         has_token: false,
     };
+    let over_tls = Startup { is_tls: true, ..startup }.message();
+    assert!(over_tls.contains(&format!("serves https://{}", server.address)), "{over_tls}");
     let message = startup.message();
     let lines: Vec<_> = message.lines().filter(|line| line.contains("curl")).collect();
     let [once, six_times] = lines[..] else { panic!("two lines to try in {message}") };
@@ -129,12 +133,15 @@ fn the_message_tells_the_truth(server: &Server, source: &RulesSource) {
 
 #[test]
 fn the_start_up_message_tells_the_truth_about_the_starter_rules() {
-    the_message_tells_the_truth(&Server::start(&[]), &RulesSource::Starter);
+    let starter = RuleSet::starter();
+    the_message_tells_the_truth(&Server::start(&[]), &RulesSource::Starter, &starter);
 }
 
 #[test]
 fn the_start_up_message_tells_the_truth_about_other_rules() {
     let rules = "[[rule]]\nkey_pattern = \"global\"\nrate_per_second = 1000\n";
     let server = Launch::serve(&["--rules", "rules.toml"]).file("rules.toml", rules).start();
-    the_message_tells_the_truth(&server, &RulesSource::File(PathBuf::from("rules.toml")));
+    let other = RuleSet::from_toml("rules.toml", rules).unwrap();
+    let source = RulesSource::File(PathBuf::from("rules.toml"));
+    the_message_tells_the_truth(&server, &source, &other);
 }

@@ -53,7 +53,7 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
 fn a_person_gets_a_message_and_colours() {
     let seen = on_a_terminal(&[("TERM", "xterm")]);
     assert!(seen.starts_with("tollgate "), "{seen}");
-    assert!(seen.contains("the 9 starter rules, for none were given (--rules FILE)"), "{seen}");
+    assert!(seen.contains("the 9 starter rules in sqlite:tollgate.db"), "{seen}");
     assert!(seen.contains("\u{1b}[") && seen.contains("SIGINT"), "{seen}");
     assert!(!seen.contains("{\"timestamp\""), "{seen}");
 }

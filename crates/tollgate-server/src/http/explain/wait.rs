@@ -1,0 +1,103 @@
+//! How long a request would have to wait, from what its bucket holds.
+
+use std::time::Duration;
+
+use tollgate::{Algorithm, Decision, Quota, Refill};
+
+/// Whether a bucket that was looked into would grant `cost` tokens now.
+pub(super) fn would_grant(seen: &Decision, cost: u64) -> bool {
+    cost <= seen.remaining
+}
+
+/// How long to wait until a bucket that was looked into grants `cost` tokens, if nobody takes any meanwhile:
+/// nothing if it would now, `None` for never.
+///
+/// A look does not say what is in a sliding window, only when it is empty: what is told there is always enough,
+/// and may be more than is needed.
+pub(super) fn wait(quota: &Quota, seen: &Decision, cost: u64) -> Option<Duration> {
+    if cost > quota.capacity() {
+        return None;
+    }
+    if would_grant(seen, cost) {
+        return Some(Duration::ZERO);
+    }
+    let reset_after = seen.reset_after();
+    let early = match (quota.algorithm(), quota.refill()) {
+        (Algorithm::TokenBucket, Refill::Interval) => grid_time(quota, seen, cost),
+        (Algorithm::TokenBucket | Algorithm::LeakyBucket, _) => refill_time(quota, cost),
+        _ => Duration::ZERO,
+    };
+    Some(reset_after.saturating_sub(early))
+}
+
+/// The time in which the tokens come in that this cost does not need, rounded down.
+fn refill_time(quota: &Quota, cost: u64) -> Duration {
+    let (tokens, period_us) = quota.rate().reduced();
+    let spare = u128::from(quota.capacity() - cost);
+    let micros = spare * u128::from(period_us) / u128::from(tokens.max(1));
+    Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+/// The same for a bucket that refills at the ends of its periods.
+fn grid_time(quota: &Quota, seen: &Decision, cost: u64) -> Duration {
+    let (tokens, period_us) = quota.rate().tokens_and_period_us();
+    let missing = quota.capacity().saturating_sub(seen.remaining);
+    let needed = cost.saturating_sub(seen.remaining);
+    let spare = missing.div_ceil(tokens.max(1)) - needed.div_ceil(tokens.max(1));
+    Duration::from_micros(period_us.saturating_mul(spare))
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::{Limiter, ManualClock, MemoryStore, Micros, Rate, RuleSet};
+
+    use super::*;
+
+    fn quotas() -> Vec<Quota> {
+        let rate = |text: &str| text.parse::<Rate>().unwrap();
+        let build = |rate, algorithm, refill, capacity| {
+            Quota::build(rate, algorithm, refill, capacity, None).unwrap()
+        };
+        let (continuous, interval) = (Refill::Continuous, Refill::Interval);
+        vec![
+            build(rate("1 per 10s"), Algorithm::TokenBucket, continuous, Some(5)),
+            build(rate("7 per 2s"), Algorithm::TokenBucket, continuous, Some(20)),
+            build(rate("3 per 10s"), Algorithm::TokenBucket, interval, Some(10)),
+            build(rate("10 per 60s"), Algorithm::FixedWindow, continuous, None),
+            build(rate("1 per 10s"), Algorithm::LeakyBucket, continuous, Some(5)),
+        ]
+    }
+
+    /// After any spending and any time, what is told from a look is what a denial says.
+    #[test]
+    fn a_look_tells_what_a_denial_says() {
+        for quota in quotas() {
+            for spent in 0..=quota.capacity() {
+                for passed_ms in [0, 1, 999, 4_001, 17_500] {
+                    let clock = ManualClock::new(Micros::new(1_785_585_600_123_457));
+                    let store = MemoryStore::builder().clock(clock.clone()).build();
+                    let limiter = Limiter::new(store, RuleSet::default());
+                    let _ = limiter.take_now("k", &quota, spent);
+                    clock.advance(Duration::from_millis(passed_ms));
+                    for cost in 0..=quota.capacity() + 1 {
+                        let seen = limiter.peek_now("k", &quota);
+                        let (told, granted) = (wait(&quota, &seen, cost), would_grant(&seen, cost));
+                        let decision = limiter.take_now("k", &quota, cost);
+                        let said = decision.retry_after();
+                        assert_eq!(granted, decision.is_granted(), "{quota:?} {spent} {cost}");
+                        let is_close = match (told, said) {
+                            (Some(told), Some(said)) => {
+                                told >= said && told - said <= Duration::from_micros(1)
+                            }
+                            (told, said) => told == said,
+                        };
+                        assert!(is_close, "{told:?} {said:?} {quota:?} {spent} {cost}");
+                        if granted {
+                            let _ = limiter.refund_now("k", &quota, cost);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

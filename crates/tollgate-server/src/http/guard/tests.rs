@@ -1,0 +1,155 @@
+use axum::http::HeaderValue;
+
+use super::*;
+use crate::config::{Admin, Secret};
+use crate::time::Timestamp;
+
+const FAILURES: u64 = 5;
+
+fn config(token: Option<&str>) -> Config {
+    let admin = Admin { token: token.map(Secret::new), failures_per_minute: FAILURES };
+    let mut config = Config { admin, ..Config::default() };
+    config.database.url = None;
+    config
+}
+
+fn guard(token: Option<&str>, is_loopback: bool) -> Guard {
+    Guard::new(&config(token), address(is_loopback)).unwrap()
+}
+
+fn address(is_loopback: bool) -> SocketAddr {
+    SocketAddr::from((if is_loopback { [127, 0, 0, 1] } else { [0, 0, 0, 0] }, 8080))
+}
+
+fn stored(name: &str, role: Role) -> StoredToken {
+    StoredToken {
+        token_id: 1,
+        name: name.into(),
+        role,
+        hash: tokens::hash(&format!("tg_{name}")),
+        created_by: "admin".into(),
+        created_at: Timestamp::from_micros(0),
+    }
+}
+
+fn showing(token: &str) -> HeaderMap {
+    let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+    HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+}
+
+fn peer(last: u8) -> Option<IpAddr> {
+    Some(IpAddr::from([203, 0, 113, last]))
+}
+
+#[test]
+fn no_token_is_needed_on_loopback_while_there_is_none() {
+    let none = HeaderMap::new();
+    let open = guard(None, true);
+    assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
+    assert!(open.is_open());
+    open.set_tokens(vec![stored("ci", Role::Read)]);
+    assert!(!open.is_open());
+    assert_eq!(open.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
+    open.set_tokens(Vec::new());
+    assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
+    for closed in [guard(Some("t"), true), guard(None, false), guard(Some("t"), false)] {
+        assert_eq!(closed.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
+    }
+}
+
+#[test]
+fn while_tokens_are_not_known_nobody_may_administer_without_one() {
+    let mut config = config(None);
+    config.database.url = Config::default().database.url;
+    let open = Guard::new(&config, address(true)).unwrap();
+    let none = HeaderMap::new();
+    for role in Role::ALL {
+        assert_eq!(open.require(&none, peer(1), role), Err(Refusal::Unknown));
+    }
+    assert_eq!(open.require(&showing("tg_ci"), peer(1), Role::Read), Err(Refusal::Unknown));
+    open.set_tokens(Vec::new());
+    assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
+    let elsewhere = Guard::new(&config, address(false)).unwrap();
+    assert_eq!(elsewhere.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
+}
+
+#[test]
+fn tokens_have_names_and_roles() {
+    let guard = guard(Some("bootstrap"), false);
+    guard.set_tokens(vec![stored("grafana", Role::Read), stored("deploy", Role::Admin)]);
+    let ask = |token, role| guard.require(&showing(token), peer(1), role);
+    for (token, name, may_admin) in [
+        ("bootstrap", "admin", true),
+        ("tg_grafana", "token:grafana", false),
+        ("tg_deploy", "token:deploy", true),
+    ] {
+        assert_eq!(ask(token, Role::Read), Ok(name.into()));
+        let admin = if may_admin { Ok(name.into()) } else { Err(Refusal::Role) };
+        assert_eq!(ask(token, Role::Admin), admin);
+    }
+    // A revoked one is as unknown as any other.
+    guard.set_tokens(vec![stored("deploy", Role::Admin)]);
+    assert_eq!(ask("tg_grafana", Role::Read), Err(Refusal::Wrong));
+    assert_eq!(ask("tg_nobody", Role::Read), Err(Refusal::Wrong));
+    assert_eq!(ask("tg_deploy", Role::Admin), Ok("token:deploy".into()));
+}
+
+#[test]
+fn whoever_guesses_must_wait_and_others_need_not() {
+    let guard = guard(Some("right"), false);
+    guard.set_tokens(vec![stored("grafana", Role::Read), stored("deploy", Role::Admin)]);
+    let ask = |token: &str, from| guard.require(&showing(token), peer(from), Role::Admin);
+    for guess in 0..FAILURES {
+        assert_eq!(ask(&format!("wrong{guess}"), 1), Err(Refusal::Wrong));
+    }
+    // The one that people choose is not told from a wrong one.
+    for token in ["wrong", "right"] {
+        assert!(matches!(ask(token, 1), Err(Refusal::TooMany(wait)) if !wait.is_zero()));
+    }
+    assert_eq!(guard.require(&HeaderMap::new(), peer(1), Role::Admin), Err(Refusal::Missing));
+    assert_eq!(ask("right", 2), Ok("admin".into()));
+    // What nobody guesses is good all the time.
+    assert_eq!(ask("tg_deploy", 1), Ok("token:deploy".into()));
+    assert_eq!(ask("tg_grafana", 1), Err(Refusal::Role));
+    assert!(matches!(ask("tg_nobody", 1), Err(Refusal::TooMany(_))));
+}
+
+#[test]
+fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
+    let guard = guard(Some("right"), false);
+    for _ in 0..10 * FAILURES {
+        let asked = guard.require(&showing("tg_revoked"), peer(1), Role::Read);
+        assert_eq!(asked, Err(Refusal::Wrong));
+    }
+    assert!(guard.require(&showing("right"), peer(1), Role::Admin).is_ok());
+}
+
+#[test]
+fn a_right_token_costs_nothing() {
+    let guard = guard(Some("right"), false);
+    for _ in 0..10 * FAILURES {
+        assert!(guard.require(&showing("right"), peer(1), Role::Admin).is_ok());
+    }
+}
+
+#[test]
+fn there_are_no_more_tokens_than_there_may_be() {
+    let guard = guard(None, false);
+    let many = (0..=TOKENS_MAX as u64)
+        .rev()
+        .map(|id| StoredToken { token_id: id, ..stored(&id.to_string(), Role::Read) });
+    guard.set_tokens(many.collect());
+    let ask = |id: usize| guard.require(&showing(&format!("tg_{id}")), peer(1), Role::Read);
+    assert_eq!(ask(0), Ok("token:0".into()));
+    assert_eq!(ask(TOKENS_MAX - 1), Ok(format!("token:{}", TOKENS_MAX - 1)));
+    assert_eq!(ask(TOKENS_MAX), Err(Refusal::Wrong));
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let guard = guard(Some("canary"), false);
+    guard.set_tokens(vec![stored("ci", Role::Read)]);
+    let shown = format!("{guard:?}");
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(!shown.contains(&format!("{:?}", tokens::hash("canary"))), "{shown}");
+}

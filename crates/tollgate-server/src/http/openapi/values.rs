@@ -1,0 +1,174 @@
+//! What values look like that several bodies and answers have.
+
+#![expect(dead_code, reason = "describes values and is never made")]
+
+use serde::Serialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
+};
+use utoipa::{Number, PartialSchema, ToSchema};
+
+/// Text, or a whole number.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(in crate::http) enum Id {
+    Text(String),
+    Number(Integer),
+}
+
+/// A whole number of 64 bits, with a sign or without.
+#[derive(Serialize)]
+pub(in crate::http) struct Integer(i64);
+
+impl PartialSchema for Integer {
+    fn schema() -> RefOr<Schema> {
+        let integer = ObjectBuilder::new().schema_type(Type::Integer);
+        let bounds = (Number::Int(isize::MIN), Number::UInt(usize::MAX));
+        integer.minimum(Some(bounds.0)).maximum(Some(bounds.1)).into()
+    }
+}
+
+impl ToSchema for Integer {}
+
+/// An address, IPv4 or IPv6.
+pub(in crate::http) struct Address;
+
+impl PartialSchema for Address {
+    fn schema() -> RefOr<Schema> {
+        let text = |format| {
+            let format = SchemaFormat::KnownFormat(format);
+            ObjectBuilder::new().schema_type(Type::String).format(Some(format))
+        };
+        let kinds = [KnownFormat::Ipv4, KnownFormat::Ipv6];
+        let either = kinds.into_iter().fold(OneOfBuilder::new(), |all, kind| all.item(text(kind)));
+        either.into()
+    }
+}
+
+impl ToSchema for Address {}
+
+/// True or false; in a query also 1 or 0, and nothing at all for true.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(in crate::http) enum Flag {
+    Plain(bool),
+    Short(ShortFlag),
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) enum ShortFlag {
+    #[serde(rename = "")]
+    Bare,
+    #[serde(rename = "1")]
+    One,
+    #[serde(rename = "0")]
+    Zero,
+}
+
+/// The name of an attribute.
+#[derive(Serialize, ToSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+pub(in crate::http) struct AttributeName(String);
+
+/// What an attribute must match: `*` stays within one path segment, `**` crosses them. Null takes the condition away.
+#[derive(Serialize, ToSchema)]
+#[schema(min_length = 1, max_length = 256, example = "/api/**")]
+pub(in crate::http) struct Glob(Option<String>);
+
+/// A number of seconds, or text with a unit.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(in crate::http) enum Time {
+    Seconds(Seconds),
+    Text(TimeText),
+}
+
+/// A number of seconds, or text with a unit; may be 0.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(in crate::http) enum Wait {
+    Seconds(WaitSeconds),
+    Text(TimeText),
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(exclusive_minimum = 0, example = 62.5)]
+pub(in crate::http) struct Seconds(f64);
+
+#[derive(Serialize, ToSchema)]
+#[schema(minimum = 0, example = 2)]
+pub(in crate::http) struct WaitSeconds(f64);
+
+/// A number and a unit of time: `62.5s`, `1 minute`, `day`.
+#[derive(Serialize, ToSchema)]
+#[schema(
+    pattern = r"^\s*[0-9.]*\s*(us|µs|microseconds?|ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?|weeks?)\s*$",
+    example = "62.5s"
+)]
+pub(in crate::http) struct TimeText(String);
+
+/// Text with `{attribute}` placeholders.
+#[derive(Serialize, ToSchema)]
+#[schema(
+    min_length = 1,
+    max_length = 256,
+    pattern = r"^([^{}\x00-\x1f\x7f-\x9f]|\{[A-Za-z0-9_.-]{1,64}\})+$",
+    example = "user:{user_id}"
+)]
+pub(in crate::http) struct KeyPattern(String);
+
+/// The name of a plan; empty for every plan.
+#[derive(Serialize, ToSchema)]
+#[schema(max_length = 32, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "free")]
+pub(in crate::http) struct Plan(String);
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum ScopeName {
+    Global,
+    Ip,
+    Endpoint,
+    User,
+    Custom,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum AlgorithmName {
+    TokenBucket,
+    FixedWindow,
+    SlidingWindow,
+    SlidingCounter,
+    LeakyBucket,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum RefillName {
+    Continuous,
+    Interval,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum ModeName {
+    Enforce,
+    Shadow,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum OnErrorName {
+    Local,
+    Allow,
+    Deny,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum OverrideKind {
+    Quota,
+    Unlimited,
+    Blocked,
+}

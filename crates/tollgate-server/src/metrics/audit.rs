@@ -1,0 +1,193 @@
+//! What becomes of violations.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tollgate::Mode;
+
+use crate::time::Timestamp;
+
+/// The figures of the audit. Clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditMetrics {
+    noted_by_mode: Family<ModeLabels, Counter>,
+    /// Its counters, in the order of [`Mode::ALL`].
+    noted: [Counter; 2],
+    written: Counter,
+    rows_written: Counter,
+    dropped_by_reason: Family<ReasonLabels, Counter>,
+    /// Its counters, in the order of [`Dropped::ALL`].
+    dropped: [Counter; 4],
+    /// Rows in memory.
+    pub(crate) waiting: Gauge,
+    /// Tries to write that failed.
+    pub(crate) errors: Counter,
+    last_success: Gauge<f64, AtomicU64>,
+    /// Rows that were deleted because of their age.
+    expired: Counter,
+    /// Overrides that were deleted after they had ended.
+    overrides_expired: Counter,
+}
+
+/// Why a violation is not on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// Too many rows waited.
+    Full,
+    /// The database refused it.
+    Refused,
+    /// The process ended first.
+    Shutdown,
+    /// Somebody had its subject deleted while it waited.
+    Deleted,
+}
+
+/// Violations by what became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditFigures {
+    pub(crate) noted: u64,
+    pub(crate) written: u64,
+    pub(crate) dropped: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModeLabels {
+    mode: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+impl Dropped {
+    const ALL: [Self; 4] = [Self::Full, Self::Refused, Self::Shutdown, Self::Deleted];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Refused => "refused",
+            Self::Shutdown => "shutdown",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl Default for AuditMetrics {
+    fn default() -> Self {
+        let noted_by_mode = Family::<ModeLabels, Counter>::default();
+        let dropped_by_reason = Family::<ReasonLabels, Counter>::default();
+        Self {
+            // All of them from the start, so that none appears out of nothing.
+            noted: Mode::ALL
+                .map(|mode| noted_by_mode.get_or_create_owned(&ModeLabels { mode: mode.name() })),
+            dropped: Dropped::ALL.map(|reason| {
+                dropped_by_reason.get_or_create_owned(&ReasonLabels { reason: reason.name() })
+            }),
+            noted_by_mode,
+            dropped_by_reason,
+            written: Counter::default(),
+            rows_written: Counter::default(),
+            waiting: Gauge::default(),
+            errors: Counter::default(),
+            last_success: Gauge::default(),
+            expired: Counter::default(),
+            overrides_expired: Counter::default(),
+        }
+    }
+}
+
+impl AuditMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let (noted, dropped) = (self.noted_by_mode.clone(), self.dropped_by_reason.clone());
+        registry.register("violations_noted", "Violations to be recorded", noted);
+        registry.register("violations_written", "Violations on record", self.written.clone());
+        registry.register("violations_dropped", "Violations not on record, by reason", dropped);
+        let counters = [
+            ("violations_rows_written", "Rows they were written in", &self.rows_written),
+            ("violations_write_errors", "Tries to write violations that failed", &self.errors),
+            ("violations_expired", "Rows deleted because of their age", &self.expired),
+            ("overrides_expired", "Overrides deleted after their end", &self.overrides_expired),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let waiting = self.waiting.clone();
+        registry.register("violations_waiting_rows", "Rows that wait to be written", waiting);
+        registry.register(
+            "violations_last_write_success_timestamp_seconds",
+            "When violations were last written",
+            self.last_success.clone(),
+        );
+    }
+
+    pub(crate) fn noted(&self, mode: Mode) {
+        self.noted[mode as usize].inc();
+    }
+
+    pub(crate) fn written(&self, rows: usize, count: u64) {
+        self.rows_written.inc_by(rows as u64);
+        self.written.inc_by(count);
+    }
+
+    pub(crate) fn dropped(&self, reason: Dropped, count: u64) {
+        self.dropped[reason as usize].inc_by(count);
+    }
+
+    pub(crate) fn expired(&self, rows: u64) {
+        self.expired.inc_by(rows);
+    }
+
+    pub(crate) fn overrides_expired(&self, overrides: u64) {
+        self.overrides_expired.inc_by(overrides);
+    }
+
+    pub(crate) fn wrote_at(&self, at: Timestamp) {
+        self.last_success.set(at.micros() as f64 / 1e6);
+    }
+
+    /// How many were dropped for this reason.
+    pub(crate) fn dropped_for(&self, reason: Dropped) -> u64 {
+        self.dropped[reason as usize].get()
+    }
+
+    /// How many rows were written.
+    #[cfg(test)]
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.rows_written.get()
+    }
+
+    /// All modes and reasons together.
+    pub(crate) fn figures(&self) -> AuditFigures {
+        let sum = |counters: &[Counter]| counters.iter().map(Counter::get).sum();
+        // What is noted comes last, so that it is never less than what became of it.
+        let (written, dropped) = (self.written.get(), sum(&self.dropped));
+        AuditFigures { noted: sum(&self.noted), written, dropped }
+    }
+}
+
+impl AuditFigures {
+    /// How many are not written yet.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.noted.saturating_sub(self.written).saturating_sub(self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_reasons_stand_in_their_order() {
+        for (position, mode) in Mode::ALL.into_iter().enumerate() {
+            assert_eq!(mode as usize, position);
+        }
+        for (position, reason) in Dropped::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, position);
+        }
+    }
+}

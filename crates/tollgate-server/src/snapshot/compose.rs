@@ -1,0 +1,50 @@
+//! From rows to rules: what is loaded becomes a set, or is refused with every reason.
+
+use std::fmt::Write;
+
+use tollgate::RuleSet;
+use tollgate::rules::Overrides;
+
+use crate::data::{StoredOverride, StoredRule};
+use crate::time::Timestamp;
+
+/// The set of these rules.
+///
+/// # Errors
+///
+/// Everything that is wrong with them, rule by rule.
+pub(super) fn rules(rows: &[StoredRule]) -> Result<RuleSet, String> {
+    let mut wrong = String::new();
+    let mut rules = Vec::with_capacity(rows.len());
+    for row in rows {
+        match row.spec.build() {
+            Ok(rule) => rules.push(rule),
+            Err(errors) => {
+                for error in errors {
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(wrong, "rule {}: {error}", row.spec.rule_id);
+                }
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong.trim_end().into());
+    }
+    RuleSet::new(rules).map_err(|errors| errors.to_string())
+}
+
+/// The overrides that are in force at this time.
+///
+/// # Errors
+///
+/// If there are too many, or two for one subject of a rule.
+pub(super) fn overrides(rows: &[StoredOverride], now: Timestamp) -> Result<Overrides, String> {
+    let in_force = rows.iter().filter(|row| row.spec.expires_at.is_none_or(|at| at > now));
+    let parts = in_force.map(|row| (row.spec.rule_id, row.spec.subject.clone(), row.spec.instead));
+    Overrides::new(parts).map_err(|error| error.to_string())
+}
+
+/// When the next of these overrides expires.
+pub(super) fn next_expiry(rows: &[StoredOverride], now: Timestamp) -> Option<Timestamp> {
+    rows.iter().filter_map(|row| row.spec.expires_at).filter(|at| *at > now).min()
+}

@@ -1,0 +1,405 @@
+//! The snapshot file: the last good rules, overrides and tokens, to start from while the database is down.
+//!
+//! It is written beside itself and renamed, so that it is whole or not there, and only its owner may read it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tollgate::rules::{Override, RuleSpec};
+use tollgate::{Algorithm, Mode, OnError, Quota, Rate, Refill, Scope};
+
+use crate::config::reason;
+use crate::data::{Loaded, OverrideSpec, Role, StoredOverride, StoredRule, StoredToken};
+use crate::time::Timestamp;
+
+/// Ten thousand rules and a million overrides fit.
+const BYTES_MAX: u64 = 512 << 20;
+
+/// The form of the file. Another form is another number, and no mistake.
+const FORMAT: u32 = 1;
+
+/// Why there is nothing to start from.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// It cannot be read or written.
+    #[error("{}", reason(.0))]
+    Io(#[from] io::Error),
+    /// What is in it makes no sense.
+    #[error("{0}")]
+    Content(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    format: u32,
+    written_at: Timestamp,
+    generation: u64,
+    rules: Vec<RuleRow>,
+    overrides: Vec<OverrideRow>,
+    tokens: Vec<TokenRow>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct RuleRow {
+    rule_id: u64,
+    key_pattern: String,
+    scope: Option<String>,
+    plan: String,
+    quota: QuotaRow,
+    mode: String,
+    on_error: String,
+    is_active: bool,
+    description: String,
+    conditions: Vec<(String, String)>,
+    created_at: Timestamp,
+    version: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct QuotaRow {
+    tokens: u64,
+    period_us: u64,
+    burst_capacity: Option<u64>,
+    algorithm: String,
+    refill: String,
+    max_wait_us: Option<u64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct OverrideRow {
+    override_id: u64,
+    rule_id: u64,
+    subject: String,
+    #[serde(flatten)]
+    instead: Instead,
+    reason: String,
+    expires_at: Option<Timestamp>,
+    created_by: String,
+    created_at: Timestamp,
+    version: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Instead {
+    Quota { quota: QuotaRow },
+    Unlimited,
+    Blocked,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TokenRow {
+    token_id: u64,
+    name: String,
+    role: String,
+    hash: [u8; 32],
+    created_by: String,
+    created_at: Timestamp,
+}
+
+/// Writes what is in force.
+pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), FileError> {
+    let snapshot = Snapshot {
+        format: FORMAT,
+        written_at: now,
+        generation: loaded.generation,
+        rules: loaded.rules.iter().map(RuleRow::new).collect(),
+        overrides: loaded.overrides.iter().map(OverrideRow::new).collect(),
+        tokens: loaded.tokens.iter().map(TokenRow::new).collect(),
+    };
+    let text = serde_json::to_vec(&snapshot).map_err(|error| content(&error))?;
+    let mut beside = path.as_os_str().to_owned();
+    // Several processes may run in one folder.
+    beside.push(format!(".{}", std::process::id()));
+    let beside = Path::new(&beside);
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(beside)
+        .and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(beside, path));
+    if written.is_err() {
+        // Perhaps it was never there.
+        let _ = fs::remove_file(beside);
+    }
+    Ok(written?)
+}
+
+/// Reads what was in force, and when it was written.
+pub(super) fn read(path: &Path) -> Result<(Loaded, Timestamp), FileError> {
+    let mut text = Vec::new();
+    File::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    let Snapshot { format, written_at, generation, rules, overrides, tokens } =
+        serde_json::from_slice(&text).map_err(|error| content(&error))?;
+    if format != FORMAT {
+        return Err(content(&format_args!("its format is {format}, not {FORMAT}")));
+    }
+    let loaded = Loaded {
+        generation,
+        rules: rules.into_iter().map(RuleRow::stored).collect::<Result<_, _>>()?,
+        overrides: overrides.into_iter().map(OverrideRow::stored).collect::<Result<_, _>>()?,
+        tokens: tokens.into_iter().map(TokenRow::stored).collect::<Result<_, _>>()?,
+    };
+    Ok((loaded, written_at))
+}
+
+fn content(error: &dyn std::fmt::Display) -> FileError {
+    FileError::Content(error.to_string())
+}
+
+/// The one of these that has this name.
+fn named<T: Copy, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+    text: &str,
+) -> Result<T, FileError> {
+    let found = all.into_iter().find(|one| name(*one) == text);
+    found.ok_or_else(|| content(&format_args!("`{text}` is unknown")))
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl RuleRow {
+    fn new(rule: &StoredRule) -> Self {
+        let spec = rule.spec.clone();
+        let quota = QuotaRow {
+            tokens: spec.tokens.unwrap_or_default(),
+            period_us: spec.period.map_or(0, micros),
+            burst_capacity: spec.burst_capacity,
+            algorithm: spec.algorithm.name().into(),
+            refill: spec.refill.name().into(),
+            max_wait_us: spec.max_wait.map(micros),
+        };
+        Self {
+            rule_id: spec.rule_id,
+            key_pattern: spec.key_pattern,
+            scope: spec.scope.map(|scope| scope.name().into()),
+            plan: spec.plan,
+            quota,
+            mode: spec.mode.name().into(),
+            on_error: spec.on_error.name().into(),
+            is_active: spec.is_active,
+            description: spec.description,
+            conditions: spec.conditions,
+            created_at: rule.created_at,
+            version: rule.version,
+        }
+    }
+
+    fn stored(self) -> Result<StoredRule, FileError> {
+        let scope = self.scope.map(|scope| named(Scope::ALL, Scope::name, &scope)).transpose()?;
+        let spec = RuleSpec {
+            rule_id: self.rule_id,
+            key_pattern: self.key_pattern,
+            scope,
+            rate_per_second: None,
+            tokens: Some(self.quota.tokens),
+            period: Some(Duration::from_micros(self.quota.period_us)),
+            burst_capacity: self.quota.burst_capacity,
+            algorithm: self.quota.algorithm()?,
+            refill: self.quota.refill()?,
+            max_wait: self.quota.max_wait_us.map(Duration::from_micros),
+            plan: self.plan,
+            mode: named(Mode::ALL, Mode::name, &self.mode)?,
+            on_error: named(OnError::ALL, OnError::name, &self.on_error)?,
+            is_active: self.is_active,
+            description: self.description,
+            conditions: self.conditions,
+        };
+        Ok(StoredRule { spec, created_at: self.created_at, version: self.version })
+    }
+}
+
+impl QuotaRow {
+    fn new(quota: &Quota) -> Self {
+        let (tokens, period_us) = quota.rate().tokens_and_period_us();
+        Self {
+            tokens,
+            period_us,
+            burst_capacity: Some(quota.capacity()),
+            algorithm: quota.algorithm().name().into(),
+            refill: quota.refill().name().into(),
+            max_wait_us: quota.max_wait().map(micros),
+        }
+    }
+
+    fn algorithm(&self) -> Result<Algorithm, FileError> {
+        named(Algorithm::ALL, Algorithm::name, &self.algorithm)
+    }
+
+    fn refill(&self) -> Result<Refill, FileError> {
+        named(Refill::ALL, Refill::name, &self.refill)
+    }
+
+    fn quota(&self) -> Result<Quota, FileError> {
+        let rate = Rate::new(self.tokens, Duration::from_micros(self.period_us));
+        let rate = rate.map_err(|error| content(&error))?;
+        let max_wait = self.max_wait_us.map(Duration::from_micros);
+        let (algorithm, refill) = (self.algorithm()?, self.refill()?);
+        Quota::build(rate, algorithm, refill, self.burst_capacity, max_wait)
+            .map_err(|error| content(&error))
+    }
+}
+
+impl OverrideRow {
+    fn new(row: &StoredOverride) -> Self {
+        let spec = row.spec.clone();
+        let instead = match &spec.instead {
+            Override::Quota(quota) => Instead::Quota { quota: QuotaRow::new(quota) },
+            Override::Unlimited => Instead::Unlimited,
+            Override::Blocked => Instead::Blocked,
+        };
+        Self {
+            override_id: row.override_id,
+            rule_id: spec.rule_id,
+            subject: spec.subject,
+            instead,
+            reason: spec.reason,
+            expires_at: spec.expires_at,
+            created_by: row.created_by.clone(),
+            created_at: row.created_at,
+            version: row.version,
+        }
+    }
+
+    fn stored(self) -> Result<StoredOverride, FileError> {
+        let instead = match self.instead {
+            Instead::Quota { quota } => Override::Quota(quota.quota()?),
+            Instead::Unlimited => Override::Unlimited,
+            Instead::Blocked => Override::Blocked,
+        };
+        let spec = OverrideSpec {
+            rule_id: self.rule_id,
+            subject: self.subject,
+            instead,
+            reason: self.reason,
+            expires_at: self.expires_at,
+        };
+        let (override_id, created_by) = (self.override_id, self.created_by);
+        let (created_at, version) = (self.created_at, self.version);
+        Ok(StoredOverride { override_id, spec, created_by, created_at, version })
+    }
+}
+
+impl TokenRow {
+    fn new(token: &StoredToken) -> Self {
+        Self {
+            token_id: token.token_id,
+            name: token.name.clone(),
+            role: token.role.name().into(),
+            hash: token.hash,
+            created_by: token.created_by.clone(),
+            created_at: token.created_at,
+        }
+    }
+
+    fn stored(self) -> Result<StoredToken, FileError> {
+        Ok(StoredToken {
+            token_id: self.token_id,
+            role: named(Role::ALL, Role::name, &self.role)?,
+            name: self.name,
+            hash: self.hash,
+            created_by: self.created_by,
+            created_at: self.created_at,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn loaded() -> Loaded {
+        let spec = |rule_id, key_pattern: &str| RuleSpec {
+            rule_id,
+            key_pattern: key_pattern.into(),
+            scope: Some(Scope::User),
+            tokens: Some(999),
+            period: Some(Duration::from_micros(62_500_001)),
+            burst_capacity: Some(7),
+            plan: "free".into(),
+            mode: Mode::Shadow,
+            on_error: OnError::Deny,
+            description: "a \"note\"\n".into(),
+            conditions: vec![("endpoint".into(), "/login".into())],
+            ..RuleSpec::default()
+        };
+        let at = Timestamp::from_micros(1_785_585_600_000_001);
+        let rule = |id, pattern| StoredRule { spec: spec(id, pattern), created_at: at, version: 3 };
+        let instead = |override_id, instead| {
+            let spec = OverrideSpec {
+                rule_id: 1,
+                subject: format!("s{override_id}"),
+                instead,
+                reason: "incident".into(),
+                expires_at: Some(at),
+            };
+            let created_by = "admin".into();
+            StoredOverride { override_id, spec, created_by, created_at: at, version: 1 }
+        };
+        Loaded {
+            generation: 12,
+            rules: vec![rule(1, "user:{user_id}"), rule(1 << 52, "other:{user_id}")],
+            overrides: vec![
+                instead(1, Override::Quota("5/minute burst 9".parse().unwrap())),
+                instead(2, Override::Unlimited),
+                instead(3, Override::Blocked),
+            ],
+            tokens: vec![StoredToken {
+                token_id: 1,
+                name: "deploy".into(),
+                role: Role::Read,
+                hash: [200; 32],
+                created_by: "admin".into(),
+                created_at: at,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snapshot.json");
+        let now = Timestamp::from_micros(1_785_585_600_000_002);
+        assert!(matches!(read(&path), Err(FileError::Io(_))));
+        write(&path, &loaded(), now).unwrap();
+        assert_eq!(read(&path).unwrap(), (loaded(), now));
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snapshot.json");
+        write(&path, &loaded(), Timestamp::from_micros(0)).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        for (from, to) in [
+            ("\"format\":1", "\"format\":2"),
+            ("shadow", "dark"),
+            ("\"role\":\"read\"", "\"role\":\"root\""),
+            ("\"kind\":\"blocked\"", "\"kind\":\"?\""),
+            ("\"tokens\":5,", "\"tokens\":0,"),
+            ("\"rules\":[", "\"rules\":"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            assert!(matches!(read(&path), Err(FileError::Content(_))), "{from}");
+        }
+    }
+}

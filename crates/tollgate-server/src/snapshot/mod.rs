@@ -1,0 +1,23 @@
+//! The rules in force, and keeping them up to date.
+//!
+//! ```text
+//!   database --load--> Loaded --compose--> RuleSet with overrides --swap--> limiter
+//!      |                  \--> the snapshot file, to start from while the database is down
+//!   file of rules --------------^   (then only overrides and tokens come from the database)
+//! ```
+//!
+//! A check never touches the database: it is judged by the set in force, which is swapped whole. A set with
+//! anything wrong in it is refused whole and the last good one stays; a database that does not answer changes
+//! nothing.
+
+mod compose;
+mod file;
+mod keeper;
+mod start;
+mod status;
+mod watch;
+
+pub use self::file::FileError;
+pub use self::keeper::{Keeper, Parts};
+pub use self::start::{Start, StartError};
+pub use self::status::Status;

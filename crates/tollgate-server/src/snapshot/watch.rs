@@ -1,0 +1,117 @@
+//! Noticing changes: told by the database, looked for every second, or known beforehand.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tracing::warn;
+
+use super::start::{migrate, must_not_be_made};
+use super::{Keeper, file};
+use crate::config::DatabaseUrl;
+use crate::data::{DataError, Database};
+use crate::time::Timestamp;
+
+/// How often the database is asked whether anything has changed, though nothing was heard.
+const CONFIRM_EVERY: Duration = Duration::from_secs(1);
+/// The pause between two snapshot files, as a multiple of the time that one takes to be written, and at most: it is all of
+/// it each time.
+const WRITE_PAUSE: u32 = 4;
+const WRITE_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How long to wait before a database that was never reached is tried again.
+const REACH_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Keeper {
+    /// Keeps the rules up to date. Ends never.
+    pub(crate) async fn run(self) {
+        let Some(url) = self.inner.url.clone() else { return };
+        tokio::join!(self.keep_up(&url), self.let_expire(), self.write_files());
+    }
+
+    /// Takes what the database holds, whenever it can. Ends never.
+    async fn keep_up(&self, url: &DatabaseUrl) {
+        let database = self.reach(url).await;
+        self.confirm(&database).await;
+        loop {
+            match database.changes().await {
+                Ok(changes) => self.follow(&database, changes).await,
+                Err(error) => self.trouble(&error),
+            }
+            sleep(REACH_AGAIN_AFTER).await;
+        }
+    }
+
+    /// Takes every change as it comes. Ends never.
+    async fn follow(&self, database: &Database, mut changes: crate::data::Changes) {
+        let mut look = interval(CONFIRM_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = changes.next() => self.confirm(database).await,
+                _ = look.tick() => self.confirm(database).await,
+            }
+        }
+    }
+
+    /// The database, as soon as it can be had.
+    async fn reach(&self, url: &DatabaseUrl) -> Arc<Database> {
+        loop {
+            if let Ok(database) = self.database() {
+                return database;
+            }
+            match self.open(url).await {
+                Ok(database) => self.inner.database.store(Some(Arc::new(database))),
+                Err(error) => {
+                    self.trouble(&error);
+                    sleep(REACH_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    async fn open(&self, url: &DatabaseUrl) -> Result<Database, DataError> {
+        must_not_be_made(url, self.inner.file.as_deref())?;
+        let database = Database::open(url, self.inner.timeout).await?;
+        migrate(&database).await?;
+        Ok(database)
+    }
+
+    /// Writes what is in force to the snapshot file, whenever that changes and not too often. Ends never.
+    async fn write_files(&self) {
+        let Some(path) = &self.inner.file else { return };
+        let mut latest = self.inner.latest.subscribe();
+        latest.mark_changed();
+        // The sender is part of this.
+        while latest.changed().await.is_ok() {
+            let loaded = latest.borrow_and_update().clone();
+            let Some(loaded) = loaded else { continue };
+            let (path, now, began) = (path.clone(), Timestamp::now(), Instant::now());
+            let shown = path.display().to_string();
+            let written = spawn_blocking(move || file::write(&path, &loaded, now)).await;
+            if let Ok(Err(error)) = written {
+                warn!(file = shown, %error, "no snapshot file: a start while the database is down will fail");
+            }
+            sleep((began.elapsed() * WRITE_PAUSE).min(WRITE_PAUSE_MAX)).await;
+        }
+    }
+
+    /// Lets overrides go when they expire, also while the database is down. Ends never.
+    async fn let_expire(&self) {
+        loop {
+            tokio::select! {
+                () = self.until_expiry() => self.expire().await,
+                // Another one may expire before.
+                () = sleep(CONFIRM_EVERY) => {}
+            }
+        }
+    }
+
+    /// Waits until the next override expires.
+    async fn until_expiry(&self) {
+        let Some(at) = self.next_expiry().await else { return pending().await };
+        let left = at.micros().saturating_sub(Timestamp::now().micros());
+        sleep(Duration::from_micros(u64::try_from(left).unwrap_or_default())).await;
+    }
+}

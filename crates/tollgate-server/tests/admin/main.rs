@@ -1,0 +1,15 @@
+//! The administration over HTTP, through the real binary and real databases.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod buckets;
+mod explain;
+mod overrides;
+mod preview;
+mod rules;
+mod stats;
+mod tokens;
+mod violations;

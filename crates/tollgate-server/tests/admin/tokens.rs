@@ -1,0 +1,275 @@
+//! Who may do what: tokens and their roles over the whole API, and what becomes of those who guess.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tollgate_server::config::DatabaseUrl;
+use tollgate_server::data::{Database, Role};
+use tollgate_server::tokens;
+use tollgate_tests::postgres::Postgres;
+
+use crate::common::{Launch, Response, Server, eventually, now};
+
+const BOOTSTRAP: &str = "correct-horse-battery-staple";
+/// How long a token may be good, or not be good yet, after it has been revoked or made.
+const NOTICED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Operations that only look though they are POSTs.
+const READING: [&str; 2] = ["/v1/explain", "/v1/rules/preview"];
+
+/// A service that has forgotten nobody yet, however many wrong tokens a test shows.
+fn patient() -> Launch {
+    Launch::serve(&["--admin-failures-per-minute", "1000000"])
+}
+
+/// The database that a service has if nobody says.
+fn its_own(server: &Server) -> String {
+    format!("sqlite:{}", server.folder().join("tollgate.db").display())
+}
+
+/// Runs something on a database, as another process would.
+fn on_database<T>(url: &str, act: impl AsyncFnOnce(Database) -> T) -> T {
+    let url = DatabaseUrl::parse(url).unwrap().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let database = Database::open(&url, Duration::from_secs(10)).await.unwrap();
+        act(database).await
+    })
+}
+
+/// Makes a token in the database of a service, and waits until it is good there.
+fn make(server: &Server, name: &str, role: Role) -> String {
+    make_in(&its_own(server), server, name, role)
+}
+
+fn make_in(url: &str, server: &Server, name: &str, role: Role) -> String {
+    let (token, hash) = tokens::mint().unwrap();
+    let token = token.expose().to_owned();
+    on_database(url, async |database| {
+        database.create_token(name, role, &hash, "test").await.unwrap();
+    });
+    let started = now();
+    eventually("the token", || (list(server, &token).status == 200).then_some(()));
+    assert!(now() - started < NOTICED_WITHIN, "{:?}", now() - started);
+    token
+}
+
+fn revoke(url: &str, name: &str) {
+    on_database(url, async |database| {
+        database.delete_token(name).await.unwrap();
+    });
+}
+
+fn ask(server: &Server, method: &str, path: &str, token: Option<&str>) -> Response {
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+    server.request(method, path, &headers, "")
+}
+
+fn list(server: &Server, token: &str) -> Response {
+    ask(server, "GET", "/v1/overrides", Some(token))
+}
+
+/// Every operation of the API: its method, a path, and whether its document says that it needs a token.
+fn operations(server: &Server) -> Vec<(String, String, bool)> {
+    let document = server.get("/openapi.json").json();
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, operations)| {
+        let operations = operations.as_object().unwrap();
+        operations.iter().map(move |(method, operation)| {
+            let needs_token = operation.get("security").is_some_and(|s| *s != Value::Array(vec![]));
+            // Something that nobody has: whoever gets so far is answered 404.
+            let path: Vec<_> = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { "999999" } else { part })
+                .collect();
+            (method.to_uppercase(), path.join("/"), needs_token)
+        })
+    });
+    operations.collect()
+}
+
+#[test]
+fn roles_over_the_whole_api() {
+    let server = patient().env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+    let reader = make(&server, "grafana", Role::Read);
+    let admin = make(&server, "deploy", Role::Admin);
+    let operations = operations(&server);
+    assert!(
+        operations.iter().filter(|(.., needs_token)| *needs_token).count() >= 9,
+        "{operations:?}"
+    );
+    for (method, path, needs_token) in operations {
+        let status = |token: Option<&str>| ask(&server, &method, &path, token).status;
+        let what = format!("{method} {path}");
+        if !needs_token {
+            for token in [None, Some("wrong"), Some(BOOTSTRAP)] {
+                assert!(![401, 403, 429].contains(&status(token)), "{what}");
+            }
+            continue;
+        }
+        assert_eq!(status(None), 401, "{what}");
+        for wrong in ["wrong", "tg_", &reader[1..], &format!("{admin}x"), ""] {
+            assert_eq!(status(Some(wrong)), 401, "{what}");
+        }
+        let only_looks = method == "GET" || READING.contains(&path.as_str());
+        let read = status(Some(&reader));
+        assert_eq!(read == 403, !only_looks, "{what}: {read}");
+        for good in [admin.as_str(), BOOTSTRAP] {
+            assert!(![401, 403, 429].contains(&status(Some(good))), "{what}");
+        }
+        assert!(status(Some(BOOTSTRAP)) < 500, "{what}");
+    }
+}
+
+#[test]
+fn changes_are_made_by_name() {
+    let server = patient().env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+    let admin = make(&server, "deploy", Role::Admin);
+    for (token, name) in [(BOOTSTRAP, "admin"), (&admin, "token:deploy")] {
+        let bearer = format!("Bearer {token}");
+        let body = format!(r#"{{"rule_id": 1, "subject": "{name}", "blocked": true}}"#);
+        let made = server.request("POST", "/v1/overrides", &[("authorization", &bearer)], &body);
+        assert_eq!((made.status, &made.json()["created_by"]), (201, &name.into()), "{made:?}");
+    }
+}
+
+#[test]
+fn a_revoked_token_is_as_unknown_as_any() {
+    let server = patient().start();
+    a_revoked_token_is_unknown(&server, &its_own(&server));
+    let postgres = Postgres::start();
+    let url = postgres.create("tokens");
+    a_revoked_token_is_unknown(&patient().env("TOLLGATE_DATABASE_URL", &url).start(), &url);
+}
+
+fn a_revoked_token_is_unknown(server: &Server, url: &str) {
+    // While there is none at all, this machine needs none.
+    assert_eq!(ask(server, "GET", "/v1/overrides", None).status, 200);
+    let kept = make_in(url, server, "kept", Role::Read);
+    let lost = make_in(url, server, "lost", Role::Admin);
+    let started = now();
+    revoke(url, "lost");
+    let refused = eventually("the end of it", || {
+        Some(list(server, &lost)).filter(|response| response.status != 200)
+    });
+    assert!(now() - started < NOTICED_WITHIN, "{:?}", now() - started);
+    let unknown = list(server, "tg_unknown");
+    assert_eq!((refused.status, &refused.body), (unknown.status, &unknown.body));
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(list(server, &kept).status, 200);
+    assert_eq!(ask(server, "GET", "/v1/overrides", None).status, 401);
+}
+
+/// A database that has not answered yet may hold tokens.
+#[test]
+fn while_tokens_are_not_known_nobody_administers() {
+    const RULES: &str = "[[rule]]\nkey_pattern = \"user:{user_id}\"\nrate_per_second = 1\n";
+    let postgres = Postgres::start();
+    let url = postgres.create("late");
+    postgres.kill();
+    let server = patient()
+        .args(&["--rules", "r.toml"])
+        .file("r.toml", RULES)
+        .env("TOLLGATE_DATABASE_URL", &url)
+        .start();
+    for token in [None, Some("tg_some")] {
+        for (method, path) in [("GET", "/v1/buckets/1/42"), ("POST", "/v1/buckets/1/42/reset")] {
+            let response = ask(&server, method, path, token);
+            assert_eq!(response.status, 503, "{response:?}");
+            assert!(response.header("retry-after").is_some());
+        }
+    }
+    postgres.restart();
+    eventually("the database", || {
+        (ask(&server, "POST", "/v1/buckets/1/42/reset", None).status == 200).then_some(())
+    });
+}
+
+#[test]
+fn whoever_guesses_is_locked_out_for_a_while() {
+    // Ten in a second: so soon is it over.
+    let server = Launch::serve(&["--admin-failures-per-minute", "600"])
+        .env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP)
+        .start();
+    let reader = make(&server, "grafana", Role::Read);
+    let mut client = server.connect();
+    let mut show = |token: &str| {
+        let headers = [("authorization", format!("Bearer {token}"))];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        client.request("DELETE", "/v1/buckets/k", &headers, b"").unwrap()
+    };
+    let mut failures = 0;
+    let locked_out = loop {
+        let response = show(&format!("wrong{failures}"));
+        if response.status != 401 {
+            break response;
+        }
+        failures += 1;
+        assert!(failures < 100_000, "guessing goes on for ever");
+    };
+    // One may have gone for a token that was not known yet.
+    assert!(failures >= 599, "{failures}");
+    assert_eq!(locked_out.status, 429, "{locked_out:?}");
+    assert_eq!(locked_out.header("retry-after"), Some("1"));
+    // Nor is the one that people choose looked at; and who shows none, or one that nobody guesses, or asks for
+    // something else, is as before.
+    while show(&format!("wrong{failures}")).status == 401 {
+        failures += 1;
+    }
+    assert_eq!(show(BOOTSTRAP).status, 429);
+    assert_eq!(show(&reader).status, 403);
+    assert_eq!(ask(&server, "DELETE", "/v1/buckets/k", None).status, 401);
+    assert_eq!(server.post_json("/v1/check", "{}").status, 200);
+    let verbose = ask(&server, "GET", "/readyz?verbose", Some(BOOTSTRAP));
+    assert_eq!(verbose.status, 200);
+    let metrics = server.get("/metrics").body;
+    for reason in ["missing", "wrong", "too_many"] {
+        let line = format!("tollgate_auth_failures_total{{reason=\"{reason}\"}} ");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+    eventually("the end of it", || (show(BOOTSTRAP).status == 204).then_some(()));
+
+    // One line for all of them.
+    let log = server.stderr();
+    assert_eq!(log.matches("a token was refused").count(), 1, "{log}");
+}
+
+/// Somebody forgot to tell a dashboard, and it shares its address with everybody.
+#[test]
+fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
+    let server = Launch::serve(&["--admin-failures-per-minute", "2"])
+        .env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP)
+        .start();
+    for _ in 0..20 {
+        assert_eq!(list(&server, "tg_revoked").status, 401);
+        assert_eq!(list(&server, BOOTSTRAP).status, 200);
+    }
+}
+
+#[test]
+fn tokens_are_never_shown() {
+    let server =
+        patient().args(&["--log-level", "trace"]).env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+    let token = make(&server, "ci", Role::Admin);
+    let slip = format!("{token}x");
+    let hash: String = tokens::hash(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut seen = String::new();
+    for shown in [token.as_str(), &slip, BOOTSTRAP] {
+        for path in
+            ["/readyz?verbose", "/metrics", "/v1/overrides", "/v1/buckets/1/42", "/nonsense"]
+        {
+            seen += &format!("{:?}", ask(&server, "GET", path, Some(shown)));
+            seen += &format!("{:?}", ask(&server, "POST", path, Some(shown)));
+        }
+    }
+    revoke(&its_own(&server), "ci");
+    server.signal("TERM");
+    let finished = server.wait();
+    for text in [&seen, &finished.stdout, &finished.stderr] {
+        for secret in [token.as_str(), BOOTSTRAP, &hash] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}

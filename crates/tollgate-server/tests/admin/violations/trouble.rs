@@ -1,0 +1,118 @@
+//! A database that is locked, full or gone: decisions go on, memory is bounded, drops are counted, and writing
+//! resumes by itself.
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::json;
+use sqlx::{Connection, SqliteConnection};
+use tollgate_tests::postgres::Postgres;
+
+use super::support::{Denials, all, figure, launch, recorded, sum};
+use crate::common::{Server, eventually};
+
+/// The most rows that wait, in these tests.
+const QUEUE_MAX: u64 = 64;
+
+fn audit_figures(server: &Server) -> [u64; 4] {
+    let audit = server.get("/v1/stats").json()["audit"].clone();
+    ["noted", "written", "dropped", "waiting"].map(|name| audit[name].as_u64().unwrap())
+}
+
+/// Denies more subjects than may wait, each twice.
+fn storm(server: &Server, name: &str) -> u64 {
+    let mut denials = Denials::of(server);
+    let subjects = QUEUE_MAX + 36;
+    for subject in 0..subjects {
+        denials.by_user(&format!("{name}{subject}"), 2);
+    }
+    2 * subjects
+}
+
+/// Waits until writing goes on, and checks that everything noted is on record or counted as dropped.
+fn resumes(server: &Server, noted: u64) {
+    let dropped = eventually("what waits to be written", || {
+        let [now_noted, written, dropped, waiting] = audit_figures(server);
+        assert_eq!((now_noted, written + dropped + waiting), (noted, noted));
+        (waiting == 0).then_some(dropped)
+    });
+    assert_eq!(sum(&all(server)) + dropped, noted);
+    // From here on, all is well again.
+    Denials::of(server).by_user("later", 3);
+    recorded(server, "user_id=later", 3);
+}
+
+#[test]
+fn a_locked_database_is_waited_for() {
+    let server = launch()
+        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        .env("TOLLGATE_DATABASE_TIMEOUT_MS", "200")
+        .start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let file = format!("sqlite:{}", server.folder().join("tollgate.db").display());
+    let mut other = runtime.block_on(async {
+        let mut other = SqliteConnection::connect(&file).await.unwrap();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+        other
+    });
+    let noted = storm(&server, "locked");
+    server.wait_for_log("violations are not written");
+    let [_, written, dropped, waiting] = audit_figures(&server);
+    assert_eq!((written, dropped + waiting), (0, noted));
+    assert!(dropped > 0 && waiting >= QUEUE_MAX, "{dropped} dropped, {waiting} wait");
+    let metrics = server.get("/metrics").body;
+    assert_eq!(figure(&metrics, "tollgate_violations_waiting_rows"), QUEUE_MAX);
+    assert_eq!(figure(&metrics, r#"tollgate_violations_dropped_total{reason="full"}"#), dropped);
+    runtime.block_on(async {
+        sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+        other.close().await.unwrap();
+    });
+    resumes(&server, noted);
+    server.wait_for_log("violations are written again");
+}
+
+#[test]
+fn a_full_disk_is_waited_for() {
+    let server = launch()
+        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        // Instead of the signal that ends a process, it is to be told that the file is too large.
+        .after_shell("trap '' XFSZ")
+        .start();
+    let pid = Pid::from_raw(server.pid() as i32);
+    let limit =
+        |bytes| prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+    // The database and what was written lately are there already: nothing grows any more.
+    limit(Some(4096));
+    let noted = storm(&server, "full");
+    server.wait_for_log("violations are not written");
+    // Decisions go on, and what is asked of the database says so.
+    let [_, _, dropped, waiting] = audit_figures(&server);
+    assert!(dropped > 0 && waiting > 0, "{dropped} dropped, {waiting} wait");
+    let answer = server.post_json("/v1/check", &json!({"user_id": "1"}).to_string());
+    assert_eq!(answer.status, 200);
+    limit(None);
+    resumes(&server, noted);
+}
+
+#[test]
+fn a_killed_postgres_is_waited_for() {
+    let postgres = Postgres::start();
+    let server = launch()
+        .env("TOLLGATE_DATABASE_URL", &postgres.url("postgres"))
+        .env("TOLLGATE_DATABASE_TIMEOUT_MS", "500")
+        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        .start();
+    // What it cannot store must not keep the rest from being stored.
+    Denials::of(&server).by_user("a\0b", 2);
+    recorded(&server, "user_id=a%00b", 2);
+    postgres.kill();
+    let noted = 2 + storm(&server, "gone");
+    server.wait_for_log("violations are not written");
+    assert_eq!(server.get("/v1/violations").status, 503);
+    assert_eq!(server.request("DELETE", "/v1/violations?user_id=x", &[], "").status, 503);
+    let [_, written, dropped, waiting] = audit_figures(&server);
+    assert_eq!((written, dropped + waiting), (2, noted - 2));
+    postgres.restart();
+    resumes(&server, noted);
+}

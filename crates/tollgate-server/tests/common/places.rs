@@ -1,0 +1,34 @@
+//! The same test on every store and every database, and what such tests ask.
+
+use serde_json::Value;
+use tollgate_tests::postgres::Postgres;
+use tollgate_tests::servers::{Flavour, RedisServer};
+
+use super::{Launch, Server};
+
+/// A service with these rules, from a file, that waits for its store however slow the machine is.
+pub(crate) fn with_rules(rules: &str) -> Launch {
+    Launch::serve(&["--rules", "r.toml", "--store-budget-ms", "5000"]).file("r.toml", rules)
+}
+
+/// The same, in memory and in Redis.
+pub(crate) fn on_every_store(launch: impl Fn() -> Launch, test: impl Fn(&Server)) {
+    test(&launch().start());
+    let redis = RedisServer::start(Flavour::Redis70);
+    test(&launch().env("TOLLGATE_STORE_URL", &redis.url()).start());
+}
+
+/// The same, on both databases.
+pub(crate) fn on_every_database(launch: impl Fn() -> Launch, test: impl Fn(&Server)) {
+    test(&launch().start());
+    let postgres = Postgres::start();
+    let url = postgres.create("places");
+    test(&launch().env("TOLLGATE_DATABASE_URL", &url).start());
+}
+
+/// The verdict on a request.
+pub(crate) fn check(server: &Server, request: &Value) -> Value {
+    let response = server.post_json("/v1/check", &request.to_string());
+    assert_eq!(response.status, 200, "{response:?}");
+    response.json()
+}
