@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod cli;
 pub mod config;
+mod convert;
 pub mod data;
 mod descriptors;
 pub mod http;

@@ -1,24 +1,67 @@
 //! The command line.
 
+mod backend;
+mod buckets;
+mod check;
+mod client;
+mod completions;
+mod confirm;
+mod direct;
+mod explain;
+mod failure;
+mod files;
+mod man;
+mod migrate;
+mod options;
+mod output;
+mod overrides;
+mod quota;
+mod request;
+mod rules;
 mod serve;
+mod table;
+mod tokens;
+mod violations;
+mod waits;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// How a command ended, as exit codes. 1 is kept for "denied".
+use self::failure::{Failure, Outcome};
+use self::output::say_as_it_is;
+
+/// How a command ended, as exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Done = 0,
-    /// Wrong arguments, settings or rules.
+    /// A request was checked, and is denied.
+    Denied = 1,
+    /// Wrong arguments, settings or rules, or refused by the server.
     Usage = 2,
-    /// A port is taken, or something else that serving needs.
+    /// The server or the database cannot be reached; or a port is taken, or something else that serving needs.
     Unavailable = 3,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate serve                                        serve on http://127.0.0.1:8080
+  tollgate check --user-id 42 --plan free               is this allowed?
+  tollgate explain --user-id 42 --endpoint /login       which rules apply, and why
+  tollgate rules list                                   what the rules are
+  tollgate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
+                                                        more for one customer, at once
+  tollgate violations top --since 1h                    who is denied most
+
+Commands but for serve talk to a running server: --server URL or TOLLGATE_SERVER says where it is, and \
+TOLLGATE_TOKEN or --token-file holds the token. --json is for programs.
+
+Exit codes: 0 done or allowed, 1 denied (check), 2 wrong arguments or refused, 3 cannot reach or serve.";
 
 /// Exact rate limiting over many tiers, as a service.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -27,19 +70,58 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Check(check::Arguments),
+    Explain(explain::Arguments),
+    Rules(Box<rules::Arguments>),
+    Overrides(overrides::Arguments),
+    Violations(Box<violations::Arguments>),
+    Buckets(buckets::Arguments),
+    Tokens(tokens::Arguments),
+    Migrate(migrate::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Does what the arguments of this process say, and returns its exit code.
 pub fn main() -> ExitCode {
-    let exit = match Cli::try_parse() {
-        Ok(Cli { command: Command::Serve(arguments) }) => serve::run(&arguments),
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
         Err(error) => {
             // Help and version are no errors and go to standard output. If nobody reads, so be it.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
     };
+    let exit = match run(command) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            say_as_it_is(&failure.to_string());
+            failure.exit()
+        }
+    };
     ExitCode::from(exit as u8)
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
+        Command::Serve(arguments) => Ok(serve::run(&arguments)),
+        Command::Check(arguments) => wait(check::run(&arguments)),
+        Command::Explain(arguments) => wait(explain::run(&arguments)),
+        Command::Rules(arguments) => wait(rules::run(&arguments)),
+        Command::Overrides(arguments) => wait(overrides::run(&arguments)),
+        Command::Violations(arguments) => wait(violations::run(&arguments)),
+        Command::Buckets(arguments) => wait(buckets::run(&arguments)),
+        Command::Tokens(arguments) => wait(tokens::run(&arguments)),
+        Command::Migrate(arguments) => wait(migrate::run(&arguments)),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
+    }
+}
+
+/// Runs a command that asks somebody else, a server or the database, to its end.
+fn wait(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::unavailable(error.to_string()))?.block_on(command)
 }
 
 #[cfg(test)]
@@ -51,5 +133,16 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// Every command says how it is used.
+    #[test]
+    fn every_command_has_examples() {
+        fn look(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{}", command.get_name());
+            command.get_subcommands().for_each(look);
+        }
+        look(&Cli::command());
     }
 }

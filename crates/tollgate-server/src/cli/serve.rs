@@ -7,6 +7,7 @@ use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Exit;
+use super::output::counted;
 use crate::config::{Config, FILE_NAME, KEYS, Key, Kind, Sources};
 use crate::logging::Audience;
 use crate::rules_source::RulesSource;
@@ -85,7 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
             let rules = rules.map_or_else(
                 || format!("rules in {source}"),
                 |(rules, _)| {
-                    let rules = format!("{} rules", rules.rules().len());
+                    let rules = counted(rules.rules().len(), "rule", "rules");
                     format!("{rules} ({source})")
                 },
             );

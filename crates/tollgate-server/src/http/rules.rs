@@ -22,6 +22,7 @@ use serde::Serialize;
 use tollgate::{Rule, Scope};
 use utoipa::{OpenApi, ToSchema};
 
+pub(crate) use self::changes::{ChangeList, ChangeView};
 pub(crate) use self::columns::Columns;
 pub(super) use self::schema::NewRule;
 pub(crate) use self::view::RuleView;

@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use utoipa::OpenApi;
 
 use self::view::{DeletedViolations, ViolationFormat};
-pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode};
+pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView};
 use super::App;
 use super::access::{Admin, Reader};
 use super::openapi::parts::{Wrong, WrongOrDown};

@@ -1,0 +1,167 @@
+//! `tollgate buckets`.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::client::{Call, Client, segment};
+use super::confirm::confirm;
+use super::failure::Outcome;
+use super::options::{Change, Form, Server};
+use super::output::say;
+use super::request::pair;
+use super::table::{card, text_of};
+use super::waits;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate buckets show 1 42
+  tollgate buckets reset 1 42 --yes
+  tollgate buckets grant 1 42 --tokens 50
+  tollgate buckets refund 1 42 --tokens 3
+  tollgate buckets show 12 42 --with endpoint=/api/search
+
+A bucket is named by its rule and its subject: the value of the rule's user_id, else its ip, else its first \
+placeholder. Where the key pattern has further placeholders, --with names them. For a rule without placeholders, \
+the subject is the key pattern itself.
+
+Exit codes: 0 done, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
+
+/// Look into a customer's bucket, fill it, or give tokens to it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show what is in a bucket, spending nothing
+    #[command(
+        after_help = "Examples:\n  tollgate buckets show 1 42\n  tollgate buckets show 1 42 --json"
+    )]
+    Show(Bucket),
+    Reset(Reset),
+    /// Give tokens that nobody paid for; a bucket never holds more than its limit
+    #[command(after_help = "Examples:\n  tollgate buckets grant 1 42 --tokens 50")]
+    Grant(Credit),
+    /// Give tokens back that were spent in vain; a bucket never holds more than its limit
+    #[command(after_help = "Examples:\n  tollgate buckets refund 1 42 --tokens 3")]
+    Refund(Credit),
+}
+
+/// A bucket of a rule.
+#[derive(Debug, Args)]
+struct Bucket {
+    /// The rule, by its number
+    rule: u64,
+
+    /// Whose bucket: the user's id, the address
+    subject: String,
+
+    /// A further placeholder of the key pattern; may be given several times
+    #[arg(long = "with", value_name = "ATTRIBUTE=VALUE", value_parser = pair)]
+    further: Vec<(String, String)>,
+}
+
+/// Forget a bucket: it is full again
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tollgate buckets reset 1 42\n  tollgate buckets reset 1 42 --dry-run"
+)]
+struct Reset {
+    #[command(flatten)]
+    bucket: Bucket,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+/// Tokens for a bucket.
+#[derive(Debug, Args)]
+struct Credit {
+    #[command(flatten)]
+    bucket: Bucket,
+
+    /// How many
+    #[arg(long, value_name = "N")]
+    tokens: u64,
+
+    /// Show the bucket as it is, and give nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Does what was asked for.
+pub(super) async fn run(arguments: &Arguments) -> Outcome {
+    let client = Client::new(&arguments.server)?;
+    let bucket = match &arguments.action {
+        Action::Show(bucket) => client.json(bucket.look()).await?,
+        Action::Reset(reset) => {
+            let now = client.json(reset.bucket.look()).await?;
+            if reset.change.dry_run {
+                say("Nothing was changed: this is the bucket.");
+                now
+            } else {
+                let key = text_of(&now["bucket_key"]);
+                let (left, limit) = (text_of(&now["remaining"]), text_of(&now["limit"]));
+                let question = format!("Fill the bucket {key}, which has {left} of {limit}?");
+                confirm(&question, reset.change.yes)?;
+                let reset = client.json(reset.bucket.act("reset", json!({}))).await?;
+                say("The bucket is full.");
+                reset
+            }
+        }
+        Action::Grant(credit) => credit.give("grant", &client).await?,
+        Action::Refund(credit) => credit.give("refund", &client).await?,
+    };
+    arguments.form.output().show(&bucket, || shown(&bucket))?;
+    Ok(Exit::Done)
+}
+
+impl Bucket {
+    fn path(&self) -> String {
+        format!("/v1/buckets/{}/{}", self.rule, segment(&self.subject))
+    }
+
+    fn further(&self, call: Call) -> Call {
+        self.further.iter().fold(call, |call, (name, value)| call.with(name, value))
+    }
+
+    fn look(&self) -> Call {
+        self.further(Call::get(self.path()))
+    }
+
+    fn act(&self, action: &str, body: Value) -> Call {
+        self.further(Call::post(format!("{}/{action}", self.path()), body))
+    }
+}
+
+impl Credit {
+    async fn give(&self, action: &str, client: &Client) -> Outcome<Value> {
+        if self.dry_run {
+            say("Nothing was given: this is the bucket.");
+            return client.json(self.bucket.look()).await;
+        }
+        let bucket = client.json(self.bucket.act(action, json!({"tokens": self.tokens}))).await?;
+        say(&format!("The bucket has {} now.", text_of(&bucket["remaining"])));
+        Ok(bucket)
+    }
+}
+
+fn shown(bucket: &Value) -> String {
+    let mut members = Vec::new();
+    for name in ["bucket_key", "rule_id", "subject", "remaining", "limit"] {
+        members.push((name, text_of(&bucket[name])));
+    }
+    members.push(("full in", waits::millis(&bucket["reset_after_ms"])));
+    if !bucket["override"].is_null() {
+        members.push(("override", text_of(&bucket["override"])));
+    }
+    card(&members)
+}

@@ -1,0 +1,95 @@
+//! `tollgate check`.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::Exit;
+use super::client::{Call, Client};
+use super::failure::Outcome;
+use super::options::{Form, Server};
+use super::request::Request;
+use super::table::{Shown, Table, text_of};
+use super::waits;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate check --user-id 42 --plan free --endpoint /api/search
+  tollgate check --ip 203.0.113.9 --endpoint /login --method POST --cost 0
+  tollgate check --attribute tenant=acme --json
+
+This charges what it checks, as a request of a service does; --cost 0 only looks, and `tollgate explain` says \
+why.
+
+Exit codes: 0 allowed, 1 denied, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
+
+/// Check a request against the rules, and charge it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    request: Request,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// Checks.
+pub(super) async fn run(arguments: &Arguments) -> Outcome {
+    let client = Client::new(&arguments.server)?;
+    let verdict = client.json(Call::post("/v1/check", arguments.request.body())).await?;
+    let output = arguments.form.output();
+    output.show(&verdict, || shown(&verdict, output.in_colours))?;
+    let is_allowed = verdict["allowed"] == Value::Bool(true);
+    Ok(if is_allowed { Exit::Done } else { Exit::Denied })
+}
+
+fn shown(verdict: &Value, in_colours: bool) -> String {
+    let is_allowed = verdict["allowed"] == Value::Bool(true);
+    let no_tiers = Vec::new();
+    let tiers = verdict["tiers"].as_array().unwrap_or(&no_tiers);
+    let headline = if !is_allowed {
+        let by = text_of(&verdict["violated_rule"]);
+        format!("denied by {by}: {}", waits::retry(verdict))
+    } else if tiers.is_empty() {
+        "allowed: no rule applies".into()
+    } else {
+        format!(
+            "allowed: {} of {} left",
+            text_of(&verdict["remaining"]),
+            text_of(&verdict["limit"])
+        )
+    };
+    let mut table = Table::new(&[
+        "RULE",
+        "KEY PATTERN",
+        "SCOPE",
+        "MODE",
+        "ALLOWED",
+        "LEFT",
+        "OF",
+        "RETRY",
+        "FULL IN",
+    ])
+    .sparing(&["SCOPE", "MODE"]);
+    for tier in tiers {
+        let is_granted = tier["allowed"] == Value::Bool(true);
+        table.row([
+            Shown::of(tier, "rule_id"),
+            Shown::of(tier, "key_pattern"),
+            Shown::of(tier, "scope"),
+            Shown::of(tier, "mode"),
+            if is_granted { Shown::good("yes") } else { Shown::bad("no") },
+            Shown::of(tier, "remaining"),
+            Shown::of(tier, "limit"),
+            Shown::from(if is_granted { String::new() } else { waits::wait(tier) }),
+            Shown::from(waits::millis(&tier["reset_after_ms"])),
+        ]);
+    }
+    let headline = crate::logging::escaped(&headline, false).into_owned();
+    if table.is_empty() {
+        format!("{headline}\n")
+    } else {
+        format!("{headline}\n\n{}", table.render(in_colours))
+    }
+}

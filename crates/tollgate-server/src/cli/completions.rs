@@ -1,0 +1,31 @@
+//! `tollgate completions`.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::failure::Outcome;
+use super::output::Output;
+use super::{Cli, Exit};
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate completions bash > /etc/bash_completion.d/tollgate
+  tollgate completions zsh > ~/.zfunc/_tollgate
+  tollgate completions fish > ~/.config/fish/completions/tollgate.fish";
+
+/// Write the completions of a shell to standard output
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// For which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Writes them.
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "tollgate", &mut script);
+    Output::data(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,93 @@
+//! Files that a command reads and writes, `-` among them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::failure::{Failure, Outcome};
+use super::output::Output;
+use crate::config::reason;
+
+/// The mode of a new file that holds what not everybody may read.
+const PRIVATE_MODE: u32 = 0o600;
+
+/// Where data goes piece by piece.
+#[derive(Debug)]
+pub(super) enum Sink {
+    Stdout,
+    File(PathBuf, File),
+}
+
+/// The text of a file, or of standard input for `-`, that is no longer than this.
+pub(super) fn read(path: &Path, bytes_max: u64) -> Outcome<String> {
+    let cannot = |error: &io::Error| {
+        Failure::usage(format!("cannot read {}: {}", path.display(), reason(error)))
+    };
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(bytes_max + 1).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
+    };
+    let length = read.map_err(|error| cannot(&error))?;
+    if length as u64 > bytes_max {
+        return Err(Failure::usage(format!("{} has more than {bytes_max} bytes", path.display())));
+    }
+    Ok(text)
+}
+
+/// Writes a file, or to standard output for `-` and where none is named.
+pub(super) fn write(path: Option<&Path>, text: &str) -> Outcome<()> {
+    match path {
+        None => Output::data(text),
+        Some(path) if path == Path::new("-") => Output::data(text),
+        Some(path) => fs::write(path, text).map_err(|error| cannot_write(path, &error)),
+    }
+}
+
+impl Sink {
+    /// A file that only its owner reads if it is new, or standard output for `-` and where none is named.
+    pub(super) fn private(path: Option<&Path>) -> Outcome<Self> {
+        Self::open(path, OpenOptions::new().create(true).truncate(true))
+    }
+
+    /// The same, for what is too secret for a file that is there already.
+    pub(super) fn secret(path: Option<&Path>) -> Outcome<Self> {
+        Self::open(path, OpenOptions::new().create_new(true))
+    }
+
+    fn open(path: Option<&Path>, options: &mut OpenOptions) -> Outcome<Self> {
+        match path.filter(|path| *path != Path::new("-")) {
+            None => Ok(Self::Stdout),
+            Some(path) => {
+                let file = options.write(true).mode(PRIVATE_MODE).open(path);
+                let file = file.map_err(|error| cannot_write(path, &error))?;
+                Ok(Self::File(path.into(), file))
+            }
+        }
+    }
+
+    /// Takes a file away again that nothing was written to.
+    pub(super) fn discard(self) {
+        if let Self::File(path, _) = self {
+            // If it stays, it is empty.
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Writes a piece, and says whether anybody reads on.
+    pub(super) fn write(&mut self, text: &str) -> Outcome<bool> {
+        match self {
+            Self::Stdout => Output::piece(text),
+            Self::File(path, file) => {
+                file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, &error))?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::unavailable(format!("cannot write {}: {}", path.display(), reason(error)))
+}

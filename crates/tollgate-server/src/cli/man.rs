@@ -1,0 +1,87 @@
+//! `tollgate man`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::builder::Resettable;
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+
+use super::failure::{Failure, Outcome};
+use super::output::{Output, say};
+use super::{Cli, Exit};
+use crate::config::reason;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate man | man -l -
+  tollgate man --out /usr/local/share/man/man1";
+
+/// Write the manual: a page for every command
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The folder to write the pages to [default: the first page, to standard output]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// Writes it.
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let mut command = Cli::command();
+    command.build();
+    let Some(folder) = &arguments.out else {
+        let page = page(&command).map_err(|error| Failure::unavailable(reason(&error)))?;
+        Output::data(&String::from_utf8_lossy(&page))?;
+        return Ok(Exit::Done);
+    };
+    let written = fs::create_dir_all(folder).and_then(|()| write(&command, "tollgate", folder));
+    let count = written.map_err(|error| {
+        Failure::unavailable(format!("cannot write to {}: {}", folder.display(), reason(&error)))
+    })?;
+    say(&format!("{count} pages are in {}.", folder.display()));
+    Ok(Exit::Done)
+}
+
+fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    // It would be running text, which breaks lines that are to be copied.
+    Man::new(command.clone().after_help(Resettable::Reset)).render(&mut page)?;
+    if let Some(after) = command.get_after_help() {
+        page.extend(sections(&after.to_string()).into_bytes());
+    }
+    Ok(page)
+}
+
+/// What stands below a help text: the examples line by line, and what is to be said beyond them.
+fn sections(after: &str) -> String {
+    let (examples, notes) = after.split_once("\n\n").unwrap_or((after, ""));
+    let mut text = String::from(".SH EXAMPLES\n.nf\n");
+    for line in examples.lines().filter(|line| *line != "Examples:") {
+        text += &roff(line.strip_prefix("  ").unwrap_or(line));
+    }
+    text += ".fi\n";
+    for (position, note) in notes.split("\n\n").filter(|note| !note.is_empty()).enumerate() {
+        text += if position == 0 { ".SH NOTES\n" } else { ".PP\n" };
+        text.extend(note.lines().map(roff));
+    }
+    text
+}
+
+/// A line that means nothing but itself.
+fn roff(line: &str) -> String {
+    let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    let guard = if line.starts_with('.') { "\\&" } else { "" };
+    format!("{guard}{line}\n")
+}
+
+/// Writes the page of a command and those below it, and says how many.
+fn write(command: &Command, name: &str, folder: &Path) -> io::Result<usize> {
+    fs::write(folder.join(format!("{name}.1")), page(command)?)?;
+    let mut count = 1;
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        count += write(below, &format!("{name}-{}", below.get_name()), folder)?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,148 @@
+//! `tollgate rules create`, `update` and `delete`.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::columns::Columns;
+use super::list;
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::confirm::confirm;
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::options::Change;
+use crate::cli::output::{Output, say};
+use crate::cli::table::text_of;
+
+/// Make a rule
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
+  tollgate rules create --key-pattern 'tenant:{tenant}' --rate \"10/s burst 50\" --mode shadow
+  echo '{\"key_pattern\":\"everything\",\"tokens\":1000,\"period\":1}' | tollgate rules create --file -")]
+pub(super) struct Create {
+    #[command(flatten)]
+    columns: Columns,
+
+    /// Its number, which names its buckets [default: the next one]
+    #[arg(long, value_name = "ID")]
+    rule_id: Option<u64>,
+
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Change columns of a rule
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules update 1 --rate \"20/s burst 100\"
+  tollgate rules update 1 --mode shadow --dry-run
+  tollgate rules update 5 --condition method=POST --inactive
+
+Tokens that are spent stay spent: a change refills nothing. If somebody else has changed the rule in between, \
+nothing happens.")]
+pub(super) struct Update {
+    /// Its number
+    rule_id: u64,
+
+    #[command(flatten)]
+    columns: Columns,
+
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Delete a rule, and its overrides with it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules delete 7
+  tollgate rules delete 7 --yes
+
+`tollgate rules update 7 --inactive` switches it off and keeps it.")]
+pub(super) struct Delete {
+    /// Its number
+    rule_id: u64,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+pub(super) async fn create(arguments: &Create, backend: &Backend, output: Output) -> Outcome {
+    let mut columns = arguments.columns.read()?;
+    if let Some(rule_id) = arguments.rule_id {
+        columns.insert("rule_id".into(), json!(rule_id));
+    }
+    if columns.is_empty() {
+        return Err(Failure::usage("a rule has at least --key-pattern and --rate"));
+    }
+    let rule = backend.create_rule(columns, arguments.dry_run).await?;
+    if arguments.dry_run {
+        say("Nothing was made: this would be the rule.");
+    } else {
+        say(&format!("Rule {} is made.", text_of(&rule["rule_id"])));
+    }
+    output.show(&rule, || list::shown(&rule))?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn update(arguments: &Update, backend: &Backend, output: Output) -> Outcome {
+    let rule_id = arguments.rule_id;
+    let old = backend.rule(rule_id).await?;
+    let columns = arguments.columns.read_for(&old)?;
+    if columns.is_empty() {
+        return Err(Failure::usage("nothing to change: name a column, such as --rate 20/s"));
+    }
+    let version = old["version"].as_u64();
+    let new = backend.update_rule(rule_id, columns, version, arguments.dry_run).await?;
+    let changes = changes(&old, &new);
+    match (arguments.dry_run, changes.is_empty()) {
+        (_, true) => say(&format!("Rule {rule_id} is so already.")),
+        (true, false) => say(&format!("Nothing was changed: this would change in rule {rule_id}.")),
+        (false, false) => say(&format!("Rule {rule_id} is changed.")),
+    }
+    output.show(&new, || changes)?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn delete(arguments: &Delete, backend: &Backend, output: Output) -> Outcome {
+    let rule_id = arguments.rule_id;
+    let rule = backend.rule(rule_id).await?;
+    if arguments.change.dry_run {
+        say("Nothing was deleted: this is the rule.");
+        output.show(&rule, || list::shown(&rule))?;
+        return Ok(Exit::Done);
+    }
+    let pattern = text_of(&rule["key_pattern"]);
+    let question = format!("Delete rule {rule_id} ({pattern}) and its overrides?");
+    confirm(&question, arguments.change.yes)?;
+    backend.delete_rule(rule_id, rule["version"].as_u64()).await?;
+    say(&format!("Rule {rule_id} is deleted."));
+    output.show(&json!({"deleted": rule}), String::new)?;
+    Ok(Exit::Done)
+}
+
+/// The columns that differ, a line each: `tokens: 10 -> 20`.
+pub(super) fn changes(old: &Value, new: &Value) -> String {
+    let none = serde_json::Map::new();
+    let members = new.as_object().unwrap_or(&none).iter();
+    members
+        .filter(|(name, value)| old[name.as_str()] != **value)
+        .filter(|(name, _)| {
+            !matches!(name.as_str(), "version" | "dry_run" | "rate_per_second" | "created_at")
+        })
+        .map(|(name, value)| {
+            let line = format!("{name}: {} -> {}", or_none(&old[name.as_str()]), or_none(value));
+            crate::logging::escaped(&line, false).into_owned() + "\n"
+        })
+        .collect()
+}
+
+/// A value for people, who see that there is none.
+pub(super) fn or_none(value: &Value) -> String {
+    let text = text_of(value);
+    if text.is_empty() { "(none)".into() } else { text }
+}

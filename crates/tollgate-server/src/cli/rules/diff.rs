@@ -1,0 +1,128 @@
+//! `tollgate rules diff`, and how a difference is shown.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::change::or_none;
+use super::import;
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::failure::Outcome;
+use crate::cli::output::{Output, counted};
+use crate::cli::quota;
+use crate::logging::escaped;
+use crate::rules_diff::RulesDiff;
+
+/// Show what importing a file would change, and change nothing
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules diff rules.toml
+  tollgate rules diff rules.toml --database settings --json
+
+It ends with 0, whether there is a difference or not.")]
+pub(super) struct Arguments {
+    /// The file of rules, `-` for standard input
+    file: PathBuf,
+}
+
+pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+    let new = import::read_rules(&arguments.file)?;
+    let diff = RulesDiff::new(&backend.rule_set().await?, &new);
+    output.show(&json!(diff), || shown(&diff, output.in_colours))?;
+    Ok(Exit::Done)
+}
+
+/// The colours of what comes, what goes and what changes.
+const GREEN: &str = "\x1b[32m";
+const RED: &str = "\x1b[31m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+/// A difference for people, ending in a line break.
+pub(super) fn shown(diff: &RulesDiff, in_colours: bool) -> String {
+    if diff.is_empty() {
+        let rules = counted(diff.unchanged, "rule stays as it is", "rules stay as they are");
+        return format!("No difference: {rules}.\n");
+    }
+    let line = |colour: &str, text: &str| {
+        let text = escaped(text, false);
+        if in_colours { format!("{colour}{text}{PLAIN}\n") } else { format!("{text}\n") }
+    };
+    let mut text = String::new();
+    for rule in &diff.added {
+        text += &line(GREEN, &format!("+ {}", summary(rule)));
+    }
+    for rule in &diff.removed {
+        text += &line(RED, &format!("- {}", summary(rule)));
+    }
+    for rule in &diff.changed {
+        let title = title(rule.rule_id, &rule.key_pattern, &rule.plan);
+        text += &line(YELLOW, &format!("~ {title}"));
+        for column in &rule.columns {
+            let (old, new) = (or_none(&column.old), or_none(&column.new));
+            text += &line("", &format!("    {}: {old} -> {new}", column.name));
+        }
+    }
+    let (added, removed, changed) = (diff.added.len(), diff.removed.len(), diff.changed.len());
+    let unchanged = diff.unchanged;
+    text + &format!(
+        "{added} added, {removed} removed, {changed} changed, {unchanged} as they are.\n"
+    )
+}
+
+/// One rule on one line.
+fn summary(rule: &Map<String, Value>) -> String {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+    let rule_id = rule.get("rule_id").and_then(Value::as_u64).unwrap_or_default();
+    let title = title(rule_id, text("key_pattern"), text("plan"));
+    let mut line = format!("{title} {}", quota::shown(&Value::Object(rule.clone())));
+    if let Some(Value::Object(conditions)) = rule.get("conditions")
+        && !conditions.is_empty()
+    {
+        line += &format!(" where {}", or_none(&rule["conditions"]));
+    }
+    if text("mode") == "shadow" {
+        line += " [shadow]";
+    }
+    if rule.get("is_active") == Some(&Value::Bool(false)) {
+        line += " [switched off]";
+    }
+    line
+}
+
+fn title(rule_id: u64, key_pattern: &str, plan: &str) -> String {
+    let plan = if plan.is_empty() { String::new() } else { format!(" for {plan}") };
+    format!("rule {rule_id} {key_pattern}{plan}:")
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::RuleSet;
+
+    use super::*;
+
+    #[test]
+    fn a_difference_reads_like_one() {
+        let old = "[[rule]]\nkey_pattern = \"a:{x}\"\ntokens = 1\nperiod = 1\n\
+                   [[rule]]\nkey_pattern = \"b\"\nplan = \"pro\"\ntokens = 2\nperiod = 60\n";
+        let new = "[[rule]]\nkey_pattern = \"a:{x}\"\ntokens = 9\nperiod = 1\nconditions = { ip = \"1.*\" }\n\
+                   [[rule]]\nrule_id = 7\nkey_pattern = \"c\"\ntokens = 2\nperiod = 60\nmode = \"shadow\"\n";
+        let read = |text| RuleSet::from_toml("rules.toml", text).unwrap();
+        let diff = RulesDiff::new(read(old).rules(), read(new).rules());
+        assert_eq!(
+            shown(&diff, false),
+            "+ rule 7 c: 2/min [shadow]\n\
+             - rule 2 b for pro: 2/min\n\
+             ~ rule 1 a:{x}:\n    conditions: (none) -> ip=1.*\n    tokens: 1 -> 9\n    burst_capacity: 1 -> 9\n\
+             1 added, 1 removed, 1 changed, 0 as they are.\n"
+        );
+        assert!(shown(&diff, true).starts_with("\x1b[32m+ rule 7"));
+        assert_eq!(
+            shown(&RulesDiff::default(), false),
+            "No difference: 0 rules stay as they are.\n"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! `tollgate rules history`.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::change::changes;
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::failure::Outcome;
+use crate::cli::output::Output;
+use crate::cli::quota;
+use crate::cli::table::{Shown, Table};
+use crate::http::rules::ChangeView;
+
+/// Show who changed rules when, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules history
+  tollgate rules history 1 --limit 5
+  tollgate rules history --after 118 --json")]
+pub(super) struct Arguments {
+    /// Only the changes of this rule
+    rule_id: Option<u64>,
+
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u16).range(1..))]
+    limit: u16,
+
+    /// Go on behind this one: `next` of an earlier list
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+    let (rule_id, limit) = (arguments.rule_id, usize::from(arguments.limit));
+    let list = backend.rule_changes(rule_id, arguments.after.clone(), limit).await?;
+    let mut table = Table::new(&["WHEN", "WHO", "RULE", "WHAT"]);
+    for change in &list.changes {
+        table.row([
+            Shown::from(change.changed_at),
+            Shown::from(change.changed_by.as_str()),
+            Shown::from(change.rule_id),
+            what(change),
+        ]);
+    }
+    output.more(list.next.as_deref());
+    output.list(&json!(list), table, "Nothing has been changed.")?;
+    Ok(Exit::Done)
+}
+
+fn what(change: &ChangeView) -> Shown {
+    let rule = |rule: &Value| {
+        let pattern = rule["key_pattern"].as_str().unwrap_or_default();
+        format!("{pattern} {}", quota::shown(rule))
+    };
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => Shown::from(changes(old, new).trim_end().replace('\n', ", ")),
+        (None, Some(new)) => Shown::good(&format!("made: {}", rule(new))),
+        (Some(old), None) => Shown::bad(&format!("deleted: {}", rule(old))),
+        (None, None) => Shown::from(""),
+    }
+}

@@ -1,0 +1,203 @@
+//! `tollgate rules import`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tollgate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
+use tollgate::{Rule, RuleSet};
+
+use super::diff;
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::backend::rules::built;
+use crate::cli::confirm::confirm;
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::files;
+use crate::cli::options::Change;
+use crate::cli::output::{Output, counted, say};
+use crate::convert::{self, Converted, Note, Wrong};
+use crate::logging::Audience;
+
+/// Make the rules of a file the rules in the database, all or none
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules import rules.toml
+  tollgate rules import rules.toml --dry-run
+  tollgate rules import more.toml --merge --yes
+  tollgate rules import --from envoy-ratelimit config.yaml --dry-run
+  tollgate rules import --from limitador limits.yaml --replace
+
+The file has all the rules: others are removed. Of another format, or with --merge, it has some, and others stay. \
+The difference is shown first, and nothing happens until it is agreed to, or if anything has changed since. A rule \
+is the same one as before if it has the same id; rules of another format, and those of --merge, if they have \
+the same key pattern and plan.
+
+Of other formats, what does not map is listed with its line and the reason. Their limits become fixed windows, which \
+is how they are counted there.")]
+pub(super) struct Arguments {
+    /// The file, `-` for standard input
+    file: PathBuf,
+
+    /// The format, where it is another one's
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<From>,
+
+    /// Remove the rules that are not in the file, as is usual
+    #[arg(long, conflicts_with = "merge")]
+    replace: bool,
+
+    /// Keep the rules that are not in the file, as is usual for other formats
+    #[arg(long)]
+    merge: bool,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum From {
+    /// YAML of envoyproxy/ratelimit
+    EnvoyRatelimit,
+    /// YAML of Limitador
+    Limitador,
+}
+
+pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+    let (rules, notes) = match arguments.from {
+        None => (read_rules(&arguments.file)?, Vec::new()),
+        Some(from) => read_foreign(&arguments.file, from)?,
+    };
+    let is_foreign = arguments.from.is_some();
+    let is_merged = arguments.merge || (is_foreign && !arguments.replace);
+    let rules = if is_merged || is_foreign {
+        settled(&rules, &backend.rule_set().await?, is_merged)?
+    } else {
+        rules
+    };
+    let planned = backend.plan(&rules).await?;
+    let agreed = || -> Outcome<bool> {
+        if planned.diff.is_empty() || arguments.change.dry_run {
+            return Ok(false);
+        }
+        if !output.json {
+            Output::data(&diff::shown(&planned.diff, output.in_colours))?;
+        }
+        confirm("Make these the rules?", arguments.change.yes)?;
+        Ok(true)
+    };
+    tell(&notes, &arguments.file);
+    let is_applied = agreed()?;
+    if is_applied {
+        backend.replace_rules(&rules, &planned).await?;
+        say(&(counted(rules.len(), "rule is", "rules are") + " in force."));
+    } else if !output.json {
+        Output::data(&diff::shown(&planned.diff, output.in_colours))?;
+        say("Nothing was changed.");
+    }
+    if output.json {
+        let report = json!({"applied": is_applied, "diff": planned.diff, "notes": notes});
+        output.show(&report, String::new)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The rules of a `rules.toml`.
+pub(super) fn read_rules(path: &Path) -> Outcome<Vec<Rule>> {
+    let text = files::read(path, RULES_FILE_BYTES_MAX as u64)?;
+    match RuleSet::from_toml(&path.display().to_string(), &text) {
+        Ok(set) => Ok(set.rules().to_vec()),
+        Err(errors) if Audience::of_stderr().in_colours => {
+            Err(Failure::report(errors.coloured().to_string()))
+        }
+        Err(errors) => Err(Failure::report(errors.to_string())),
+    }
+}
+
+/// The rules of a file in another format, and what is to be said about them.
+fn read_foreign(path: &Path, from: From) -> Outcome<(Vec<Rule>, Vec<Note>)> {
+    let text = files::read(path, convert::FILE_BYTES_MAX)?;
+    let converted = match from {
+        From::EnvoyRatelimit => convert::envoy(&text),
+        From::Limitador => convert::limitador(&text),
+    };
+    let wrong = |error| unreadable(path, &text, &error);
+    let Converted { rules, notes, .. } = converted.map_err(wrong)?;
+    if rules.is_empty() {
+        tell(&notes, path);
+        let message = format!("{}: there is nothing in it that maps to a rule", path.display());
+        return Err(Failure::usage(message));
+    }
+    Ok((rules, notes))
+}
+
+/// Says what keeps a file from being read, and shows the place if it is one.
+fn unreadable(path: &Path, text: &str, wrong: &Wrong) -> Failure {
+    let Some(at) = wrong.at else {
+        return Failure::usage(format!("{}: {}", path.display(), wrong.message));
+    };
+    let in_colours = Audience::of_stderr().in_colours;
+    let renderer = if in_colours { Renderer::styled() } else { Renderer::plain() };
+    let path = path.to_string_lossy();
+    let here = AnnotationKind::Primary.span(at..at);
+    let snippet = Snippet::source(text).path(path.as_ref()).annotation(here);
+    let title = Level::ERROR.primary_title(wrong.message.as_str());
+    Failure::report(renderer.render(&[Group::with_title(title).element(snippet)]))
+}
+
+/// Lists what does not map, and what does so only nearly.
+fn tell(notes: &[Note], path: &Path) {
+    for note in notes {
+        say(&format!("{}:{}: {note}", path.display(), note.line));
+    }
+}
+
+/// Rules with the ids of those that they take the place of, or 0, for which the database has one that no rule has ever
+/// had; those that stay come along.
+fn settled(rules: &[Rule], old: &[Rule], keep_others: bool) -> Outcome<Vec<Rule>> {
+    let mut known: BTreeMap<_, _> = old.iter().map(|rule| (claim(rule), rule)).collect();
+    let mut settled = Vec::new();
+    for rule in rules {
+        let rule_id = known.remove(&claim(rule)).map_or(0, Rule::rule_id);
+        settled.push(built(&RuleSpec { rule_id, ..rule.spec() })?);
+    }
+    if keep_others {
+        settled.extend(known.into_values().cloned());
+    }
+    Ok(settled)
+}
+
+/// What no two rules have in common.
+fn claim(rule: &Rule) -> (&str, Option<&str>) {
+    (rule.key_pattern().as_str(), rule.plan())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<Rule> {
+        RuleSet::from_toml("rules.toml", text).unwrap().rules().to_vec()
+    }
+
+    fn ids(rules: &[Rule]) -> Vec<(u64, &str)> {
+        rules.iter().map(|rule| (rule.rule_id(), rule.key_pattern().as_str())).collect()
+    }
+
+    #[test]
+    fn rules_keep_the_ids_of_those_that_they_replace() {
+        let old = rules(
+            "[[rule]]\nrule_id = 4\nkey_pattern = \"a\"\ntokens = 1\nperiod = 1\n\
+             [[rule]]\nrule_id = 2\nkey_pattern = \"b\"\ntokens = 1\nperiod = 1\n",
+        );
+        let new = "[[rule]]\nkey_pattern = \"c\"\ntokens = 1\nperiod = 1\n\
+                   [[rule]]\nkey_pattern = \"a\"\ntokens = 2\nperiod = 1\n";
+        let settled_alone = settled(&rules(new), &old, false).unwrap();
+        assert_eq!(ids(&settled_alone), [(0, "c"), (4, "a")]);
+        let merged = settled(&rules(new), &old, true).unwrap();
+        assert_eq!(ids(&merged), [(0, "c"), (4, "a"), (2, "b")]);
+    }
+}

@@ -1,0 +1,109 @@
+//! `tollgate rules list` and `show`.
+
+use clap::Args;
+use serde_json::Value;
+use tollgate::Scope;
+
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::failure::Outcome;
+use crate::cli::output::{Output, say};
+use crate::cli::quota;
+use crate::cli::table::{Shown, Table, card, text_of, time_of};
+use crate::data::RuleFilter;
+use crate::rules_diff::COLUMNS;
+
+/// List the rules
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules list
+  tollgate rules list --plan free --json
+  tollgate rules list --inactive --database sqlite:tollgate.db")]
+pub(super) struct List {
+    /// Only those for this plan
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
+
+    /// Only those about this
+    #[arg(long, value_name = "SCOPE", value_parser = Scope::ALL.map(Scope::name))]
+    scope: Option<String>,
+
+    /// Only those that are switched on
+    #[arg(long, conflicts_with = "inactive")]
+    active: bool,
+
+    /// Only those that are switched off
+    #[arg(long)]
+    inactive: bool,
+}
+
+/// Show one rule
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules show 1
+  tollgate rules show 1 --json")]
+pub(super) struct Show {
+    /// Its number
+    rule_id: u64,
+}
+
+pub(super) async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
+    let is_active = (arguments.active || arguments.inactive).then_some(arguments.active);
+    let (plan, scope) = (arguments.plan.clone(), arguments.scope.clone());
+    let list = backend.rule_list(&RuleFilter { plan, scope, is_active }).await?;
+    let mut table =
+        Table::new(&["ID", "KEY PATTERN", "PLAN", "QUOTA", "STATE", "CONDITIONS", "DESCRIPTION"])
+            .sparing(&["DESCRIPTION"]);
+    for rule in list["rules"].as_array().into_iter().flatten() {
+        table.row([
+            Shown::of(rule, "rule_id"),
+            Shown::of(rule, "key_pattern"),
+            Shown::of(rule, "plan"),
+            Shown::from(quota::shown(rule)),
+            state(rule),
+            Shown::of(rule, "conditions"),
+            Shown::of(rule, "description"),
+        ]);
+    }
+    if let Some(refused) = list["refused"].as_str() {
+        let version = text_of(&list["version"]);
+        say(&format!("warning: these are not in force: {refused}; version {version} stays"));
+    }
+    output.list(&list, table, "There are no rules here: every request is allowed.")?;
+    Ok(Exit::Done)
+}
+
+/// Whether a rule decides, only counts, or does nothing.
+fn state(rule: &Value) -> Shown {
+    match (rule["is_active"].as_bool(), rule["mode"].as_str()) {
+        (Some(false), _) => Shown::quiet("off"),
+        (_, Some("shadow")) => Shown::quiet("shadow"),
+        _ => Shown::good("on"),
+    }
+}
+
+pub(super) async fn show(arguments: &Show, backend: &Backend, output: Output) -> Outcome {
+    let rule = backend.rule(arguments.rule_id).await?;
+    output.show(&rule, || shown(&rule))?;
+    Ok(Exit::Done)
+}
+
+/// All columns of a rule, a line each.
+pub(super) fn shown(rule: &Value) -> String {
+    let mut members = Vec::new();
+    let (before, after) = (["rule_id"], ["created_at", "version"]);
+    for name in before.into_iter().chain(COLUMNS).chain(after) {
+        if name == "tokens" {
+            members.push(("quota", quota::shown(rule)));
+        }
+        let value = match name {
+            "period" => format!("{}s", text_of(&rule[name])),
+            "created_at" => time_of(&rule[name]),
+            _ => text_of(&rule[name]),
+        };
+        members.push((name, value));
+    }
+    card(&members)
+}

@@ -1,0 +1,71 @@
+//! `tollgate rules preview`.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::columns::Columns;
+use crate::cli::Exit;
+use crate::cli::backend::Backend;
+use crate::cli::client::Call;
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::output::Output;
+use crate::cli::table::{Shown, Table, card, text_of, time_of};
+
+/// Show what a rule would have done to the last requests
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate rules preview --key-pattern 'user:{user_id}' --rate \"5/s burst 10\"
+  tollgate rules preview --key-pattern 'user:{user_id}' --plan free --rate 5/s --replaces 1
+  tollgate rules preview --file candidate.json --json
+
+The server keeps the last requests in memory for this ([recent] in its settings); nothing is charged.")]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    columns: Columns,
+
+    /// The rule in force that it would take the place of
+    #[arg(long, value_name = "ID")]
+    replaces: Option<u64>,
+}
+
+pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+    let Backend::Server(client) = backend else {
+        let message = "only a server has requests to try a rule on: leave --database out";
+        return Err(Failure::usage(message));
+    };
+    let mut body = json!({"rule": arguments.columns.read()?});
+    if let Some(replaces) = arguments.replaces {
+        body["replaces"] = json!(replaces);
+    }
+    let preview = client.json(Call::post("/v1/rules/preview", body)).await?;
+    output.show(&preview, || shown(&preview, output.in_colours))?;
+    Ok(Exit::Done)
+}
+
+fn shown(preview: &Value, in_colours: bool) -> String {
+    let figure = |name: &str| match preview["before"][name] {
+        Value::Null => text_of(&preview[name]),
+        ref before => format!("{} (before: {})", text_of(&preview[name]), text_of(before)),
+    };
+    let mut text = card(&[
+        ("requests", text_of(&preview["requests"])),
+        ("from", time_of(&preview["from"])),
+        ("to", time_of(&preview["to"])),
+        ("applies to", figure("applies")),
+        ("allowed", figure("allowed")),
+        ("denied", figure("denied")),
+        ("subjects", figure("subjects")),
+        ("of them denied", figure("subjects_denied")),
+        ("first denied at", time_of(&preview["first_denied_at"])),
+        ("note", text_of(&preview["note"])),
+    ]);
+    let mut table = Table::new(&["SUBJECT", "REQUESTS", "DENIED"]);
+    for subject in preview["top"].as_array().into_iter().flatten() {
+        table.row(["subject", "requests", "denied"].map(|name| Shown::of(subject, name)));
+    }
+    if !table.is_empty() {
+        text = format!("{text}\n{}", table.render(in_colours));
+    }
+    text
+}

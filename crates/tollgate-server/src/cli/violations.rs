@@ -1,0 +1,401 @@
+//! `tollgate violations`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use super::Exit;
+use super::backend::Backend;
+use super::confirm::confirm;
+use super::failure::{Failure, Outcome};
+use super::files;
+use super::options::{Change, Direct, Form, Server};
+use super::output::{Output, counted, say};
+use super::table::{Shown, Table};
+use crate::data::ViolationFilter;
+use crate::http::violations::{TopBy, ViolationMode, ViolationView, csv};
+use crate::time::Timestamp;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate violations list --user-id 42
+  tollgate violations top --by ip --since 1h
+  tollgate violations export --since 1d --out violations.csv
+  tollgate violations delete --user-id 42
+  tollgate violations list --database sqlite:tollgate.db --json
+
+They talk to a running server, or with --database straight to the database.
+
+Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the server or the database.";
+
+/// The most violations that are written to one file.
+const EXPORT_MAX: usize = 1_000_000;
+/// How many of them are in memory at a time.
+const EXPORT_PAGE: usize = 500;
+
+/// Show who was denied what, and delete records of it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    direct: Direct,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(List),
+    Top(Top),
+    Export(Export),
+    Delete(Delete),
+}
+
+/// Whose violations.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Whose")]
+struct Subject {
+    /// Only those of this user
+    #[arg(long, value_name = "ID")]
+    user_id: Option<String>,
+
+    /// Only those from this address
+    #[arg(long, value_name = "ADDRESS")]
+    ip: Option<String>,
+
+    /// Only those of this bucket, as a list shows it
+    #[arg(long, value_name = "KEY")]
+    bucket_key: Option<String>,
+}
+
+/// Violations of which rule, and when.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which")]
+struct Filter {
+    /// Only those by this rule
+    #[arg(long, value_name = "ID")]
+    rule: Option<u64>,
+
+    /// Only those that were denied, or that would have been
+    #[arg(long, value_name = "MODE", value_parser = ["enforce", "shadow"])]
+    mode: Option<String>,
+
+    /// Only those of the last time: `30min`, `1h`, `7d`; or since 2026-08-01T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+
+    /// Only those before 2026-08-01T12:00:00Z, or before so long ago
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    until: Option<Timestamp>,
+}
+
+/// Both, and for what.
+#[derive(Debug, Args)]
+struct Which {
+    #[command(flatten)]
+    subject: Subject,
+
+    #[command(flatten)]
+    filter: Filter,
+
+    /// Only those for this path
+    #[arg(long, value_name = "PATH")]
+    endpoint: Option<String>,
+}
+
+/// List violations, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate violations list --user-id 42 --since 1h
+  tollgate violations list --mode shadow --json")]
+struct List {
+    #[command(flatten)]
+    which: Which,
+
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+
+    /// Go on behind this one: `next` of an earlier list
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+/// Show who was denied most
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate violations top --by ip --since 1h
+  tollgate violations top --by endpoint --limit 5 --json")]
+struct Top {
+    /// Summed up by what
+    #[arg(long, value_enum, default_value = "user-id")]
+    by: TopBy,
+
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Write violations to a file, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate violations export --since 1d --out violations.csv
+  tollgate violations export --format json --user-id 42
+
+In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe. A new file can be read by \
+its owner only. It is complete if the command ends with 0.")]
+struct Export {
+    /// In which form [default: csv, or json with --json]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Delete the records of somebody's violations
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tollgate violations delete --user-id 42
+  tollgate violations delete --ip 203.0.113.9 --yes
+
+At least one of the options says whose. What is old goes by itself: audit.retention_days in the settings.")]
+struct Delete {
+    #[command(flatten)]
+    subject: Subject,
+
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// With a header, for spreadsheets
+    Csv,
+    /// As the API shows them
+    Json,
+}
+
+/// Does what was asked for.
+pub(super) async fn run(arguments: &Arguments) -> Outcome {
+    let output = arguments.form.output();
+    let backend = Backend::open(&arguments.server, &arguments.direct).await?;
+    match &arguments.action {
+        Action::List(list) => self::list(list, &backend, output).await,
+        Action::Top(top) => self::top(top, &backend, output).await,
+        Action::Export(export) => self::export(export, &backend, output).await,
+        Action::Delete(delete) => self::delete(delete, &backend, output).await,
+    }
+}
+
+async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
+    let limit = usize::try_from(arguments.limit).unwrap_or(usize::MAX);
+    let list = backend.violations(&arguments.which.read(), arguments.after.clone(), limit).await?;
+    let mut table =
+        Table::new(&["LAST", "COUNT", "RULE", "BUCKET", "USER", "ADDRESS", "ENDPOINT", "MODE"]);
+    for row in &list.violations {
+        let mode = row.mode.name();
+        table.row([
+            Shown::from(row.last_at),
+            Shown::from(row.count),
+            Shown::from(row.rule_id),
+            Shown::from(row.bucket_key.as_str()),
+            Shown::from(&row.user_id),
+            Shown::from(&row.ip_address),
+            Shown::from(&row.endpoint),
+            match row.mode {
+                ViolationMode::Shadow => Shown::quiet(mode),
+                ViolationMode::Enforce => Shown::bad(mode),
+            },
+        ]);
+    }
+    output.more(list.next.as_deref());
+    output.list(&json!(list), table, "There are no violations.")?;
+    Ok(Exit::Done)
+}
+
+async fn top(arguments: &Top, backend: &Backend, output: Output) -> Outcome {
+    let limit = usize::from(arguments.limit);
+    let found = backend.top_offenders(&arguments.filter.read(), arguments.by, limit).await?;
+    let mut table = Table::new(match arguments.by {
+        TopBy::UserId => &["USER", "DENIALS", "LAST"],
+        TopBy::Ip => &["ADDRESS", "DENIALS", "LAST"],
+        TopBy::Endpoint => &["ENDPOINT", "DENIALS", "LAST"],
+        TopBy::BucketKey => &["BUCKET", "DENIALS", "LAST"],
+    });
+    for row in &found.top {
+        let value = Shown::from(row.value.as_str());
+        table.row([value, Shown::from(row.count), Shown::from(row.last_at)]);
+    }
+    output.list(&json!(found), table, "There are no violations.")?;
+    Ok(Exit::Done)
+}
+
+async fn export(arguments: &Export, backend: &Backend, output: Output) -> Outcome {
+    let usual = if output.json { Format::Json } else { Format::Csv };
+    let format = arguments.format.unwrap_or(usual);
+    let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
+    let mut opened = None;
+    let Found { count, next } = each_page(backend, &arguments.which.read(), |page| {
+        // Not before there is an answer: a file that is there stays if there is none.
+        let Some(sink) = &mut opened else {
+            let sink = opened.insert(files::Sink::private(path)?);
+            return sink.write(&(format.head().to_owned() + &format.rows(page, true)));
+        };
+        sink.write(&format.rows(page, false))
+    })
+    .await?;
+    if let Some(mut sink) = opened {
+        sink.write(&format.tail(next.as_deref()))?;
+    }
+    match (path, next) {
+        (Some(path), Some(_)) => {
+            let path = path.display();
+            say(&format!("There are more than {count}: the newest {count} are in {path}."));
+        }
+        (None, Some(_)) => say(&format!("There are more than {count}: these are the newest.")),
+        (Some(path), None) => {
+            let are = counted(count, "violation is", "violations are");
+            say(&format!("{are} in {}.", path.display()));
+        }
+        (None, None) => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// How many violations went by, and the cursor behind them if there are more.
+struct Found {
+    count: usize,
+    next: Option<String>,
+}
+
+/// Shows violations that pass the filter page by page, newest first, until there are no more, or too many, or
+/// nobody reads on.
+async fn each_page(
+    backend: &Backend,
+    filter: &ViolationFilter,
+    mut read: impl FnMut(&[ViolationView]) -> Outcome<bool>,
+) -> Outcome<Found> {
+    let mut found = Found { count: 0, next: None };
+    loop {
+        let limit = EXPORT_PAGE.min(EXPORT_MAX - found.count);
+        let page = backend.violations(filter, found.next.take(), limit).await?;
+        found.count += page.violations.len();
+        if !read(&page.violations)? {
+            return Ok(found);
+        }
+        found.next = page.next.filter(|_| !page.violations.is_empty());
+        if found.next.is_none() || found.count >= EXPORT_MAX {
+            return Ok(found);
+        }
+    }
+}
+
+impl Format {
+    /// What comes before all rows.
+    fn head(self) -> &'static str {
+        match self {
+            Self::Csv => csv::HEADER,
+            Self::Json => "{\"violations\": [",
+        }
+    }
+
+    /// Rows, which are the first of all or not.
+    fn rows(self, rows: &[ViolationView], is_first: bool) -> String {
+        if matches!(self, Self::Csv) {
+            return csv::rows(rows);
+        }
+        let mut text = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            text += if is_first && index == 0 { "\n" } else { ",\n" };
+            text += &json!(row).to_string();
+        }
+        text
+    }
+
+    /// What comes behind all rows: a cursor, if there are more.
+    fn tail(self, next: Option<&str>) -> String {
+        match self {
+            Self::Csv => String::new(),
+            Self::Json => format!("\n], \"next\": {}}}\n", json!(next)),
+        }
+    }
+}
+
+async fn delete(arguments: &Delete, backend: &Backend, output: Output) -> Outcome {
+    let filter = arguments.subject.read();
+    if filter == ViolationFilter::default() {
+        return Err(Failure::usage("whose? Say --user-id, --ip or --bucket-key"));
+    }
+    if arguments.change.dry_run {
+        let Found { count, next } = each_page(backend, &filter, |_| Ok(true)).await?;
+        let more = if next.is_some() { "more than " } else { "" };
+        let records = counted(count, "record", "records");
+        say(&format!("Nothing was deleted: it would be {more}{records}."));
+        output.show(&json!({"deleted": 0, "found": count}), String::new)?;
+        return Ok(Exit::Done);
+    }
+    confirm("Delete these records of violations, for good?", arguments.change.yes)?;
+    let deleted = backend.delete_violations(&filter).await?;
+    say(&(counted(deleted, "record is", "records are") + " deleted."));
+    output.show(&json!({"deleted": deleted}), String::new)?;
+    Ok(Exit::Done)
+}
+
+impl Subject {
+    fn read(&self) -> ViolationFilter {
+        ViolationFilter {
+            user_id: self.user_id.clone(),
+            ip_address: self.ip.clone(),
+            bucket_key: self.bucket_key.clone(),
+            ..ViolationFilter::default()
+        }
+    }
+}
+
+impl Filter {
+    fn read(&self) -> ViolationFilter {
+        ViolationFilter {
+            rule_id: self.rule,
+            is_shadow: self.mode.as_deref().map(|mode| mode == "shadow"),
+            from: self.since,
+            to: self.until,
+            ..ViolationFilter::default()
+        }
+    }
+}
+
+impl Which {
+    fn read(&self) -> ViolationFilter {
+        let ViolationFilter { user_id, ip_address, bucket_key, .. } = self.subject.read();
+        let endpoint = self.endpoint.clone();
+        ViolationFilter { user_id, ip_address, endpoint, bucket_key, ..self.filter.read() }
+    }
+}
+
+/// A point in time, or how long ago it was.
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let wrong = |_| "write it as 30min, 1h, \"7 days\" or 2026-08-01T12:00:00Z".to_owned();
+    let ago = tollgate::parse_period(text).map_err(wrong)?;
+    let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
+    Ok(Timestamp::now().plus_micros(-micros))
+}

@@ -1,0 +1,192 @@
+//! Servers that cannot be reached, refuse, or are no Tollgate.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::common::{Finished, Launch};
+
+/// Something that answers one request with these bytes.
+fn toy(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = answer.into();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(&answer);
+    });
+    address
+}
+
+fn ask(address: SocketAddr) -> Finished {
+    Launch::new(&["rules", "list", "--server", &format!("http://{address}")]).run()
+}
+
+fn problem(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let finished = ask(address);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), ""));
+    assert_eq!(
+        finished.stderr,
+        format!(
+            "error: cannot reach http://{address}: connection refused\n  Is `tollgate serve` running there? \
+             --server URL or TOLLGATE_SERVER says where it is.\n"
+        )
+    );
+    let by_variable =
+        Launch::new(&["rules", "list"]).env("TOLLGATE_SERVER", &format!("http://{address}/"));
+    assert_eq!(by_variable.run().stderr, finished.stderr);
+}
+
+#[test]
+fn what_a_server_refuses_is_said_in_its_words() {
+    for (status, body, code, said) in [
+        (
+            "400 Bad Request",
+            r#"{"detail":"limit: is not from 1 to 1000","field":"limit"}"#,
+            2,
+            "error: limit: is not from 1 to 1000\n",
+        ),
+        (
+            "409 Conflict",
+            r#"{"detail":"another rule has it","field":"key_pattern"}"#,
+            2,
+            "error: another rule has it (field key_pattern)\n",
+        ),
+        (
+            "401 Unauthorized",
+            r#"{"detail":"this needs a token"}"#,
+            2,
+            "error: this needs a token\n  Set TOLLGATE_TOKEN, or name a file with the token: --token-file FILE.\n",
+        ),
+        ("403 Forbidden", r#"{"detail":"not with this token"}"#, 2, "error: not with this token\n"),
+        (
+            "503 Service Unavailable",
+            r#"{"detail":"the database does not answer: try again"}"#,
+            3,
+            "error: the database does not answer: try again\n",
+        ),
+        (
+            "400 Bad Request",
+            "{\"detail\":\"evil \\u001b[2J\\u009b\"}",
+            2,
+            "error: evil \\u001b[2J\\u009b\n",
+        ),
+    ] {
+        let finished = ask(toy(problem(status, body)));
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(code), said), "{status}");
+    }
+}
+
+/// Rules that are stored and not in force are not shown as if they were.
+#[test]
+fn rules_that_are_not_in_force_are_not_passed_off_as_such() {
+    let refused = r#"{"rules":[],"next":null,"version":3,"source":"sqlite:t.db","refused":"rule 12: key_pattern: no"}"#;
+    let finished = ask(toy(problem("200 OK", refused)));
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let warning = "warning: these are not in force: rule 12: key_pattern: no; version 3 stays\n";
+    assert!(finished.stderr.starts_with(warning), "{finished:?}");
+    let url = format!("http://{}", toy(problem("200 OK", refused)));
+    let json = Launch::new(&["rules", "list", "--json", "--server", &url]).run();
+    let (shown, sent): (Value, Value) =
+        (serde_json::from_str(&json.stdout).unwrap(), serde_json::from_str(refused).unwrap());
+    assert_eq!(shown, sent);
+}
+
+#[test]
+fn what_is_no_tollgate() {
+    let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(33 << 20));
+    for (answer, code, said) in [
+        (
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+            2,
+            "answers 404 Not Found: is it a Tollgate?",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n<htm>",
+            3,
+            "the answer is no JSON: is it a Tollgate?",
+        ),
+        ("SSH-2.0-x\r\n", 3, "cannot reach http://127.0.0.1"),
+        ("", 3, "cannot reach http://127.0.0.1"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{", 3, "cannot reach http://127.0.0.1"),
+        (long.as_str(), 3, "more than 33554432 bytes"),
+    ] {
+        let finished = ask(toy(answer));
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.stderr.contains(said), "{finished:?}");
+    }
+}
+
+#[test]
+fn the_token_comes_from_a_file_or_the_environment() {
+    fn file(launch: Launch) -> Launch {
+        launch.file("token", "canary\n")
+    }
+    let seen = |launch: fn(Launch) -> Launch| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes[..read]).into_owned()
+        });
+        launch(Launch::new(&["rules", "list", "--server", &url])).run();
+        server.join().unwrap().to_lowercase()
+    };
+    let shown = "authorization: bearer canary\r\n";
+    assert!(!seen(|launch| launch).contains("authorization"));
+    assert!(seen(|launch| launch.env("TOLLGATE_TOKEN", "canary")).contains(shown));
+    assert!(seen(|launch| file(launch).env("TOLLGATE_TOKEN_FILE", "token")).contains(shown));
+    assert!(seen(|launch| file(launch).args(&["--token-file", "token"])).contains(shown));
+    // The flag is nearer than the environment.
+    assert!(
+        seen(|launch| file(launch).args(&["--token-file", "token"]).env("TOLLGATE_TOKEN", "other"))
+            .contains(shown)
+    );
+    for (launch, said) in [
+        (
+            Launch::new(&["rules", "list"])
+                .env("TOLLGATE_TOKEN", "a")
+                .env("TOLLGATE_TOKEN_FILE", "b"),
+            "which of them",
+        ),
+        (Launch::new(&["rules", "list", "--token-file", "nowhere"]), "cannot read nowhere"),
+        (Launch::new(&["rules", "list", "--token-file", "t"]).file("t", "\n"), "t is empty"),
+        (Launch::new(&["rules", "list"]).env("TOLLGATE_TOKEN", "a\nb"), "no token has"),
+    ] {
+        let finished = launch.run();
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.stderr.contains(said), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_file_of_authorities_has_some() {
+    let file = |text: &str| {
+        let launch =
+            Launch::new(&["rules", "list", "--server", "https://127.0.0.1:1", "--ca", "ca.pem"]);
+        launch.file("ca.pem", text).run()
+    };
+    for text in
+        ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+    {
+        let finished = file(text);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.stderr.contains("--ca: ca.pem has no certificate in it"), "{finished:?}");
+    }
+}

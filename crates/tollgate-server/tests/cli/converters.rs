@@ -1,0 +1,123 @@
+//! `tollgate rules import --from`. What maps and what does not is tested rule by rule beside the converters.
+
+use serde_json::json;
+
+use crate::support::{Gate, fixture};
+
+#[test]
+fn envoys_limits_come_in_with_a_list_of_what_does_not() {
+    for gate in Gate::both() {
+        let file = fixture("envoy.yaml");
+        let import = ["rules", "import", "--from", "envoy-ratelimit", &file];
+        let dry = gate.run(&[&import[..], &["--dry-run"]].concat());
+        assert_eq!(dry.code, Some(0), "{dry:?}");
+        assert!(dry.stdout.contains("+ rule 10 edge:{ip}: 600/min (fixed_window)\n"), "{dry:?}");
+        assert!(dry.stdout.contains("+ rule 12 edge:path=/login:{user_id}: 20/h (fixed_window) where endpoint=/login [shadow]\n"), "{dry:?}");
+        assert!(dry.stdout.contains("6 added, 0 removed, 0 changed, 9 as they are."), "{dry:?}");
+        let left_out: Vec<_> =
+            dry.stderr.lines().filter(|line| line.contains(": left out: ")).collect();
+        assert_eq!(left_out.len(), 7, "{dry:?}");
+        assert!(
+            left_out[0]
+                .contains("envoy.yaml:17: left out: `remote_address=192.0.2.1`: is unlimited"),
+            "{dry:?}"
+        );
+        let unasked = gate.run(&import);
+        assert_eq!(unasked.code, Some(2), "{unasked:?}");
+        assert_eq!(unasked.stdout, dry.stdout);
+        assert!(
+            unasked.stderr.contains("left out") && unasked.stderr.contains("--yes"),
+            "{unasked:?}"
+        );
+
+        let report = gate.json(&[&import[..], &["--yes", "--replace"]].concat());
+        assert_eq!(report["applied"], json!(true));
+        assert_eq!(report["notes"][1]["line"], json!(17));
+        assert_eq!(report["notes"][1]["is_left_out"], json!(true));
+        assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 6);
+        // Once more, nothing is new: the ids stay.
+        let again = gate.run(&import);
+        assert_eq!(again.code, Some(0), "{again:?}");
+        assert!(again.stdout.contains("No difference: 6 rules"), "{again:?}");
+    }
+}
+
+#[test]
+fn limitadors_limits_come_in() {
+    for gate in Gate::both() {
+        let file = fixture("limitador.yaml");
+        let import = ["rules", "import", "--from", "limitador", &file, "--yes"];
+        let imported = gate.run(&import);
+        assert_eq!(imported.code, Some(0), "{imported:?}");
+        assert!(
+            imported
+                .stderr
+                .contains("limitador.yaml:38: left out: limit `two at once`: the condition"),
+            "{imported:?}"
+        );
+        assert!(imported.stderr.ends_with("14 rules are in force.\n"), "{imported:?}");
+        let rules = gate.json(&["rules", "list"]);
+        assert_eq!(
+            rules["rules"][11]["key_pattern"],
+            json!("shop:method=POST:endpoint=/orders:{user_id}")
+        );
+        assert_eq!(
+            rules["rules"][11]["conditions"],
+            json!({"endpoint": "/orders", "method": "POST"})
+        );
+        assert_eq!(rules["rules"][11]["algorithm"], json!("fixed_window"));
+    }
+}
+
+#[test]
+fn a_file_of_which_nothing_maps_is_refused() {
+    let gate = Gate::database();
+    for (name, text, said) in [
+        (
+            "unlimited.yaml",
+            "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unlimited: true}\n",
+            "nothing in it that maps",
+        ),
+        ("twice.yaml", "domain: a\ndomain: b\ndescriptors: []\n", "twice.yaml:2:1\n"),
+        ("other.yaml", "a: 1\n", "no `descriptors`"),
+        ("bytes.yaml", "\u{0}", "bytes.yaml"),
+    ] {
+        let file = gate.file(name, text);
+        let finished = gate.run(&["rules", "import", "--from", "envoy-ratelimit", &file, "--yes"]);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        assert!(finished.stderr.contains(said), "{finished:?}");
+        assert_eq!(finished.stderr.matches("error: ").count(), 1, "{finished:?}");
+        assert!(!finished.stderr.contains("<input>"), "{finished:?}");
+    }
+    let long = gate.file("long.yaml", &"# much too long\n".repeat(70_000));
+    assert!(
+        gate.refused(2, &["rules", "import", "--from", "limitador", &long]).contains("1048576")
+    );
+}
+
+/// The id of a rule that is gone never comes back: it would name the buckets of another.
+#[test]
+fn new_rules_get_ids_that_no_rule_ever_had() {
+    for gate in Gate::both() {
+        for (id, pattern) in [("10", "ten:{a}"), ("11", "eleven:{a}")] {
+            let made = gate.json(&["rules", "create", "--key-pattern", pattern, "--rate", "1/s"]);
+            assert_eq!(made["rule_id"].to_string(), id);
+        }
+        for id in ["10", "11"] {
+            gate.ok(&["rules", "delete", id, "--yes"]);
+        }
+        let file = gate.file(
+            "one.yaml",
+            "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unit: hour, requests_per_unit: 7}\n",
+        );
+        let import = ["rules", "import", "--from", "envoy-ratelimit", &file];
+        let expected = "+ rule 12 a:{b}: 7/h (fixed_window)\n";
+        let dry = gate.ok(&[&import[..], &["--dry-run"]].concat());
+        assert!(dry.starts_with(expected), "{dry}");
+        let done = gate.ok(&[&import[..], &["--yes"]].concat());
+        assert!(done.starts_with(expected), "{done}");
+        let rule = gate.json(&["rules", "show", "12"]);
+        assert_eq!((&rule["rule_id"], &rule["key_pattern"]), (&json!(12), &json!("a:{b}")));
+        assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 10);
+    }
+}

@@ -1,0 +1,23 @@
+//! The command line, through the real binary.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod support;
+
+mod arguments;
+mod buckets;
+mod checks;
+mod client;
+mod converters;
+mod migrate;
+mod overrides;
+mod postgres;
+mod readme;
+mod rules;
+mod terminal;
+mod tls;
+mod tokens;
+mod transfer;
+mod violations;

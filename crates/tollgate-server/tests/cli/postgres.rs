@@ -1,0 +1,44 @@
+//! Straight to PostgreSQL.
+
+use serde_json::{Value, json};
+use tollgate_tests::postgres::Postgres;
+
+use crate::common::Launch;
+
+#[test]
+fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
+    let postgres = Postgres::start();
+    let url = postgres.create("cli");
+    let run = |arguments: &[&str]| Launch::new(arguments).args(&["--database", &url]).run();
+    let not_ready = run(&["rules", "list"]);
+    assert_eq!(not_ready.code, Some(3), "{not_ready:?}");
+    assert!(not_ready.stderr.contains("not ready for this version"), "{not_ready:?}");
+    assert_eq!(run(&["migrate"]).code, Some(0));
+
+    let made =
+        run(&["rules", "create", "--key-pattern", "pg:{a}", "--rate", "1 per 62.5s burst 2"]);
+    assert_eq!((made.code, made.stderr.as_str()), (Some(0), "Rule 10 is made.\n"), "{made:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("rules.toml").display().to_string();
+    assert_eq!(run(&["rules", "export", "--out", &out]).code, Some(0));
+    assert_eq!(run(&["rules", "delete", "10", "--yes"]).code, Some(0));
+    let imported = run(&["rules", "import", &out, "--yes", "--json"]);
+    let report: Value = serde_json::from_str(&imported.stdout).unwrap();
+    assert_eq!(report["diff"]["added"][0]["period"], json!(62.5), "{report}");
+    assert_eq!(report["diff"]["unchanged"], json!(9));
+    assert!(run(&["rules", "diff", &out]).stdout.starts_with("No difference: 10 rules"));
+    let history = run(&["rules", "history", "10"]).stdout;
+    assert_eq!(history.lines().count(), 4, "{history}");
+
+    assert_eq!(run(&["tokens", "create", "a", "--role", "read"]).code, Some(0));
+    assert!(run(&["tokens", "list"]).stdout.contains("a     read"));
+    assert_eq!(run(&["violations", "top"]).stderr, "There are no violations.\n");
+
+    // What a newer version made only that can take back.
+    let newer = "INSERT INTO rate_limit_migrations (version, description, applied_at) \
+                 SELECT 99, 'later', applied_at FROM rate_limit_migrations WHERE version = 1";
+    postgres.sql("cli", newer);
+    let refused = run(&["migrate", "--down-to", "1", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("migration 99 was made by a newer version"), "{refused:?}");
+}

@@ -1,0 +1,128 @@
+//! A server with a database of its own, a database without a server, and commands that talk to them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{Finished, Launch, Server};
+
+/// Whom commands talk to: a server, or its database.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// What says so on the command line.
+    target: Vec<String>,
+    folder: PathBuf,
+    server: Option<Server>,
+    _folder: Option<TempDir>,
+}
+
+impl Gate {
+    /// A server with the starter rules in a SQLite file.
+    pub(crate) fn server() -> Self {
+        Self::of(Launch::serve(&[]).start())
+    }
+
+    /// This server.
+    pub(crate) fn of(server: Server) -> Self {
+        let target = vec!["--server".into(), format!("http://{}", server.address)];
+        Self { target, folder: server.folder(), server: Some(server), _folder: None }
+    }
+
+    /// A SQLite file with the starter rules, and no server.
+    pub(crate) fn database() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("tollgate.db").display());
+        let made = Launch::new(&["migrate", "--database", &url]).run();
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let target = vec!["--database".into(), url];
+        Self { target, folder: folder.path().into(), server: None, _folder: Some(folder) }
+    }
+
+    /// Both, one after the other.
+    pub(crate) fn both() -> [Self; 2] {
+        [Self::database(), Self::server()]
+    }
+
+    /// The database of either.
+    pub(crate) fn url(&self) -> String {
+        format!("sqlite:{}", self.folder.join("tollgate.db").display())
+    }
+
+    /// The server.
+    pub(crate) fn server_of(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    /// A file beside the database.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// What is in a file beside the database.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.join(name)).unwrap()
+    }
+
+    /// The path of a file beside the database.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// A command that talks to it.
+    pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
+        let target: Vec<_> = self.target.iter().map(String::as_str).collect();
+        Launch::new(arguments).args(&target).env("USER", "tester")
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
+        self.launch(arguments).run()
+    }
+
+    /// Runs a command that must end well, and returns what it writes to standard output.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let finished = self.run(arguments);
+        assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
+        finished.stdout
+    }
+
+    /// The same with `--json`, read.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.ok(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+    }
+
+    /// Runs a command that must be refused with this exit code, and returns what it says about that.
+    pub(crate) fn refused(&self, code: i32, arguments: &[&str]) -> String {
+        let finished = self.run(arguments);
+        assert_eq!(finished.code, Some(code), "{arguments:?}: {finished:?}");
+        assert_eq!(finished.stdout, "", "{arguments:?}");
+        assert!(finished.stderr.starts_with("error: "), "{arguments:?}: {finished:?}");
+        finished.stderr
+    }
+}
+
+/// A file of this folder's fixtures.
+pub(crate) fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/fixtures").join(name);
+    path.display().to_string()
+}
+
+/// The words of a command, as a shell reads them: what stands in quotes is one.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(closing)) if c == closing => quote = None,
+            (c, Some(_)) => word.push(c),
+            (c @ ('"' | '\''), None) => quote = Some(c),
+            (' ', None) => words.push(std::mem::take(&mut word)),
+            (c, None) => word.push(c),
+        }
+    }
+    words.push(word);
+    words
+}
