@@ -4,7 +4,7 @@ CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test test-faults bench bench-redis docs fmt fmt-check lint doc-check servers unit model clean
+.PHONY: help run test test-faults bench bench-redis docs fmt fmt-check lint doc-check servers schemathesis unit model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,7 @@ test: fmt-check lint doc-check unit model ## Everything that must pass: formatti
 # One after the other, so that they do not disturb each other's timing.
 test-faults: servers ## All faults in full size on real servers, and a million steps of the differential test
 	TOLLGATE_FAULTS=full $(CARGO) test -p tollgate-tests --test faults --test clusters -- --include-ignored --nocapture --test-threads=1
+	TOLLGATE_FAULTS=full $(CARGO) test -p tollgate-server --test trouble -- --nocapture --test-threads=1
 	TOLLGATE_STEPS=1000000 $(CARGO) test -p tollgate $(FEATURES) --test redis -- --nocapture t3
 
 bench: ## Measure against the peers, side by side, in one run
@@ -45,12 +46,15 @@ fmt-check:
 doc-check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items $(FEATURES)
 
-servers: ## Fetch the Redis and Valkey servers that tests run against
+servers: ## Fetch the Redis, Valkey and PostgreSQL servers that tests run against
 	tests/servers target/servers
+
+schemathesis: ## Fetch what drives the API from its OpenAPI document
+	tests/schemathesis target/schemathesis
 
 # Unit, property, documentation and end-to-end tests; the last run the real binary on free ports, and
 # real servers.
-unit: servers
+unit: servers schemathesis
 	$(CARGO) test --workspace $(FEATURES)
 
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock

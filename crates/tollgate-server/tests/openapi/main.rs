@@ -1,0 +1,165 @@
+//! The API, driven from its own document by Schemathesis: what it says of itself is true, and whatever
+//! is sent, it answers with what it says it answers with, and goes on.
+//!
+//! `make schemathesis` fetches what drives it; if that is missing, that is a panic, never a skipped test. Its
+//! choices come from a fixed seed. `TOLLGATE_SEED=7 TOLLGATE_API_EXAMPLES=500` makes others, and more of them.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod odd;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tollgate_tests::postgres::Postgres;
+
+use crate::common::{Launch, Server, eventually};
+
+const TOKEN: &str = "schemathesis-7f1d0c";
+
+/// The seed, if there is none in `TOLLGATE_SEED`.
+const SEED: u64 = 4;
+
+/// How many requests are made up for each operation, if `TOLLGATE_API_EXAMPLES` does not say: about a minute's.
+const EXAMPLES: u64 = 25;
+
+/// The same on another database, or on none, where most answers are the same.
+const EXAMPLES_FEW: u64 = 5;
+
+/// Where the last good rules are, to start from while the database is down.
+const SNAPSHOT: &str = "tollgate.snapshot.json";
+
+fn launch() -> Launch {
+    Launch::serve(&[])
+        .env("TOLLGATE_ADMIN_TOKEN", TOKEN)
+        // That wrong tokens are refused is among what is tried, often.
+        .env("TOLLGATE_ADMIN_FAILURES_PER_MINUTE", "1000000")
+}
+
+#[test]
+fn the_document_is_true() {
+    is_true(launch(), EXAMPLES);
+}
+
+#[test]
+fn the_document_is_true_on_postgresql() {
+    let postgres = Postgres::start();
+    is_true(launch().env("TOLLGATE_DATABASE_URL", &postgres.create("openapi")), EXAMPLES_FEW);
+}
+
+fn is_true(launch: Launch, examples: u64) {
+    let server = launch.start();
+    drive(&server, examples, &[]);
+    is_well(&server);
+    assert_eq!(server.get("/readyz").status, 200);
+    // It got far enough to change rules.
+    let token = format!("Bearer {TOKEN}");
+    let changes = server.request("GET", "/v1/rules/changes", &[("authorization", &token)], "");
+    assert_ne!(changes.json()["changes"].as_array().unwrap().len(), 0, "{changes:?}");
+}
+
+/// What is down is said to be so: 503, where the document has it.
+#[test]
+fn the_document_is_true_without_a_database() {
+    let before = launch().start();
+    let snapshot = before.folder().join(SNAPSHOT);
+    let snapshot = eventually("the snapshot", || std::fs::read_to_string(&snapshot).ok());
+    // Nobody listens there.
+    let nowhere = launch().env("TOLLGATE_DATABASE_URL", "postgres://127.0.0.1:1/none");
+    let server = nowhere.file(SNAPSHOT, &snapshot).start();
+    // Whether a wrong token is one of the database's is not known: that is 503, too.
+    let down = "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n\
+                [checks.ignored_auth]\nenabled = false\n";
+    drive(&server, EXAMPLES_FEW, &[down]);
+    is_well(&server);
+}
+
+/// What a client is generated from has a name for everything, and one only.
+#[test]
+fn names_are_there_once() {
+    let server = launch().start();
+    let document = server.get("/openapi.json").json();
+    let mut names = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{method} {path}: {name} again");
+        }
+    }
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let mut missing = Vec::new();
+    visit(&document, &mut |reference| {
+        let name = reference.strip_prefix("#/components/schemas/").unwrap();
+        if !schemas.contains_key(name) {
+            missing.push(name.to_owned());
+        }
+    });
+    assert_eq!(missing, [""; 0]);
+}
+
+/// Runs Schemathesis against this server, with these further settings, and fails if it finds anything.
+fn drive(server: &Server, examples: u64, settings: &[&str]) {
+    let program = root().join("target/schemathesis/bin/st");
+    assert!(program.exists(), "{} is missing: run `make schemathesis`", program.display());
+    let file = server.folder().join("schemathesis.toml");
+    let common = include_str!("schemathesis.toml");
+    std::fs::write(&file, [&[common], settings].concat().join("\n")).unwrap();
+    let seed = variable("TOLLGATE_SEED", SEED);
+    let examples = variable("TOLLGATE_API_EXAMPLES", examples);
+    let line = format!("TOLLGATE_SEED={seed} TOLLGATE_API_EXAMPLES={examples}");
+    let output = Command::new(program)
+        .arg("--config-file")
+        .arg(&file)
+        .args(["run", &format!("http://{}/openapi.json", server.address)])
+        .args(["--phases", "examples,coverage,fuzzing,stateful"])
+        .args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()])
+        .env("TOKEN", TOKEN)
+        .env("PYTHONHASHSEED", "0")
+        .current_dir(server.folder())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let trouble = String::from_utf8_lossy(&output.stderr);
+    println!("{line}\n{}", told.split("= SUMMARY =").last().unwrap_or_default());
+    assert!(output.status.success(), "{line}\n{told}\n{trouble}");
+}
+
+/// No request has hit a mistake of the service, and it still answers.
+fn is_well(server: &Server) {
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("\ntollgate_panics_total 0\n"), "{}", server.stderr());
+    let checked = server.post_json("/v1/check", r#"{"user_id": 1, "cost": 0}"#);
+    assert_eq!(checked.status, 200, "{checked:?}");
+}
+
+/// A number in the environment.
+fn variable(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => default,
+    }
+}
+
+/// Every reference in a document.
+fn visit(value: &Value, see: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get("$ref") {
+                see(reference);
+            }
+            object.values().for_each(|value| visit(value, see));
+        }
+        Value::Array(values) => values.iter().for_each(|value| visit(value, see)),
+        _ => {}
+    }
+}
+
+/// The folder of the whole repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

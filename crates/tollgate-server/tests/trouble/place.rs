@@ -1,0 +1,234 @@
+//! A database of its own for each test, in both dialects, and what an operator does to it by hand.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tollgate_server::config::DatabaseUrl;
+use tollgate_server::data::{Database, Role};
+use tollgate_server::tokens;
+use tollgate_tests::postgres::Postgres;
+
+use crate::common::{Launch, PATIENCE};
+
+/// Where a test has its database.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Sqlite(TempDir),
+    Postgres { server: Arc<Postgres>, name: String },
+}
+
+/// A rule that lets every user do three things a day.
+pub(crate) const BY_USER: u64 = 101;
+/// A rule that lets every address do two things a day, for tests to change.
+pub(crate) const BY_IP: u64 = 102;
+
+/// How it has them.
+const RULES: &str = "DELETE FROM rate_limit_rules;
+    INSERT INTO rate_limit_rules (rule_id, key_pattern, scope, tokens, period, burst_capacity) VALUES
+        (101, 'user:{user_id}', 'user', 1, 86400000000, 3),
+        (102, 'ip:{ip}', 'ip', 1, 86400000000, 2)";
+
+impl Place {
+    /// A file, with the two rules above.
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(TempDir::with_prefix("tollgate-trouble-").unwrap()).prepared()
+    }
+
+    /// A database on the server that all tests share while one of them runs, with the two rules above. For
+    /// tests that leave the server alone.
+    pub(crate) fn postgres() -> Self {
+        static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock();
+        let server = shared.upgrade().unwrap_or_else(|| {
+            let server = Arc::new(Postgres::start());
+            *shared = Arc::downgrade(&server);
+            server
+        });
+        drop(shared);
+        Self::on(server)
+    }
+
+    /// A database on a server of its own.
+    pub(crate) fn own_postgres() -> (Arc<Postgres>, Self) {
+        let server = Arc::new(Postgres::start());
+        (Arc::clone(&server), Self::on(server))
+    }
+
+    fn on(server: Arc<Postgres>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("trouble{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        server.create(&name);
+        Self::Postgres { server, name }.prepared()
+    }
+
+    fn prepared(self) -> Self {
+        let done = Launch::new(&["migrate", "--database", &self.url()]).run();
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        self.sql(RULES);
+        self
+    }
+
+    pub(crate) fn dialect(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "SQLite",
+            Self::Postgres { .. } => "PostgreSQL",
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(folder) => format!("sqlite:{}", folder.path().join("t.db").display()),
+            Self::Postgres { server, name } => server.url(name),
+        }
+    }
+
+    /// The same database, through another port.
+    pub(crate) fn url_through(&self, port: u16) -> String {
+        match self {
+            Self::Sqlite(_) => panic!("a file has no port"),
+            Self::Postgres { server, name } => {
+                server.url(name).replace(&server.port().to_string(), &port.to_string())
+            }
+        }
+    }
+
+    /// A server on it, with these arguments besides.
+    pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
+        Launch::serve(arguments).env("TOLLGATE_DATABASE_URL", &self.url())
+    }
+
+    /// Runs SQL as an operator would.
+    pub(crate) fn sql(&self, sql: &str) {
+        if let Err(error) = self.try_sql(sql) {
+            panic!("{sql}: {error}");
+        }
+    }
+
+    /// The same; what went wrong if something did.
+    pub(crate) fn try_sql(&self, sql: &str) -> Result<(), String> {
+        let mut hand = self.hand();
+        hand.try_sql(sql)
+    }
+
+    /// The one number that a question is answered with.
+    pub(crate) fn number(&self, sql: &str) -> u64 {
+        self.hand().number(sql)
+    }
+
+    /// A connection that stays open: its transactions last until they are ended.
+    pub(crate) fn hand(&self) -> Hand {
+        let runtime = runtime();
+        let connection = runtime.block_on(async {
+            match self {
+                Self::Sqlite(folder) => {
+                    let options = SqliteConnectOptions::new().filename(folder.path().join("t.db"));
+                    let options = options.busy_timeout(PATIENCE);
+                    Connection::Sqlite(Box::new(options.connect().await.unwrap()))
+                }
+                Self::Postgres { .. } => {
+                    let options: PgConnectOptions = self.url().parse().unwrap();
+                    Connection::Postgres(Box::new(options.connect().await.unwrap()))
+                }
+            }
+        });
+        Hand { runtime, connection }
+    }
+
+    /// Makes a token, and gives back what to show.
+    pub(crate) fn make_token(&self, name: &str, role: Role) -> String {
+        let (token, hash) = tokens::mint().unwrap();
+        let url = DatabaseUrl::parse(&self.url()).unwrap().unwrap();
+        let made = async {
+            let database = Database::open(&url, PATIENCE).await?;
+            database.create_token(name, role, &hash, "test").await
+        };
+        runtime().block_on(made).unwrap();
+        token.expose().to_owned()
+    }
+
+    /// Revokes a token.
+    pub(crate) fn revoke_token(&self, name: &str) {
+        self.sql(&format!("DELETE FROM rate_limit_tokens WHERE name = '{name}'"));
+    }
+
+    /// The counter that every change moves.
+    pub(crate) fn generation(&self) -> u64 {
+        self.number("SELECT generation FROM rate_limit_generation")
+    }
+
+    /// Lets every address do so many things a day.
+    pub(crate) fn set_by_ip(&self, capacity: u64) {
+        self.sql(&set_by_ip(capacity));
+    }
+}
+
+/// What lets every address do so many things a day.
+pub(crate) fn set_by_ip(capacity: u64) -> String {
+    format!("UPDATE rate_limit_rules SET burst_capacity = {capacity} WHERE rule_id = {BY_IP}")
+}
+
+/// A connection of an operator's.
+pub(crate) struct Hand {
+    runtime: Runtime,
+    connection: Connection,
+}
+
+enum Connection {
+    Sqlite(Box<sqlx::SqliteConnection>),
+    Postgres(Box<sqlx::PgConnection>),
+}
+
+impl Hand {
+    /// Runs SQL.
+    pub(crate) fn sql(&mut self, sql: &str) {
+        if let Err(error) = self.try_sql(sql) {
+            panic!("{sql}: {error}");
+        }
+    }
+
+    fn try_sql(&mut self, sql: &str) -> Result<(), String> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let done = match &mut self.connection {
+            Connection::Sqlite(connection) => {
+                within(&self.runtime, sqlx::raw_sql(sql).execute(&mut **connection)).map(drop)
+            }
+            Connection::Postgres(connection) => {
+                within(&self.runtime, sqlx::raw_sql(sql).execute(&mut **connection)).map(drop)
+            }
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    /// The one number that a question is answered with.
+    pub(crate) fn number(&mut self, sql: &str) -> u64 {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let number: i64 = match &mut self.connection {
+            Connection::Sqlite(connection) => {
+                within(&self.runtime, sqlx::query_scalar(sql).fetch_one(&mut **connection))
+            }
+            Connection::Postgres(connection) => {
+                within(&self.runtime, sqlx::query_scalar(sql).fetch_one(&mut **connection))
+            }
+        }
+        .unwrap();
+        u64::try_from(number).unwrap()
+    }
+}
+
+fn within<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
+    let limit = PATIENCE + Duration::from_secs(20);
+    let limited = async { tokio::time::timeout(limit, future).await };
+    runtime.block_on(limited).expect("an answer of the database")
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
