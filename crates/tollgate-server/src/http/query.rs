@@ -9,6 +9,9 @@ use axum::http::request::Parts;
 use super::problem::Problem;
 use crate::data::Page;
 
+/// The parameter that says where a list goes on.
+const AFTER: &str = "after";
+
 /// How many rows a list has if nobody says, and at most.
 pub(super) const LIMIT_DEFAULT: usize = 100;
 pub(super) const LIMIT_MAX: usize = 1000;
@@ -47,7 +50,11 @@ impl Query {
 
     pub(super) fn parse(text: &str) -> Self {
         let pairs = form_urlencoded::parse(text.as_bytes());
-        let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into(), value.into());
+        let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
+            // Many call it so, for that is what it is.
+            let name = if name == "cursor" { AFTER.into() } else { name };
+            (name.into(), value.into())
+        };
         Self(pairs.map(owned).collect())
     }
 
@@ -104,7 +111,7 @@ impl Query {
 
     /// `after` and `limit`, for a list whose cursor is a number.
     pub(super) fn page(&self) -> Result<Page, Problem> {
-        Ok(Page { after: self.value("after", "a cursor")?, limit: self.limit()? })
+        Ok(Page { after: self.value(AFTER, "a cursor")?, limit: self.limit()? })
     }
 }
 
@@ -132,6 +139,9 @@ mod tests {
             assert!(Query::parse(&format!("limit={wrong}")).limit().is_err(), "{wrong}");
         }
         assert_eq!(Query::parse("").limit(), Ok(LIMIT_DEFAULT));
+        let page = |text: &str| Query::parse(text).only(&["after", "limit"])?.page();
+        assert_eq!(page("cursor=7"), page("after=7"));
+        assert!(page("cursor=7&after=7").is_err(), "twice the same");
     }
 
     #[test]
