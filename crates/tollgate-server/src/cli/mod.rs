@@ -45,13 +45,13 @@ enum Exit {
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate serve                                        serve on http://127.0.0.1:8080
-  tollgate check --user-id 42 --plan free               is this allowed?
-  tollgate explain --user-id 42 --endpoint /login       which rules apply, and why
-  tollgate rules list                                   what the rules are
-  tollgate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
-                                                        more for one customer, at once
-  tollgate violations top --since 1h                    who is denied most
+  tollgate serve                                    serve on port 8080
+  tollgate check --user-id 42 --plan free           is this allowed?
+  tollgate explain --user-id 42 --endpoint /login   which rules apply, and why
+  tollgate rules list                               what the rules are
+  tollgate overrides set --rule 1 --subject 42 --rate 100/s --for 2h
+                                                    more for one customer, now
+  tollgate violations top --since 1h                who is denied most
 
 Commands but for serve talk to a running server: --server URL or TOLLGATE_SERVER says where it is, and \
 TOLLGATE_TOKEN or --token-file holds the token. --json is for programs.

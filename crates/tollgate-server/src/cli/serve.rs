@@ -16,20 +16,21 @@ use crate::snapshot::StartError;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate serve                                  the starter rules on http://127.0.0.1:8080
-  tollgate serve --rules rules.toml               your rules, reloaded when the file changes
-  tollgate serve --listen-http 127.0.0.1:0        a free port; the start-up message says which
-  tollgate serve --store-url redis://127.0.0.1    limits that all services on one Redis share
-  tollgate serve --config prod.toml --check-config
-                                                  what is wrong where, or what is in force and why
+  tollgate serve                             the starter rules, on port 8080
+  tollgate serve --rules rules.toml          your rules, followed as they change
+  tollgate serve --listen-http 127.0.0.1:0   a free port; the start says which
+  tollgate serve --store-url redis://redis   limits that all on one Redis share
+  tollgate serve --database-url postgres://db/tollgate
+                                             rules that all on it share
+  tollgate serve --check-config              what is wrong, or in force
 
-Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here;
-flags win over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN, or
-a file named in TOLLGATE_ADMIN_TOKEN_FILE. For a store's URL with a password: TOLLGATE_STORE_URL, or a
-file named in TOLLGATE_STORE_URL_FILE.
+Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here; flags win \
+over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN, or a file named in \
+TOLLGATE_ADMIN_TOKEN_FILE. A URL with a password belongs into TOLLGATE_STORE_URL or TOLLGATE_DATABASE_URL, or a file \
+named in TOLLGATE_STORE_URL_FILE or TOLLGATE_DATABASE_URL_FILE.
 
-Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis
-refuses the password).";
+Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis refuses \
+the password, the database is down and there is no snapshot).";
 
 /// Serve over HTTP until a signal ends it
 #[derive(Debug, Args)]
