@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
-use tollgate::{Clock, RuleSet, SystemClock};
+use tollgate::RuleSet;
 use tracing::{error, info, warn};
 
 use crate::http::App;
@@ -164,9 +164,4 @@ fn watch_folder(path: &Path, sender: mpsc::Sender<()>) -> Option<RecommendedWatc
 /// Reading a file is none, or looking at it would be a reason to look again.
 fn may_be_a_change(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
-}
-
-/// The time on the wall.
-pub(crate) fn unix_seconds() -> f64 {
-    SystemClock::new().now().get() as f64 / 1e6
 }

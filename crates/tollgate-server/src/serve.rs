@@ -13,7 +13,7 @@ use tollgate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use tracing::{info, warn};
 
 use crate::audit::Audit;
-use crate::config::{Config, Record, StoreUrl, reason};
+use crate::config::{Config, StoreUrl, reason};
 use crate::descriptors;
 use crate::http::{App, Guard, HttpLimits, router};
 use crate::listen::{Listener, Remaining, Renewal, Serving, Tls};
@@ -21,13 +21,14 @@ use crate::logging::{self, Audience};
 use crate::metrics::Metrics;
 use crate::ready::{Check, Readiness};
 use crate::recent::Recent;
-use crate::reload::{Reloader, unix_seconds};
+use crate::reload::Reloader;
 use crate::rules_source::{RulesError, RulesSource};
 use crate::shutdown::{EndSignals, Phase, Phases};
 use crate::snapshot::{self, Keeper, Parts, Start};
 use crate::startup::Startup;
 use crate::stats::Stats;
 use crate::store;
+use crate::time::Timestamp;
 
 /// From the signal to the end, at most: a second less than is promised, for what comes after.
 const END_AFTER: Duration = Duration::from_secs(4);
@@ -146,6 +147,41 @@ fn uncountable(error: QuotaError) -> ServeError {
     ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
 }
 
+/// Everything that the handlers need, with the rules to begin with in force.
+async fn app(config: &Config, address: SocketAddr, start: Start) -> Result<Arc<App>, ServeError> {
+    let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
+    let parts = Parts {
+        metrics: Metrics::new(Arc::clone(limiter.store())),
+        limiter,
+        ready: Readiness::new(),
+        guard: Arc::new(Guard::new(config, address).map_err(uncountable)?),
+    };
+    let keeper = Keeper::new(config, start, parts.clone());
+    let Parts { limiter, metrics, ready, guard } = parts;
+    let audit = Audit::new(&config.audit, &keeper, &metrics);
+    let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
+    let app = Arc::new(App {
+        limiter,
+        metrics,
+        ready,
+        guard,
+        limits: HttpLimits {
+            body_bytes_max: config.limits.body_bytes_max,
+            body_timeout: config.limits.body_timeout,
+            batch_max: config.limits.batch_max,
+            attributes_max: config.limits.attributes_max,
+            value_bytes_max: config.limits.value_bytes_max,
+        },
+        keeper,
+        audit,
+        recent,
+        stats: Stats::default(),
+    });
+    app.metrics.reloaded(&app.limiter.rules(), Timestamp::now().seconds());
+    app.ready.pass(Check::Rules);
+    Ok(app)
+}
+
 /// A service that serves.
 struct Service {
     app: Arc<App>,
@@ -156,11 +192,10 @@ struct Service {
     is_tls: bool,
     listening: JoinHandle<Remaining>,
     grace: Duration,
-    has_token: bool,
 }
 
 impl Service {
-    async fn start(mut config: Config) -> Result<Self, ServeError> {
+    async fn start(config: Config) -> Result<Self, ServeError> {
         let Some(address) = config.listen.http else {
             // The settings were checked: there is a listener.
             let source = io::Error::other("there is no listener");
@@ -170,41 +205,7 @@ impl Service {
         let tls = (!files.is_empty()).then(|| Tls::open(&files)).transpose()?;
         let start = Start::find(&config).await?;
         let (source, text) = (start.source.clone(), start.text.clone());
-        let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
-        let parts = Parts {
-            metrics: Metrics::new(Arc::clone(limiter.store())),
-            limiter,
-            ready: Readiness::new(),
-            guard: Arc::new(Guard::new(&config, address).map_err(uncountable)?),
-        };
-        let keeper = Keeper::new(&config, start, parts.clone());
-        let has_token = !parts.guard.is_open();
-        let Parts { limiter, metrics, ready, guard } = parts;
-        if config.database.url.is_none() {
-            // There is nowhere to record anything.
-            config.audit.record = Record::Nothing;
-        }
-        let audit = Audit::new(&config.audit, &keeper, &metrics);
-        let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
-        let app = Arc::new(App {
-            limiter,
-            metrics,
-            ready,
-            guard,
-            limits: HttpLimits {
-                body_bytes_max: config.limits.body_bytes_max,
-                body_timeout: config.limits.body_timeout,
-                batch_max: config.limits.batch_max,
-                attributes_max: config.limits.attributes_max,
-                value_bytes_max: config.limits.value_bytes_max,
-            },
-            keeper,
-            audit,
-            recent,
-            stats: Stats::default(),
-        });
-        app.metrics.reloaded(&app.limiter.rules(), unix_seconds());
-        app.ready.pass(Check::Rules);
+        let app = app(&config, address, start).await?;
 
         descriptors::provide_for(config.limits.connections_max);
         let phases = Phases::new();
@@ -234,13 +235,13 @@ impl Service {
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
-        Ok(Self { app, phases, source, store, address, is_tls, listening, grace, has_token })
+        Ok(Self { app, phases, source, store, address, is_tls, listening, grace })
     }
 
     /// Says that it serves: to a person what and how to try it, to others the facts.
     fn announce(&self, to_a_person: bool) {
         let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
-        let has_token = self.has_token;
+        let has_token = !self.app.guard.is_open();
         if to_a_person {
             let startup = Startup {
                 address: self.address,

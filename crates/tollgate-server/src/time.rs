@@ -29,6 +29,12 @@ impl Timestamp {
         self.0
     }
 
+    /// Seconds since the epoch, as metrics have them.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
     /// The time on the wall.
     #[must_use]
     pub fn now() -> Self {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{KEYS, Key};
-use super::{Config, Privacy, RulesFrom, StoreUrl, env, file};
+use super::{Config, Privacy, Record, RulesFrom, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
 pub const FILE_NAME: &str = "tollgate.toml";
@@ -264,6 +264,10 @@ impl Loader {
     }
 
     fn check_audit(&mut self) {
+        if self.config.database.url.is_none() {
+            // There is nowhere to record anything.
+            self.config.audit.record = Record::Nothing;
+        }
         let audit = &self.config.audit;
         if audit.privacy == Privacy::Hashed && audit.privacy_key.is_none() {
             let place = Place::from(&self.origin("audit.privacy"));

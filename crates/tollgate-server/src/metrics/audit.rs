@@ -147,7 +147,7 @@ impl AuditMetrics {
     }
 
     pub(crate) fn wrote_at(&self, at: Timestamp) {
-        self.last_success.set(at.micros() as f64 / 1e6);
+        self.last_success.set(at.seconds());
     }
 
     /// How many were dropped for this reason.

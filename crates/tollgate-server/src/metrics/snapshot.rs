@@ -40,7 +40,8 @@ impl SnapshotFigures {
     }
 
     pub(super) fn set(&self, status: &Status) {
-        self.confirmed_at.set(status.confirmed_at.or(status.from_file).map_or(0.0, seconds));
+        self.confirmed_at
+            .set(status.confirmed_at.or(status.from_file).map_or(0.0, Timestamp::seconds));
         self.generation.set(status.generation.unwrap_or_default().cast_signed());
         self.overrides.set(i64::try_from(status.overrides).unwrap_or(i64::MAX));
         self.database_up.set(i64::from(status.down.is_none()));
@@ -50,11 +51,7 @@ impl SnapshotFigures {
     pub(super) fn look(&self) {
         let confirmed_at = self.confirmed_at.get();
         if confirmed_at > 0.0 {
-            self.age.set((seconds(Timestamp::now()) - confirmed_at).max(0.0));
+            self.age.set((Timestamp::now().seconds() - confirmed_at).max(0.0));
         }
     }
-}
-
-fn seconds(time: Timestamp) -> f64 {
-    time.micros() as f64 / 1e6
 }

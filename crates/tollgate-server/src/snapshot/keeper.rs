@@ -304,7 +304,7 @@ impl Keeper {
         let Parts { limiter, metrics, .. } = &self.inner.parts;
         let rules = state.rules.clone().with_overrides(state.overrides.clone());
         let version = limiter.replace_rules(rules);
-        metrics.reloaded(&limiter.rules(), crate::reload::unix_seconds());
+        metrics.reloaded(&limiter.rules(), Timestamp::now().seconds());
         version
     }
 
