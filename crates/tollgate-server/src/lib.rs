@@ -5,6 +5,7 @@
 //! of [`rules_source`], the store, the listeners and the front doors ([`http`]), and ends it in order.
 
 pub mod audit;
+mod backoff;
 pub mod cli;
 pub mod config;
 mod convert;

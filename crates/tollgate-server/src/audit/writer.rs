@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::budget::Budget;
 use super::queue::{Fate, Queue};
+use crate::backoff::Backoff;
 use crate::data::{DataError, ViolationBatch, ViolationRow};
 use crate::metrics::audit::{AuditMetrics, Dropped};
 use crate::snapshot::Keeper;
@@ -20,10 +21,9 @@ const WRITE_EVERY: Duration = Duration::from_millis(500);
 /// The most rows that are written together.
 const BATCH_ROWS_MAX: usize = 500;
 
-/// How long to wait before a batch is tried again, at first;
-const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// twice as long each time, up to this. It is also how soon writing resumes after trouble.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
+/// How long to wait before a batch is tried again. The longest is also how soon writing resumes after trouble.
+const RETRY: Backoff =
+    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
 /// How often the last batches are tried when the process ends.
 const LAST_TRIES: u32 = 3;
@@ -124,7 +124,7 @@ impl<S: Sink> Writer<S> {
                 if self.round(&mut *self.state.lock().await).await == Round::Done {
                     break;
                 }
-                sleep(RETRY_AFTER).await;
+                sleep(RETRY.first).await;
             }
         };
         // What is cut off is in the state still.
@@ -158,7 +158,7 @@ impl<S: Sink> Writer<S> {
         let mut state = self.state.lock().await;
         let wait = match self.round(&mut state).await {
             Round::Done => WRITE_EVERY,
-            Round::Trouble => backoff(state.failures),
+            Round::Trouble => RETRY.after(state.failures),
         };
         state.tell_of_drops(self.metrics.dropped_for(Dropped::Full));
         wait
@@ -232,16 +232,6 @@ impl State {
         }
         (self.dropped_full, self.is_dropping) = (dropped, is_dropping);
     }
-}
-
-/// How long to wait after so many failures in a row: at least half of the full time, so that processes that
-/// fail together do not come back together.
-fn backoff(failures: u32) -> Duration {
-    let doublings = failures.saturating_sub(1).min(16);
-    let full = RETRY_AFTER.saturating_mul(1 << doublings).min(RETRY_AFTER_MAX);
-    let half_us = full.as_micros() as u64 / 2;
-    let random_us = getrandom::u64().unwrap_or(half_us) % (half_us + 1);
-    Duration::from_micros(half_us + random_us)
 }
 
 #[cfg(test)]

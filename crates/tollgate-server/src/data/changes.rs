@@ -6,6 +6,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::time::{sleep, timeout};
 
 use super::{DataError, Database};
+use crate::backoff::Backoff;
 
 /// How often SQLite is looked at.
 const SQLITE_POLL: Duration = Duration::from_millis(250);
@@ -16,9 +17,9 @@ const POSTGRES_POLL: Duration = Duration::from_secs(1);
 /// The channel of the triggers.
 const CHANNEL: &str = "tollgate_changed";
 
-/// The pause after a failure, and the longest after many.
-const BACKOFF: Duration = Duration::from_millis(250);
-const BACKOFF_MAX: Duration = Duration::from_secs(4);
+/// The pause after a failure.
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(4) };
 
 /// Tells when something may have changed. See [`Database::changes`].
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Changes {
                 Err(_) => {
                     self.failures = self.failures.saturating_add(1);
                     self.listener = None;
-                    sleep(backoff(self.failures)).await;
+                    sleep(BACKOFF.after(self.failures)).await;
                     return;
                 }
             }
@@ -95,11 +96,4 @@ async fn listen(options: PgConnectOptions) -> Result<PgListener, sqlx::Error> {
     listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     Ok(listener)
-}
-
-/// Longer with every failure, and not the same for every process.
-fn backoff(failures: u32) -> Duration {
-    let longest = BACKOFF.saturating_mul(1 << failures.min(10).saturating_sub(1)).min(BACKOFF_MAX);
-    let share = getrandom::u32().map_or(0, |random| random % 512);
-    longest / 2 + longest * share / 1024
 }

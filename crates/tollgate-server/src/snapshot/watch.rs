@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::start::{migrate, must_not_be_made};
 use super::{Keeper, file};
+use crate::backoff::Backoff;
 use crate::config::DatabaseUrl;
 use crate::data::{DataError, Database};
 use crate::time::Timestamp;
@@ -21,7 +22,8 @@ const CONFIRM_EVERY: Duration = Duration::from_secs(1);
 const WRITE_PAUSE: u32 = 4;
 const WRITE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to wait before a database that was never reached is tried again.
-const REACH_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const REACH_AGAIN: Backoff =
+    Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(1) };
 
 impl Keeper {
     /// Keeps the rules up to date. Ends never.
@@ -39,7 +41,7 @@ impl Keeper {
                 Ok(changes) => self.follow(&database, changes).await,
                 Err(error) => self.trouble(&error),
             }
-            sleep(REACH_AGAIN_AFTER).await;
+            sleep(REACH_AGAIN.first).await;
         }
     }
 
@@ -57,6 +59,7 @@ impl Keeper {
 
     /// The database, as soon as it can be had.
     async fn reach(&self, url: &DatabaseUrl) -> Arc<Database> {
+        let mut failures = 0;
         loop {
             if let Ok(database) = self.database() {
                 return database;
@@ -65,7 +68,8 @@ impl Keeper {
                 Ok(database) => self.inner.database.store(Some(Arc::new(database))),
                 Err(error) => {
                     self.trouble(&error);
-                    sleep(REACH_AGAIN_AFTER).await;
+                    failures += 1;
+                    sleep(REACH_AGAIN.after(failures)).await;
                 }
             }
         }
