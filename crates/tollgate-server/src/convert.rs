@@ -3,14 +3,16 @@
 mod envoy;
 mod limitador;
 mod names;
+mod siblings;
 mod yaml;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::rules::RuleSpec;
-use tollgate::{Algorithm, Rule};
+use tollgate::rules::{FieldError, RuleSpec};
+use tollgate::{Algorithm, Mode, Rule};
 
 pub(crate) use self::envoy::convert as envoy;
 pub(crate) use self::limitador::convert as limitador;
@@ -42,6 +44,8 @@ pub(crate) struct Converted {
     pub(crate) notes: Vec<Note>,
     /// The key patterns that are taken.
     patterns: HashSet<String>,
+    /// How limits are counted, all of which are windows where they come from.
+    algorithm: Algorithm,
 }
 
 /// Something in a file that is not in the rules made of it as it was.
@@ -64,7 +68,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// A limit on its way to a rule: so many in a fixed window of this many seconds.
+/// A limit on its way to a rule.
 #[derive(Debug)]
 struct Limit {
     line: u64,
@@ -72,13 +76,19 @@ struct Limit {
     what: String,
     key_pattern: String,
     conditions: Vec<(String, String)>,
-    tokens: u64,
-    seconds: u64,
+    /// So many in a fixed window of this many seconds; none for no limit at all.
+    tokens: Option<(u64, u64)>,
     is_shadow: bool,
     description: String,
+    name: String,
+    replaces: Vec<String>,
 }
 
 impl Converted {
+    fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, ..Self::default() }
+    }
+
     fn leave_out(&mut self, line: u64, what: impl Into<String>, why: impl Into<String>) {
         self.note(line, true, what, why);
     }
@@ -99,45 +109,81 @@ impl Converted {
 
     /// Makes a rule of a limit, or says why that is not possible.
     fn add(&mut self, limit: Limit) {
-        let Limit { line, what, .. } = &limit;
-        if limit.tokens == 0 {
+        let (line, what) = (limit.line, limit.what.clone());
+        if limit.tokens.is_some_and(|(tokens, _)| tokens == 0) {
             let why = "a rule lets something through; block somebody by an override instead";
-            self.leave_out(*line, what, why);
+            self.leave_out(line, what, why);
             return;
         }
-        let (line, what) = (*line, what.clone());
-        let mut spec = RuleSpec {
-            rule_id: self.rules.len() as u64 + 1,
-            key_pattern: unlike_an_endpoint(limit.key_pattern),
-            tokens: Some(limit.tokens),
-            period: Some(std::time::Duration::from_secs(limit.seconds)),
-            algorithm: Algorithm::FixedWindow,
-            mode: if limit.is_shadow { tollgate::Mode::Shadow } else { tollgate::Mode::Enforce },
-            description: limit.description,
-            conditions: limit.conditions,
-            ..RuleSpec::default()
-        };
+        let seconds = limit.tokens.map(|(_, seconds)| seconds);
+        let mut spec = self.spec(limit);
         // Several windows of one key are several rules.
-        if self.patterns.contains(&spec.key_pattern) {
-            spec.key_pattern = format!("{}:{}s", spec.key_pattern, limit.seconds);
+        if let Some(seconds) = seconds.filter(|_| self.patterns.contains(&spec.key_pattern)) {
+            spec.key_pattern = format!("{}:{seconds}s", spec.key_pattern);
         }
         if self.patterns.contains(&spec.key_pattern) {
             self.leave_out(line, what, "another limit has the same key and the same period");
             return;
         }
-        match spec.build() {
+        match self.build(&mut spec, line, &what) {
             Ok(rule) => {
                 self.patterns.insert(spec.key_pattern);
                 self.rules.push(rule);
             }
-            Err(errors) => {
-                let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                self.leave_out(line, what, errors.join("; "));
-            }
+            Err(why) => self.leave_out(line, what, why),
         }
     }
 
+    fn spec(&self, limit: Limit) -> RuleSpec {
+        let is_unlimited = limit.tokens.is_none();
+        let mode = match limit.is_shadow {
+            _ if is_unlimited => Mode::Unlimited,
+            true => Mode::Shadow,
+            false => Mode::Enforce,
+        };
+        RuleSpec {
+            rule_id: self.rules.len() as u64 + 1,
+            key_pattern: unlike_an_endpoint(limit.key_pattern),
+            tokens: limit.tokens.map(|(tokens, _)| tokens),
+            period: limit.tokens.map(|(_, seconds)| Duration::from_secs(seconds)),
+            algorithm: if is_unlimited { Algorithm::default() } else { self.algorithm },
+            mode,
+            description: limit.description,
+            conditions: limit.conditions,
+            name: limit.name,
+            replaces: limit.replaces,
+            ..RuleSpec::default()
+        }
+    }
+
+    /// The rule. What no token bucket can count exactly stays a window.
+    fn build(&mut self, spec: &mut RuleSpec, line: u64, what: &str) -> Result<Rule, String> {
+        let text = |errors: Vec<FieldError>| -> String {
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        let why = match spec.build() {
+            Ok(rule) => return Ok(rule),
+            Err(errors) => text(errors),
+        };
+        if spec.algorithm == Algorithm::FixedWindow {
+            return Err(why);
+        }
+        spec.algorithm = Algorithm::FixedWindow;
+        let rule = spec.build().map_err(text)?;
+        self.remark(line, what, format!("stays a fixed window: {why}"));
+        Ok(rule)
+    }
+
+    /// These rules and notes, in the order of the file.
     fn finish(mut self) -> Self {
+        let is_bucket = |rule: &Rule| {
+            rule.mode() != Mode::Unlimited && rule.quota().algorithm() == Algorithm::TokenBucket
+        };
+        if self.rules.iter().any(is_bucket) {
+            let why = "are counted by token buckets, not in windows: as many at once, and as many again over the time \
+                       that was a window; `--algorithm fixed_window` counts as there";
+            self.remark(1, "limits", why);
+        }
         self.notes.sort_by_key(|note| note.line);
         self
     }
@@ -150,6 +196,8 @@ fn unlike_an_endpoint(key_pattern: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tollgate::{Algorithm, Mode};
+
     use super::Converted;
 
     /// The rules, a line each.
@@ -157,13 +205,25 @@ mod tests {
         let line = |rule: &tollgate::Rule| {
             let (tokens, micros) = rule.quota().rate().tokens_and_period_us();
             let (id, pattern) = (rule.rule_id(), rule.key_pattern().as_str());
-            let mut line = format!("{id} {pattern} {tokens} per {}s", micros / 1_000_000);
-            for (attribute, glob) in rule.conditions() {
-                line += &format!(" {attribute}={}", glob.as_str());
+            let mut line = match rule.mode() {
+                Mode::Unlimited => format!("{id} {pattern} unlimited"),
+                _ => format!("{id} {pattern} {tokens} per {}s", micros / 1_000_000),
+            };
+            for (attribute, condition) in rule.conditions() {
+                line += &format!(" {attribute}={condition}");
             }
-            assert_eq!(rule.quota().algorithm(), tollgate::Algorithm::FixedWindow);
-            if rule.mode() == tollgate::Mode::Shadow {
+            if rule.quota().algorithm() == Algorithm::FixedWindow {
+                line += " window";
+            }
+            if rule.mode() == Mode::Shadow {
                 line += " shadow";
+            }
+            if let Some(name) = rule.name() {
+                assert_eq!(name, rule.description());
+            }
+            let replaces: Vec<_> = rule.replaces().collect();
+            if !replaces.is_empty() {
+                line += &format!(" instead of {}", replaces.join(", "));
             }
             if !rule.description().is_empty() {
                 line += &format!(" ({})", rule.description());

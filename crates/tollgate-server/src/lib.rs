@@ -15,6 +15,7 @@ pub mod http;
 mod listen;
 pub mod logging;
 pub mod metrics;
+mod names;
 pub mod ready;
 pub mod recent;
 mod reload;

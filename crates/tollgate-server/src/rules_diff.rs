@@ -53,11 +53,13 @@ pub(crate) struct ChangedColumn {
 }
 
 /// The columns that somebody chooses, in the order in which they are read.
-pub(crate) const COLUMNS: [&str; 14] = [
+pub(crate) const COLUMNS: [&str; 16] = [
+    "name",
     "key_pattern",
     "scope",
     "plan",
     "conditions",
+    "replaces",
     "tokens",
     "period",
     "burst_capacity",

@@ -22,6 +22,8 @@ pub(crate) struct Tiers<K> {
     pub(crate) charged: SmallVec<[Charging<K>; 4]>,
     /// Those that answer without. If one of them is enforced, no bucket is asked.
     blocked: SmallVec<[(u32, Number); 4]>,
+    /// Whether there are others, that limit nothing.
+    is_unlimited: bool,
 }
 
 /// A tier whose bucket is charged.
@@ -41,7 +43,12 @@ impl<K> Tiers<K> {
         request: &Request<'_>,
     ) -> Self {
         let (mut charged, mut blocked) = (SmallVec::new(), SmallVec::new());
-        for rule in rules.matches(request) {
+        let mut is_unlimited = false;
+        for rule in rules.applying(request) {
+            if rules.rule(rule).mode() == Mode::Unlimited {
+                is_unlimited = true;
+                continue;
+            }
             let overridden = rules.overridden(rule, request);
             match (rules.numbered(overridden), overridden) {
                 (None | Some(Override::Quota(_)), _) => {
@@ -49,14 +56,14 @@ impl<K> Tiers<K> {
                     charged.push(Charging { rule, overridden, key });
                 }
                 (Some(Override::Blocked), Some(number)) => blocked.push((rule, number)),
-                _ => {}
+                _ => is_unlimited = true,
             }
         }
         let is_enforced = |(rule, _): &(u32, _)| rules.rule(*rule).mode() == Mode::Enforce;
         if blocked.iter().any(is_enforced) {
             charged.clear();
         }
-        Self { rules, charged, blocked }
+        Self { rules, charged, blocked, is_unlimited }
     }
 
     /// What to charge for a request of this cost.
@@ -92,7 +99,7 @@ impl<K> Tiers<K> {
             }));
             tiers.sort_unstable_by_key(|tier| tier.rule);
         }
-        Verdict::new(self.rules, tiers, charged.degraded)
+        Verdict::new(self.rules, tiers, charged.degraded, self.is_unlimited)
     }
 }
 

@@ -24,6 +24,7 @@ pub struct Verdict {
     tiers: SmallVec<[Judged; 4]>,
     violated: Option<u32>,
     degraded: bool,
+    unlimited: bool,
 }
 
 /// A rule applied to a request, and what its bucket answered.
@@ -55,8 +56,9 @@ impl Verdict {
         rules: Guard<Arc<RuleSet>>,
         tiers: SmallVec<[Judged; 4]>,
         degraded: bool,
+        unlimited: bool,
     ) -> Self {
-        let mut verdict = Self { rules, tiers, violated: None, degraded };
+        let mut verdict = Self { rules, tiers, violated: None, degraded, unlimited };
         verdict.violated = verdict.find_violated();
         verdict
     }
@@ -89,6 +91,13 @@ impl Verdict {
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.degraded
+    }
+
+    /// Did a rule apply that limits nothing: its mode is [unlimited](Mode::Unlimited), or its subject
+    /// [is](Override::Unlimited)? It is not among the tiers.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        self.unlimited
     }
 
     /// The tiers, in the order of their rules' ids; shadow tiers too.

@@ -96,7 +96,7 @@ fn do_not(rules: &[&Value]) -> Table {
 
 /// What is special about a rule that applies.
 fn note(rule: &Value) -> Shown {
-    let mode = rule["mode"].as_str().filter(|mode| *mode == "shadow");
+    let mode = rule["mode"].as_str().filter(|mode| *mode != "enforce");
     let kind = rule["override"]["kind"].as_str();
     let notes: Vec<_> = mode.into_iter().map(str::to_owned).collect();
     let instead = kind.map(|kind| match kind {

@@ -38,8 +38,12 @@ fn period(micros: u64) -> String {
     format!("{seconds}.{}s", fraction.trim_end_matches('0'))
 }
 
-/// The quota in a JSON object, for people: `10/s burst 50`, `100/min (fixed_window)`.
+/// The quota in a JSON object, for people: `10/s burst 50`, `100/min (fixed_window)`; of a rule that limits nobody,
+/// `unlimited`.
 pub(super) fn shown(row: &Value) -> String {
+    if row["mode"] == "unlimited" {
+        return "unlimited".into();
+    }
     let rate = match (row["tokens"].as_u64(), row["period"].as_f64()) {
         (Some(tokens), Some(period)) => rate_text(tokens, period),
         _ => return String::new(),

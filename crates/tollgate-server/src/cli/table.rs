@@ -58,6 +58,16 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// The same, without this column if nothing stands in it.
+    pub(super) fn without_empty(mut self, name: &str) -> Self {
+        let column = self.header.iter().position(|known| *known == name);
+        let is_empty = |column: usize| self.rows.iter().all(|row| row[column].text.is_empty());
+        if column.is_some_and(is_empty) {
+            self.drop_column(name);
+        }
+        self
+    }
+
     /// Whether there is no row.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -242,7 +252,7 @@ pub(super) fn text_of(value: &Value) -> String {
             let member = |(name, value): (&String, &Value)| format!("{name}={}", text_of(value));
             members.iter().map(member).collect::<Vec<_>>().join(" ")
         }
-        Value::Array(members) => members.iter().map(text_of).collect::<Vec<_>>().join(" "),
+        Value::Array(members) => members.iter().map(text_of).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }
@@ -321,7 +331,7 @@ mod tests {
             (json!("a"), "a"),
             (json!(1.5), "1.5"),
             (json!({"endpoint": "/x", "method": "POST"}), "endpoint=/x method=POST"),
-            (json!(["a", 1]), "a 1"),
+            (json!(["a", 1]), "a, 1"),
         ] {
             assert_eq!(text_of(&value), text);
         }

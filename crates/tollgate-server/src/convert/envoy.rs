@@ -1,15 +1,35 @@
 //! The configuration of envoyproxy/ratelimit: a domain and a tree of descriptors.
 //!
-//! A descriptor's key is an attribute. With a value it is a condition, without one it parts buckets, and with
-//! a value that ends in `*` it is both. Every `rate_limit` is a rule whose conditions and placeholders are
-//! those of the descriptors down to it.
+//! There, a descriptor of a call goes down the tree entry by entry, at each level to the one node that fits best:
+//! the one with its value, else the first whose value ends in `*` and begins it, else the one without a value. The
+//! limit of the node where its last entry ends is the one that counts.
+//!
+//! Here, every `rate_limit` is a rule. Its key pattern and conditions are those of the nodes down to it, and each
+//! condition leaves out what a better node beside it takes. Two more conditions, on the attributes that the gRPC
+//! listener gives to every descriptor, see to it that all entries are there, in order, and in this domain:
+//!
+//! ```text
+//!   key: path, value: /login           endpoint = /login
+//!   key: path, value: /api/*           endpoint = /api/**
+//!   key: path                          endpoint = !/login|/api/**
+//!     key: user                          and no condition on user_id
+//!                                        domain = edge, descriptor = path,user
+//! ```
 
-use super::names::{attribute, is_plain};
+use tollgate::Algorithm;
+
+use super::names::{attribute, is_literal, is_plain};
+use super::siblings::{Sibling, Value};
 use super::yaml::{Node, parse};
 use super::{Converted, Limit, Wrong};
 
 /// Deeper trees are no configuration.
 const DEPTH_MAX: usize = 8;
+
+/// The attribute that is a call's domain.
+const DOMAIN: &str = "domain";
+/// The attribute that is the keys of a descriptor, in order, with commas between.
+const DESCRIPTOR: &str = "descriptor";
 
 /// What a descriptor may say.
 const OF_DESCRIPTOR: [&str; 9] = [
@@ -28,20 +48,22 @@ const OF_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "
 
 /// One descriptor on the way down.
 #[derive(Clone, Debug)]
-struct Step {
-    attribute: String,
+struct Step<'a> {
+    /// As a call has it.
+    key: &'a str,
+    attribute: &'a str,
     /// As it stands in the key pattern.
     piece: String,
-    /// What the attribute must match.
-    glob: Option<String>,
+    /// What the attribute must be.
+    condition: Option<String>,
 }
 
-/// Converts the text of a file.
+/// Converts the text of a file, to rules that are counted in this way.
 ///
 /// # Errors
 ///
 /// What keeps it from being such a configuration at all.
-pub(crate) fn convert(text: &str) -> Result<Converted, Wrong> {
+pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, Wrong> {
     let root = parse(text)?;
     let domain = root.get("domain").and_then(Node::text).unwrap_or_default();
     let Some(descriptors) = root.get("descriptors") else {
@@ -53,7 +75,10 @@ pub(crate) fn convert(text: &str) -> Result<Converted, Wrong> {
     if !is_plain(domain) {
         return Err("its domain has `{` or `}` in it, which a key pattern cannot have".into());
     }
-    let mut converted = Converted::default();
+    if !is_literal(domain) || domain.contains('*') {
+        return Err("its domain has `*` or `!` in it, which mean something in a condition".into());
+    }
+    let mut converted = Converted::new(algorithm);
     for (name, node) in root.entries() {
         if name != "domain" && name != "descriptors" {
             converted.remark(node.line, format!("`{name}`"), "is unknown, and does nothing");
@@ -70,45 +95,35 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn level(&mut self, descriptors: &Node, path: &[Step]) {
+    fn level(&mut self, descriptors: &Node, path: &[Step<'_>]) {
+        let mut siblings: Vec<Sibling<'_>> = Vec::new();
         for node in descriptors.members() {
-            if let Some(step) = self.step(node, path) {
-                let path: Vec<_> = path.iter().cloned().chain([step]).collect();
-                self.descriptor(node, &path, descriptors.members());
+            match sibling(node, path, &siblings) {
+                Ok(sibling) => siblings.push(sibling),
+                Err((what, why)) => self.converted.leave_out(node.line, what, why),
             }
+        }
+        for own in &siblings {
+            if let Some(other) = own.is_never_reached(&siblings) {
+                let why = format!(
+                    "is never reached: the descriptor in line {} takes its values",
+                    other.line()
+                );
+                self.converted.leave_out(own.line(), own.to_string(), why);
+                continue;
+            }
+            let step = Step {
+                key: own.key,
+                attribute: own.attribute,
+                piece: own.piece(),
+                condition: own.condition(&siblings),
+            };
+            let path: Vec<_> = path.iter().cloned().chain([step]).collect();
+            self.descriptor(own.node, &path);
         }
     }
 
-    /// What a descriptor adds to the path; none if it cannot be said by a rule.
-    fn step(&mut self, node: &Node, path: &[Step]) -> Option<Step> {
-        let Some(key) = node.get("key").and_then(Node::text) else {
-            self.converted.leave_out(node.line, "descriptor", "has no key");
-            return None;
-        };
-        let value = node.get("value").and_then(Node::text).filter(|value| !value.is_empty());
-        let what = value.map_or_else(|| format!("`{key}`"), |value| format!("`{key}: {value}`"));
-        let why = match attribute(key) {
-            None => "cannot be the name of an attribute",
-            Some(attribute) if path.iter().any(|step| step.attribute == attribute) => {
-                "is on the way down twice, and an attribute has one value"
-            }
-            Some(_) if path.len() >= DEPTH_MAX => "is too deep in the tree",
-            Some(_) if value.is_some_and(|value| !is_plain(value)) => {
-                "has a character in its value that a key pattern cannot have"
-            }
-            Some(_) if value.is_some_and(|value| value.trim_end_matches('*').contains('*')) => {
-                "has a `*` in its value that is not at its end"
-            }
-            Some(attribute) => {
-                let is_shared = node.get("share_threshold").is_some_and(Node::is_true);
-                return Some(Step::new(attribute, key, value, is_shared));
-            }
-        };
-        self.converted.leave_out(node.line, what, why);
-        None
-    }
-
-    fn descriptor(&mut self, node: &Node, path: &[Step], siblings: &[Node]) {
+    fn descriptor(&mut self, node: &Node, path: &[Step<'_>]) {
         let what = what(path);
         for (name, value) in node.entries() {
             let why = match name.as_str() {
@@ -120,34 +135,21 @@ impl Walk<'_> {
             };
             self.converted.remark(value.line, format!("{what}: `{name}`"), why);
         }
-        let below = node.get("descriptors");
         if let Some(limit) = node.get("rate_limit") {
             self.limit(node, limit, path);
-            if below.is_some_and(|below| !below.members().is_empty()) {
-                let why = "counts requests too that the descriptors below it are for";
-                self.converted.remark(limit.line, what.clone(), why);
-            }
-            self.note_siblings(node, siblings, &what);
         }
-        if let Some(below) = below {
+        if let Some(below) = node.get("descriptors") {
             self.level(below, path);
         }
     }
 
-    fn limit(&mut self, node: &Node, limit: &Node, path: &[Step]) {
+    fn limit(&mut self, node: &Node, limit: &Node, path: &[Step<'_>]) {
         let what = what(path);
         for (name, value) in limit.entries() {
-            let why = match name.as_str() {
-                "replaces" => "has no equal: all rules that match a request apply to it",
-                name if OF_LIMIT.contains(&name) => continue,
-                _ => "is unknown, and does nothing",
-            };
-            self.converted.remark(value.line, format!("{what}: `{name}`"), why);
-        }
-        if limit.get("unlimited").is_some_and(Node::is_true) {
-            let why = "is unlimited: no rule is needed, or an override `unlimited` of the rule that it is an exception to";
-            self.converted.leave_out(limit.line, what, why);
-            return;
+            if !OF_LIMIT.contains(&name.as_str()) {
+                let about = format!("{what}: `{name}`");
+                self.converted.remark(value.line, about, "is unknown, and does nothing");
+            }
         }
         if node.get("quota_mode").is_some_and(Node::is_true) {
             let why =
@@ -155,73 +157,105 @@ impl Walk<'_> {
             self.converted.leave_out(limit.line, what, why);
             return;
         }
+        let is_unlimited = limit.get("unlimited").is_some_and(Node::is_true);
         let unit = limit.get("unit").and_then(Node::text).unwrap_or_default();
         let requests = limit.get("requests_per_unit").and_then(Node::number);
-        let (Some(seconds), Some(tokens)) = (seconds(unit), requests) else {
-            let why =
-                "needs a `unit` from second to year, and a whole number of `requests_per_unit`";
-            self.converted.leave_out(limit.line, what, why);
-            return;
+        let tokens = match (seconds(unit), requests) {
+            _ if is_unlimited => None,
+            (Some(seconds), Some(tokens)) => Some((tokens, seconds)),
+            _ => {
+                let why =
+                    "needs a `unit` from second to year, and a whole number of `requests_per_unit`";
+                self.converted.leave_out(limit.line, what, why);
+                return;
+            }
         };
-        let pieces: Vec<_> = path.iter().map(|step| step.piece.as_str()).collect();
-        let conditions =
-            path.iter().filter_map(|step| Some((step.attribute.clone(), step.glob.clone()?)));
+        let name = limit.get("name").and_then(Node::text).unwrap_or_default();
         self.converted.add(Limit {
             line: limit.line,
             what,
-            key_pattern: format!("{}:{}", self.domain, pieces.join(":")),
-            conditions: conditions.collect(),
+            key_pattern: self.key_pattern(path),
+            conditions: self.conditions(path),
             tokens,
-            seconds,
             is_shadow: node.get("shadow_mode").is_some_and(Node::is_true),
-            description: limit.get("name").and_then(Node::text).unwrap_or_default().into(),
+            description: name.into(),
+            name: name.into(),
+            replaces: replaces(limit),
         });
     }
 
-    /// There, the more exact of two descriptors counts alone; here, both do.
-    fn note_siblings(&mut self, node: &Node, siblings: &[Node], what: &str) {
-        let key = |node: &Node| node.get("key").and_then(Node::text).map(str::to_owned);
-        let is_exact = |node: &Node| {
-            let value = node.get("value").and_then(Node::text);
-            value.is_some_and(|value| !value.is_empty() && !value.ends_with('*'))
-        };
-        if is_exact(node) {
-            return;
-        }
-        let exact = siblings.iter().find(|other| {
-            is_exact(other) && key(other) == key(node) && other.get("rate_limit").is_some()
-        });
-        if let Some(exact) = exact {
-            let line = exact.line;
-            let why = format!(
-                "also counts requests that the descriptor in line {line} is for, beside it and not instead of it"
-            );
-            self.converted.remark(node.line, what, why);
-        }
+    fn key_pattern(&self, path: &[Step<'_>]) -> String {
+        let pieces: Vec<_> = path.iter().map(|step| step.piece.as_str()).collect();
+        format!("{}:{}", self.domain, pieces.join(":"))
+    }
+
+    /// Those on the way down, and those of every rule.
+    fn conditions(&self, path: &[Step<'_>]) -> Vec<(String, String)> {
+        let keys: Vec<_> = path.iter().map(|step| step.key).collect();
+        let steps = path.iter().filter_map(|step| Some((step.attribute, step.condition.clone()?)));
+        let all = steps.chain([(DOMAIN, self.domain.to_owned()), (DESCRIPTOR, keys.join(","))]);
+        all.map(|(attribute, condition)| (attribute.to_owned(), condition)).collect()
     }
 }
 
-impl Step {
-    fn new(attribute: String, key: &str, value: Option<&str>, is_shared: bool) -> Self {
-        let (piece, glob) = match value {
-            None => (format!("{{{attribute}}}"), None),
-            Some(value) => match value.strip_suffix('*') {
-                None => (format!("{key}={value}"), Some(value.to_owned())),
-                // Ours would stop at the next `/`.
-                Some(prefix) if is_shared => {
-                    (format!("{key}={value}"), Some(format!("{prefix}**")))
-                }
-                Some(prefix) => {
-                    (format!("{key}={value}:{{{attribute}}}"), Some(format!("{prefix}**")))
-                }
-            },
-        };
-        Self { attribute, piece, glob }
+/// A descriptor; or what to call it, and why it cannot be said by a rule.
+fn sibling<'a>(
+    node: &'a Node,
+    path: &[Step<'_>],
+    before: &[Sibling<'_>],
+) -> Result<Sibling<'a>, (String, String)> {
+    let Some(key) = node.get("key").and_then(Node::text) else {
+        return Err(("descriptor".into(), "has no key".into()));
+    };
+    let value = node.get("value").and_then(Node::text).filter(|value| !value.is_empty());
+    let what = value.map_or_else(|| format!("`{key}`"), |value| format!("`{key}: {value}`"));
+    let refused = |why: &str| Err((what.clone(), why.to_owned()));
+    let Some(attribute) = attribute(key) else {
+        return refused("cannot be the name of an attribute");
+    };
+    if [DOMAIN, DESCRIPTOR].contains(&attribute) {
+        return refused("is the name of an attribute that every call has already");
     }
+    if path.iter().any(|step| step.attribute == attribute) {
+        return refused("is on the way down twice, and an attribute has one value");
+    }
+    if path.len() >= DEPTH_MAX {
+        return refused("is too deep in the tree");
+    }
+    if value.is_some_and(|value| !is_plain(value)) {
+        return refused("has a character in its value that a key pattern cannot have");
+    }
+    if value.is_some_and(|value| !is_literal(value) || value.contains('|')) {
+        return refused("has `!` or `|` in its value, which mean something in a condition");
+    }
+    let is_shared = node.get("share_threshold").is_some_and(Node::is_true);
+    let value = match value.map(|value| (value, value.strip_suffix('*'))) {
+        None => Value::Any,
+        Some((_, Some(prefix))) if !prefix.contains('*') => Value::Prefix { prefix, is_shared },
+        Some((value, None)) if !value.contains('*') => Value::Exact(value),
+        Some(_) => return refused("has a `*` in its value that is not at its end"),
+    };
+    let sibling = Sibling { node, key, attribute, value, position: before.len() };
+    match before.iter().find(|other| other.is_same(&sibling)) {
+        Some(other) => refused(&format!("is in line {} already", other.line())),
+        None => Ok(sibling),
+    }
+}
+
+/// The names of the limits that one takes the place of, each once.
+fn replaces(limit: &Node) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for node in limit.get("replaces").map(Node::members).unwrap_or_default() {
+        let name = node.get("name").and_then(Node::text).unwrap_or_default();
+        if !names.iter().any(|known| known == name) {
+            names.push(name.into());
+        }
+    }
+    names
 }
 
 /// The path of a descriptor, for people.
-fn what(path: &[Step]) -> String {
+fn what(path: &[Step<'_>]) -> String {
     let pieces: Vec<_> = path.iter().map(|step| step.piece.as_str()).collect();
     format!("`{}`", pieces.join(" / "))
 }
@@ -241,5 +275,7 @@ fn seconds(unit: &str) -> Option<u64> {
     })
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,9 @@
 //! conditions are programs (CEL), which rules do not run: their limits are left out whole, because without the
 //! condition they would count others' requests.
 
-use super::names::{attribute, is_plain};
+use tollgate::Algorithm;
+
+use super::names::{attribute, is_literal, is_plain};
 use super::yaml::{Node, Value, parse};
 use super::{Converted, Limit, Wrong};
 
@@ -12,18 +14,18 @@ use super::{Converted, Limit, Wrong};
 const OF_LIMIT: [&str; 7] =
     ["id", "namespace", "max_value", "seconds", "name", "conditions", "variables"];
 
-/// Converts the text of a file.
+/// Converts the text of a file, to rules that are counted in this way.
 ///
 /// # Errors
 ///
 /// What keeps it from being such a list at all.
-pub(crate) fn convert(text: &str) -> Result<Converted, Wrong> {
+pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, Wrong> {
     let root = parse(text)?;
     let list = root.get("limits").unwrap_or(&root);
     if !matches!(list.value, Value::List(_)) {
         return Err("is no list of limits: is it Limitador's?".into());
     }
-    let mut converted = Converted::default();
+    let mut converted = Converted::new(algorithm);
     note_namespaces(list, &mut converted);
     for node in list.members() {
         let what = what(node);
@@ -75,10 +77,11 @@ fn limit(node: &Node, what: &str) -> Result<Limit, (u64, String)> {
         what: what.to_owned(),
         key_pattern: pieces.join(":"),
         conditions,
-        tokens,
-        seconds,
+        tokens: Some((tokens, seconds)),
         is_shadow: false,
         description: node.get("name").and_then(Node::text).unwrap_or_default().into(),
+        name: String::new(),
+        replaces: Vec::new(),
     })
 }
 
@@ -101,7 +104,7 @@ fn equality(text: &str) -> Result<(String, String), String> {
         _ => return Err(beyond()),
     };
     let name = reference(name).ok_or_else(beyond)?;
-    if value.is_empty() || value.contains('*') || !is_plain(value) {
+    if value.is_empty() || value.contains('*') || !is_plain(value) || !is_literal(value) {
         return Err(format!(
             "the condition `{text}` has a text that no condition of a rule can have"
         ));
@@ -130,7 +133,7 @@ fn reference(text: &str) -> Option<String> {
             }
         }
     };
-    attribute(name)
+    attribute(name).map(Into::into)
 }
 
 /// What to call a limit.

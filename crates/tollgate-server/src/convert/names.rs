@@ -1,17 +1,10 @@
-//! What others call the attributes of a request.
+//! Names and texts of others, as rules can have them.
 
-use tollgate::rules::Attribute;
+pub(super) use crate::names::attribute;
 
-/// Our name for an attribute; none if it cannot be the name of one.
-pub(super) fn attribute(name: &str) -> Option<String> {
-    let known = match name {
-        "remote_address" | "source_address" | "source.address" | "client_ip" => "ip",
-        "path" | ":path" | "req.path" | "request.path" | "request.url_path" => "endpoint",
-        "user" | "auth.identity.userid" | "auth.identity.user_id" => "user_id",
-        ":method" | "req.method" | "request.method" => "method",
-        other => other,
-    };
-    Attribute::is_name(known).then(|| known.to_owned())
+/// Text that means just itself in a condition, unless it has a `*`.
+pub(super) fn is_literal(text: &str) -> bool {
+    !text.starts_with('!') && !text.contains(" !")
 }
 
 /// Text that can stand in a key pattern as it is.

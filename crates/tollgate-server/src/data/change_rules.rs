@@ -6,7 +6,9 @@ use std::time::Duration;
 use sqlx::QueryBuilder;
 use tollgate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec, Scope};
 
-use super::rules::{self, capacity, columns, conditions_json, normalised, rule_json};
+use super::rules::{
+    self, capacity, columns, conditions_json, normalised, replaces_json, rule_json,
+};
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
 use super::{DataError, StoredRule};
@@ -354,7 +356,9 @@ async fn save(session: &mut Session, rules: &[&StoredRule]) -> Result<(), DataEr
                 .push_bind(spec.mode.name())
                 .push_bind(spec.on_error.name())
                 .push_bind(conditions_json(spec).to_string())
-                .push_bind(signed(rule.version));
+                .push_bind(signed(rule.version))
+                .push_bind((!spec.name.is_empty()).then(|| spec.name.clone()))
+                .push_bind(replaces_json(spec).to_string());
         });
         query.push(
             " ON CONFLICT (rule_id) DO UPDATE SET key_pattern = excluded.key_pattern, \
@@ -362,7 +366,8 @@ async fn save(session: &mut Session, rules: &[&StoredRule]) -> Result<(), DataEr
              is_active = excluded.is_active, description = excluded.description, tokens = excluded.tokens, \
              period = excluded.period, algorithm = excluded.algorithm, refill = excluded.refill, \
              max_wait = excluded.max_wait, mode = excluded.mode, on_error = excluded.on_error, \
-             conditions = excluded.conditions, version = excluded.version",
+             conditions = excluded.conditions, version = excluded.version, name = excluded.name, \
+             replaces = excluded.replaces",
         );
         query.build().persistent(false).execute(connection).await.map(drop)
     })?;

@@ -53,7 +53,7 @@ impl std::fmt::Display for FieldErrors<'_> {
 
 /// The columns that constraints and indexes of ours are named after. Those that are part of another's name come
 /// after it.
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 25] = [
     "override_id",
     "rule_id",
     "key_pattern",
@@ -69,6 +69,7 @@ const COLUMNS: [&str; 24] = [
     "mode",
     "on_error",
     "conditions",
+    "replaces",
     "version",
     "subject",
     "kind",

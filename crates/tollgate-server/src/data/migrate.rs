@@ -50,11 +50,12 @@ macro_rules! step {
     };
 }
 
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     step!(1, "rules, their history, and the starter rules", "0001_rules"),
     step!(2, "overrides", "0002_overrides"),
     step!(3, "violations", "0003_violations"),
     step!(4, "tokens", "0004_tokens"),
+    step!(5, "rules that replace others, and rules without a limit", "0005_replacing"),
 ];
 
 impl Step {

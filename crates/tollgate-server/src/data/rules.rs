@@ -20,7 +20,7 @@ const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 macro_rules! columns {
     () => {
         "rule_id, key_pattern, scope, burst_capacity, plan, is_active, description, created_at, tokens, period, \
-         algorithm, refill, max_wait, mode, on_error, conditions, version"
+         algorithm, refill, max_wait, mode, on_error, conditions, version, name, replaces"
     };
 }
 pub(super) use columns;
@@ -45,6 +45,8 @@ pub(super) struct RuleRow {
     on_error: String,
     conditions: String,
     version: i64,
+    name: Option<String>,
+    replaces: String,
 }
 
 #[derive(FromRow)]
@@ -157,6 +159,8 @@ impl RuleRow {
             is_active: self.is_active,
             description: self.description,
             conditions: read_conditions(&self.conditions)?,
+            name: self.name.unwrap_or_default(),
+            replaces: read_replaces(&self.replaces)?,
         };
         let version = unsigned("version", self.version)?;
         Ok(StoredRule { spec, created_at: self.created_at.into(), version })
@@ -172,6 +176,10 @@ fn read_conditions(text: &str) -> Result<Vec<(String, String)>, DataError> {
         _ => Err(wrong(format!("`{attribute}` is no text"))),
     };
     object.into_iter().map(pair).collect()
+}
+
+fn read_replaces(text: &str) -> Result<Vec<String>, DataError> {
+    serde_json::from_str(text).map_err(|error| DataError::Unexpected(format!("replaces: {error}")))
 }
 
 impl ChangeRow {
@@ -242,6 +250,11 @@ pub(super) fn conditions_json(spec: &RuleSpec) -> Value {
     Value::Object(spec.conditions.iter().map(pair).collect())
 }
 
+/// The names that it replaces as a JSON array.
+pub(super) fn replaces_json(spec: &RuleSpec) -> Value {
+    json!(spec.replaces)
+}
+
 /// A rule as the API shows it: all its columns, lengths of time in seconds.
 #[must_use]
 pub fn rule_json(rule: &StoredRule) -> Value {
@@ -263,6 +276,8 @@ pub fn rule_json(rule: &StoredRule) -> Value {
         "mode": spec.mode.name(),
         "on_error": spec.on_error.name(),
         "conditions": conditions_json(spec),
+        "name": (!spec.name.is_empty()).then_some(&spec.name),
+        "replaces": replaces_json(spec),
         "is_active": spec.is_active,
         "description": spec.description,
         "created_at": rule.created_at,

@@ -59,7 +59,7 @@ pub(crate) struct Explained {
     key_pattern: String,
     /// The plan that it is for; null for every plan.
     plan: Option<String>,
-    /// `enforce` or `shadow`.
+    /// `enforce`, `shadow` or `unlimited`.
     #[schema(value_type = ModeName)]
     mode: &'static str,
     /// Does it apply?
@@ -73,8 +73,8 @@ pub(crate) struct Explained {
     /// What its subject has instead of the rule's quota; null if nothing.
     #[serde(rename = "override")]
     overridden: Option<Overridden>,
-    /// The most that the bucket holds; null if the rule does not apply, or its subject is unlimited. So are the
-    /// figures that follow.
+    /// The most that the bucket holds; null if the rule does not apply, or it or its subject is unlimited. So are
+    /// the figures that follow.
     limit: Option<u64>,
     /// What is left in it.
     remaining: Option<u64>,
@@ -185,6 +185,10 @@ impl App {
     /// A rule that applies, and what its bucket holds; and whether the store was in trouble.
     async fn look(&self, rule: &Rule, request: &Request<'_>) -> Result<(Explained, bool), Problem> {
         let mut explained = Explained::new(rule, &Applies::Yes, request);
+        if rule.mode() == Mode::Unlimited {
+            explained.would_allow = Some(true);
+            return Ok((explained, false));
+        }
         // A rule that is gone since is shown without its bucket.
         let Some(bucket) = self.limiter.bucket(rule.rule_id(), request) else {
             return Ok((explained, false));
@@ -255,6 +259,7 @@ fn reason(rule: &Rule, applies: &Applies, request: &Request<'_>) -> String {
             None => format!("condition on {attribute} fails: the request has no {attribute}"),
         },
         Applies::AttributeMissing { attribute } => format!("the request has no {attribute}"),
+        Applies::Replaced { rule_id } => format!("rule {rule_id} replaces it"),
         _ => "does not apply".into(),
     }
 }

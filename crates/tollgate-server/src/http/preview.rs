@@ -170,9 +170,11 @@ impl Candidate {
     }
 }
 
-/// A rule that counts: what one that is switched off or in the shadow would do is what is asked.
+/// A rule that counts: what one that is switched off or in the shadow would do is what is asked. One without a
+/// limit would do nothing.
 fn in_effect(rule: Rule) -> Rule {
-    rule.with_is_active(true).with_mode(Mode::Enforce)
+    let mode = if rule.mode() == Mode::Unlimited { Mode::Unlimited } else { Mode::Enforce };
+    rule.with_is_active(true).with_mode(mode)
 }
 
 /// The rules in force with this one among them, in the place of `replaced` and of any that it would clash with.

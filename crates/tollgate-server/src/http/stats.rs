@@ -43,7 +43,7 @@ pub(super) struct RuleDecisions {
     key_pattern: String,
     /// The plan it is for; null for every plan.
     plan: Option<String>,
-    /// `enforce` or `shadow`.
+    /// `enforce`, `shadow` or `unlimited`.
     #[schema(value_type = ModeName)]
     mode: &'static str,
     #[serde(flatten)]

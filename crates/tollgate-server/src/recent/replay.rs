@@ -46,7 +46,8 @@ pub struct TopSubject {
 
 /// Plays requests, in their order and at their times, to one rule by itself: with full buckets at first, and
 /// as if no other rule had denied any of them. `among` are the rules that it is one of, which decide what a rule
-/// for the `default` plan applies to; and it is taken for switched on and enforced there and here.
+/// for the `default` plan applies to, and where another replaces it; and it is taken for switched on and enforced
+/// there and here.
 ///
 /// No time passes, and nothing is spent.
 #[must_use]

@@ -56,6 +56,11 @@ struct RuleRow {
     is_active: bool,
     description: String,
     conditions: Vec<(String, String)>,
+    // Files of older versions have neither.
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    replaces: Vec<String>,
     created_at: Timestamp,
     version: u64,
 }
@@ -193,6 +198,8 @@ impl RuleRow {
             is_active: spec.is_active,
             description: spec.description,
             conditions: spec.conditions,
+            name: spec.name,
+            replaces: spec.replaces,
             created_at: rule.created_at,
             version: rule.version,
         }
@@ -217,6 +224,8 @@ impl RuleRow {
             is_active: self.is_active,
             description: self.description,
             conditions: self.conditions,
+            name: self.name,
+            replaces: self.replaces,
         };
         Ok(StoredRule { spec, created_at: self.created_at, version: self.version })
     }
@@ -336,6 +345,8 @@ mod tests {
             on_error: OnError::Deny,
             description: "a \"note\"\n".into(),
             conditions: vec![("endpoint".into(), "/login".into())],
+            name: "a name".into(),
+            replaces: vec!["one".into(), "another".into()],
             ..RuleSpec::default()
         };
         let at = Timestamp::from_micros(1_785_585_600_000_001);

@@ -9,6 +9,7 @@ mod buckets;
 mod explain;
 mod overrides;
 mod preview;
+mod replacing;
 mod rules;
 mod stats;
 mod tokens;

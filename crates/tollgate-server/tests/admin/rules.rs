@@ -89,7 +89,7 @@ fn a_rule_is_made_read_changed_and_deleted() {
             "rate_per_second": 2.0 / 86_400.0, "tokens": 2, "period": 86_400, "burst_capacity": 3,
             "plan": "pro", "algorithm": "token_bucket", "refill": "continuous", "max_wait": null,
             "mode": "enforce", "on_error": "local", "is_active": true, "description": "exports",
-            "conditions": {"endpoint": "/export", "method": "POST"},
+            "conditions": {"endpoint": "/export", "method": "POST"}, "name": null, "replaces": [],
             "created_at": rule["created_at"], "version": 1,
         });
         assert_eq!(rule, expected);

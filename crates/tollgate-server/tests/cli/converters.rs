@@ -11,15 +11,15 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
         let import = ["rules", "import", "--from", "envoy-ratelimit", &file];
         let dry = gate.run(&[&import[..], &["--dry-run"]].concat());
         assert_eq!(dry.code, Some(0), "{dry:?}");
-        assert!(dry.stdout.contains("+ rule 10 edge:{ip}: 600/min (fixed_window)\n"), "{dry:?}");
-        assert!(dry.stdout.contains("+ rule 12 edge:path=/login:{user_id}: 20/h (fixed_window) where endpoint=/login [shadow]\n"), "{dry:?}");
-        assert!(dry.stdout.contains("6 added, 0 removed, 0 changed, 9 as they are."), "{dry:?}");
+        assert!(dry.stdout.contains("+ rule 10 edge:{ip}: 600/min where descriptor=remote_address domain=edge ip=!198.51.100.7|192.0.2.1\n"), "{dry:?}");
+        assert!(dry.stdout.contains("+ rule 13 edge:path=/login:{user_id}: 20/h where descriptor=path,user domain=edge endpoint=/login [shadow]\n"), "{dry:?}");
+        assert!(dry.stdout.contains("7 added, 0 removed, 0 changed, 9 as they are."), "{dry:?}");
         let left_out: Vec<_> =
             dry.stderr.lines().filter(|line| line.contains(": left out: ")).collect();
-        assert_eq!(left_out.len(), 7, "{dry:?}");
+        assert_eq!(left_out.len(), 6, "{dry:?}");
         assert!(
             left_out[0]
-                .contains("envoy.yaml:17: left out: `remote_address=192.0.2.1`: is unlimited"),
+                .contains("envoy.yaml:43: left out: `tenant: again`: is on the way down twice"),
             "{dry:?}"
         );
         let unasked = gate.run(&import);
@@ -32,13 +32,13 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
 
         let report = gate.json(&[&import[..], &["--yes", "--replace"]].concat());
         assert_eq!(report["applied"], json!(true));
-        assert_eq!(report["notes"][1]["line"], json!(17));
-        assert_eq!(report["notes"][1]["is_left_out"], json!(true));
-        assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 6);
+        assert_eq!(report["notes"][2]["line"], json!(43));
+        assert_eq!(report["notes"][2]["is_left_out"], json!(true));
+        assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 7);
         // Once more, nothing is new: the ids stay.
         let again = gate.run(&import);
         assert_eq!(again.code, Some(0), "{again:?}");
-        assert!(again.stdout.contains("No difference: 6 rules"), "{again:?}");
+        assert!(again.stdout.contains("No difference: 7 rules"), "{again:?}");
     }
 }
 
@@ -65,7 +65,7 @@ fn limitadors_limits_come_in() {
             rules["rules"][11]["conditions"],
             json!({"endpoint": "/orders", "method": "POST"})
         );
-        assert_eq!(rules["rules"][11]["algorithm"], json!("fixed_window"));
+        assert_eq!(rules["rules"][11]["algorithm"], json!("token_bucket"));
     }
 }
 
@@ -74,8 +74,8 @@ fn a_file_of_which_nothing_maps_is_refused() {
     let gate = Gate::database();
     for (name, text, said) in [
         (
-            "unlimited.yaml",
-            "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unlimited: true}\n",
+            "closed.yaml",
+            "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unit: second, requests_per_unit: 0}\n",
             "nothing in it that maps",
         ),
         ("twice.yaml", "domain: a\ndomain: b\ndescriptors: []\n", "twice.yaml:2:1\n"),
@@ -111,7 +111,8 @@ fn new_rules_get_ids_that_no_rule_ever_had() {
             "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unit: hour, requests_per_unit: 7}\n",
         );
         let import = ["rules", "import", "--from", "envoy-ratelimit", &file];
-        let expected = "+ rule 12 a:{b}: 7/h (fixed_window)\n";
+        let import = [&import[..], &["--algorithm", "fixed_window"]].concat();
+        let expected = "+ rule 12 a:{b}: 7/h (fixed_window) where descriptor=b domain=a\n";
         let dry = gate.ok(&[&import[..], &["--dry-run"]].concat());
         assert!(dry.starts_with(expected), "{dry}");
         let done = gate.ok(&[&import[..], &["--yes"]].concat());

@@ -182,6 +182,55 @@ fn a_rule_is_made_changed_and_deleted() {
 }
 
 #[test]
+fn rules_have_names_replace_others_and_have_no_limit() {
+    for gate in Gate::both() {
+        let named =
+            ["rules", "update", "7", "--name", "by address", "--condition", "ip=!10.*|127.*"];
+        assert!(gate.ok(&named).contains("name: (none) -> by address\n"));
+        let create = ["rules", "create", "--key-pattern", "office:{ip}", "--mode", "unlimited"];
+        let names = ["--replaces-name", "by address", "--replaces-name", "b"];
+        let made = gate.ok(&[&create[..], &names].concat());
+        for line in ["quota           unlimited\n", "replaces        by address, b\n", "name\n"] {
+            assert!(made.contains(line), "{made}");
+        }
+        let table = gate.ok(&["rules", "list"]);
+        let header = table.lines().next().unwrap();
+        assert!(header.contains("  NAME        REPLACES       DESCRIPTION"), "{table}");
+        assert!(table.contains("unlimited  "), "{table}");
+        assert!(table.contains("ip=!10.*|127.*"), "{table}");
+
+        let exported = gate.ok(&["rules", "export"]);
+        let rule = "key_pattern = \"office:{ip}\"\nreplaces = [\"by address\", \"b\"]\nmode = \"unlimited\"\n";
+        assert!(exported.contains(rule), "{exported}");
+        let file = gate.file("exported.toml", &exported);
+        assert!(gate.ok(&["rules", "diff", &file]).starts_with("No difference"));
+        let without = gate.file("without.toml", &exported.replace("[\"by address\", \"b\"]", "[]"));
+        let diff = gate.ok(&["rules", "diff", &without]);
+        assert!(diff.contains("    replaces: by address, b -> (none)\n"), "{diff}");
+        let none = gate.file("none.toml", "rule = []\n");
+        let diff = gate.ok(&["rules", "diff", &none]);
+        assert!(
+            diff.contains("- rule 10 office:{ip}: unlimited instead of by address, b\n"),
+            "{diff}"
+        );
+
+        let rule = gate.json(&[
+            "rules",
+            "update",
+            "10",
+            "--no-replaces",
+            "--rate",
+            "5/s",
+            "--mode",
+            "enforce",
+        ]);
+        assert_eq!((&rule["replaces"], &rule["tokens"]), (&json!([]), &json!(5)));
+        let own = ["rules", "update", "7", "--replaces-name", "by address"];
+        assert!(gate.refused(2, &own).contains("a rule cannot replace itself"));
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_the_column() {
     for gate in Gate::both() {
         for (arguments, said) in [

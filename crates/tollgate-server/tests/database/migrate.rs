@@ -1,6 +1,6 @@
 //! The schema: forwards, back, by several at once, and what it does not allow.
 
-use tollgate::rules::Override;
+use tollgate::rules::{Mode, Override, RuleSpec};
 use tollgate_server::data::{
     DataError, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
 };
@@ -12,6 +12,7 @@ on_both!(
     everything_is_applied_once,
     many_may_migrate_at_once,
     up_down_and_up_again_keeps_what_is_not_taken_back,
+    rules_that_replace_others_can_be_taken_back,
     what_a_newer_version_has_applied_is_left_alone,
     the_database_itself_refuses_nonsense,
     changes_by_hand_count,
@@ -21,7 +22,7 @@ on_both!(
 async fn everything_is_applied_once(place: Place) {
     let database = place.open().await;
     let known = database.migrations().await.unwrap();
-    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert!(known.iter().all(|step| !step.is_applied));
     assert!(matches!(database.load().await, Err(DataError::Unexpected(_))));
     let done = database.migrate().await.unwrap();
@@ -53,7 +54,7 @@ async fn many_may_migrate_at_once(place: Place) {
     for task in tasks {
         applied += task.await.unwrap();
     }
-    assert_eq!(applied, 4);
+    assert_eq!(applied, 5);
     assert_eq!(place.open().await.load().await.unwrap().rules.len(), 9);
 }
 
@@ -89,7 +90,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     let generation = database.generation().await.unwrap();
     let undone = database.migrate_down(3).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [4]);
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [5, 4]);
     assert!(database.generation().await.unwrap() > generation);
     database.migrate().await.unwrap();
     let loaded = database.load().await.unwrap();
@@ -101,18 +102,66 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     // Down to the rules: they stay, and are not begun again.
     let undone = database.migrate_down(1).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [4, 3, 2]);
-    assert_eq!(database.rule(10).await.unwrap(), rule);
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [5, 4, 3, 2]);
     database.migrate().await.unwrap();
+    assert_eq!(database.rule(10).await.unwrap(), rule);
     let loaded = database.load().await.unwrap();
     assert_eq!((loaded.rules.len(), loaded.overrides.len()), (9, 0));
     assert!(database.rule(2).await.is_err());
     database.delete_rule(10, None, "me").await.unwrap();
 
-    assert_eq!(database.migrate_down(0).await.unwrap().len(), 4);
+    assert_eq!(database.migrate_down(0).await.unwrap().len(), 5);
     assert!(database.migrations().await.unwrap().iter().all(|step| !step.is_applied));
-    assert_eq!(database.migrate().await.unwrap().len(), 4);
+    assert_eq!(database.migrate().await.unwrap().len(), 5);
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
+}
+
+/// The table of rules is made anew on the way: nothing that belongs to it is lost.
+async fn rules_that_replace_others_can_be_taken_back(place: Place) {
+    let database = place.migrated().await;
+    let office = RuleSpec {
+        mode: Mode::Unlimited,
+        name: "office".into(),
+        replaces: vec!["everybody".into()],
+        ..spec("office:{ip}")
+    };
+    let office = database.create_rule(&office, "me").await.unwrap();
+    let off = RuleSpec { is_active: false, ..spec("off:{ip}") };
+    let off = database.create_rule(&off, "me").await.unwrap();
+    let gone = database.create_rule(&spec("gone:{ip}"), "me").await.unwrap().spec.rule_id;
+    database.delete_rule(gone, None, "me").await.unwrap();
+
+    database.migrate_down(4).await.unwrap();
+    assert!(place.by_hand("SELECT name FROM rate_limit_rules").await.is_err());
+    database.migrate().await.unwrap();
+    let back = database.rule(office.spec.rule_id).await.unwrap();
+    let without = RuleSpec {
+        mode: Mode::Shadow,
+        is_active: false,
+        name: String::new(),
+        replaces: Vec::new(),
+        ..office.spec
+    };
+    assert_eq!((back.spec, back.version), (without, office.version));
+    assert_eq!(database.rule(off.spec.rule_id).await.unwrap(), off);
+
+    // Its numbers, its index, and its triggers.
+    let next = database.create_rule(&spec("next:{ip}"), "me").await.unwrap();
+    assert_eq!(next.spec.rule_id, gone + 1);
+    assert!(database.create_rule(&spec("next:{ip}"), "me").await.is_err());
+    let generation = database.generation().await.unwrap();
+    place.by_hand("UPDATE rate_limit_rules SET description = 'x' WHERE rule_id = 1").await.unwrap();
+    assert!(database.generation().await.unwrap() > generation);
+    let blocked = OverrideSpec {
+        rule_id: 1,
+        subject: "42".into(),
+        instead: Override::Blocked,
+        reason: String::new(),
+        expires_at: None,
+    };
+    database.put_override(&blocked, None, "me").await.unwrap();
+    place.by_hand("DELETE FROM rate_limit_rules WHERE rule_id = 1").await.unwrap();
+    assert_eq!(database.load().await.unwrap().overrides, []);
 }
 
 async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
@@ -132,7 +181,7 @@ async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
     assert_eq!(old.load().await.unwrap().rules.len(), 9);
     old.create_rule(&spec("new:{ip}"), "me").await.unwrap();
     database.create_rule(&spec("newer:{ip}"), "me").await.unwrap();
-    assert_eq!(old.migrations().await.unwrap().len(), 4);
+    assert_eq!(old.migrations().await.unwrap().len(), 5);
     let error = old.migrate_down(0).await.unwrap_err();
     assert!(error.to_string().contains("9000"), "{error}");
     assert_eq!(old.load().await.unwrap().rules.len(), 11);
@@ -172,6 +221,8 @@ async fn the_database_itself_refuses_nonsense(place: Place) {
         ("on_error", "'panic'"),
         ("conditions", "'[]'"),
         ("conditions", "'no json'"),
+        ("replaces", "'{}'"),
+        ("name", "''"),
         ("key_pattern", "''"),
         ("key_pattern", &format!("'{}'", &long[..257])),
         ("key_pattern", "NULL"),

@@ -98,7 +98,12 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
         on_error: tollgate::OnError::Deny,
         is_active: false,
         description: "it's \"quoted\"; -- and\nlong: '); DROP TABLE rate_limit_rules;".into(),
-        conditions: vec![("method".into(), "POST".into()), ("endpoint".into(), "/a/**".into())],
+        conditions: vec![
+            ("method".into(), "!POST|PUT".into()),
+            ("endpoint".into(), "/a/**".into()),
+        ],
+        name: "it's a \"name\"".into(),
+        replaces: vec!["b, c".into(), "a".into()],
         ..RuleSpec::default()
     };
     let stored = database.create_rule(&everything, "me").await.unwrap();
@@ -109,11 +114,23 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     let json = rule_json(&stored);
     assert_eq!(json["rate_per_second"], 0.016);
     assert_eq!((&json["period"], &json["max_wait"]), (&62.5.into(), &1.500_001.into()));
-    assert_eq!(json["conditions"]["method"], "POST");
+    assert_eq!(json["conditions"]["method"], "!POST|PUT");
+    assert_eq!((&json["name"], &json["replaces"][0]), (&"it's a \"name\"".into(), &"b, c".into()));
     assert_eq!(json["created_at"], stored.created_at.to_string());
     let whole = rule_json(&database.rule(4).await.unwrap());
     assert_eq!((&whole["rate_per_second"], &whole["period"]), (&1000.into(), &1.into()));
     assert_eq!((&whole["plan"], &whole["max_wait"]), (&().into(), &().into()));
+    assert_eq!((&whole["name"], whole["replaces"].as_array()), (&().into(), Some(&Vec::new())));
+    // What limits nobody needs no quota, and has one nevertheless.
+    let unlimited = RuleSpec {
+        rule_id: 70,
+        key_pattern: "free".into(),
+        mode: tollgate::Mode::Unlimited,
+        ..RuleSpec::default()
+    };
+    let stored = database.create_rule(&unlimited, "me").await.unwrap();
+    assert_eq!(stored.spec.tokens, Some(1_000_000));
+    assert_eq!(database.rule(70).await.unwrap(), stored);
     // A window has no burst of its own, though the column shows its tokens.
     let window = RuleSpec { algorithm: Algorithm::SlidingWindow, ..spec("window:{ip}") };
     let window = database.create_rule(&window, "me").await.unwrap();

@@ -32,15 +32,31 @@ pub enum Applies {
         /// What it lacks.
         attribute: Attribute,
     },
+    /// It would apply, but a rule that does replaces it.
+    Replaced {
+        /// The first rule that does.
+        rule_id: u64,
+    },
 }
 
 impl RuleSet {
     /// Says of every rule, in the order of their ids, whether it applies to a request, and if not, why. Those
     /// that do are the ones of [`matching`](Self::matching).
     pub fn explain(&self, request: &Request<'_>) -> impl Iterator<Item = (&Rule, Applies)> {
-        self.rules().iter().map(|rule| (rule, self.applies(rule, request)))
+        let matched = self.has_replacing().then(|| self.matches(request));
+        (0..).zip(self.rules()).map(move |(position, rule)| {
+            let replaced_by = |matched| self.replaced_by(position, matched);
+            let applies = match (self.applies(rule, request), &matched) {
+                (Applies::Yes, Some(matched)) => replaced_by(matched).map_or(Applies::Yes, |by| {
+                    Applies::Replaced { rule_id: self.rule(by).rule_id() }
+                }),
+                (applies, _) => applies,
+            };
+            (rule, applies)
+        })
     }
 
+    /// Whether a rule applies as long as no other replaces it.
     fn applies(&self, rule: &Rule, request: &Request<'_>) -> Applies {
         if !rule.is_active() {
             return Applies::SwitchedOff;

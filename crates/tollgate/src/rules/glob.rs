@@ -8,6 +8,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::condition::{EXCEPT_BYTES_MAX, EXCEPT_STARS_MAX};
+
 /// The longest glob, in bytes.
 pub(crate) const GLOB_BYTES_MAX: usize = 256;
 
@@ -29,6 +31,12 @@ pub enum GlobError {
     /// It is empty, and would match the empty text only.
     #[error("an empty glob matches nothing")]
     Empty,
+    /// A list of exceptions is too long.
+    #[error("what follows `!` has at most {EXCEPT_BYTES_MAX} bytes")]
+    ExceptTooLong,
+    /// A list of exceptions has too many that are not plain text.
+    #[error("at most {EXCEPT_STARS_MAX} of the globs that follow `!` have a `*`")]
+    TooManyStars,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

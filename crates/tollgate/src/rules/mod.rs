@@ -1,6 +1,7 @@
 //! Rules: which limits there are, and which of them a request meets.
 
 mod attribute;
+mod condition;
 mod explain;
 #[cfg(feature = "file")]
 pub mod file;
@@ -8,12 +9,14 @@ mod glob;
 mod index;
 mod overrides;
 mod pattern;
+mod replacing;
 mod rule;
 mod set;
 mod spec;
 mod starter;
 
 pub use attribute::Attribute;
+pub use condition::Condition;
 pub use explain::Applies;
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrors, RULES_FILE_BYTES_MAX};

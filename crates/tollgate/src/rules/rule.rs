@@ -7,6 +7,7 @@ use thiserror::Error;
 use tollgate_core::{Algorithm, Quota};
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
+use super::condition::Condition;
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
 use super::spec::RuleSpec;
@@ -16,6 +17,10 @@ use crate::request::Request;
 pub(crate) const PLAN_BYTES_MAX: usize = 32;
 /// The most conditions of one rule.
 pub(crate) const CONDITIONS_MAX: usize = 16;
+/// The longest name.
+pub(crate) const RULE_NAME_BYTES_MAX: usize = 128;
+/// The most names that one rule replaces.
+pub(crate) const REPLACES_MAX: usize = 32;
 /// The longest description.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 1024;
 
@@ -45,6 +50,8 @@ pub enum Mode {
     Enforce,
     /// They are only recorded: what would have happened.
     Shadow,
+    /// There are none: the rule applies, and so can replace others, but it has no buckets and limits nobody.
+    Unlimited,
 }
 
 /// What a rule's answer is while its store is in trouble.
@@ -81,7 +88,9 @@ pub struct Rule {
     is_active: bool,
     description: Box<str>,
     /// At most one for an attribute, in the order of their names.
-    conditions: Box<[(Attribute, Glob)]>,
+    conditions: Box<[(Attribute, Condition)]>,
+    name: Option<Box<str>>,
+    replaces: Box<[Box<str>]>,
 }
 
 /// Why a rule was refused.
@@ -91,7 +100,7 @@ pub enum RuleError {
     /// Its key pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A condition's glob.
+    /// A condition.
     #[error("condition on {attribute}: {error}")]
     Glob {
         /// The attribute it is about.
@@ -119,6 +128,21 @@ pub enum RuleError {
     /// The plan's name is too long, or has control characters in it.
     #[error("a plan's name has at most {PLAN_BYTES_MAX} bytes and no control characters")]
     PlanName,
+    /// A name, its own or one that it replaces, is empty, too long, or has control characters in it.
+    #[error("a name has 1 to {RULE_NAME_BYTES_MAX} bytes and no control characters")]
+    Name,
+    /// Too many names.
+    #[error("a rule replaces at most {REPLACES_MAX} names")]
+    TooManyReplaced,
+    /// One name twice.
+    #[error("`{name}` is replaced already")]
+    SameReplaced {
+        /// The name.
+        name: String,
+    },
+    /// Its own name.
+    #[error("a rule cannot replace itself")]
+    ReplacesItself,
 }
 
 impl Rule {
@@ -141,6 +165,8 @@ impl Rule {
             is_active: true,
             description: Box::default(),
             conditions: Box::default(),
+            name: None,
+            replaces: Box::default(),
         })
     }
 
@@ -165,32 +191,70 @@ impl Rule {
         Ok(self)
     }
 
-    /// This rule for requests whose `attribute` matches `glob`, besides its other conditions, which are on
-    /// other attributes.
+    /// This rule for requests whose `attribute` is as a [`Condition`] says, such as `/api/**` or `!/login`,
+    /// besides its other conditions, which are on other attributes.
     ///
     /// # Errors
     ///
     /// Names that cannot be attributes or have a condition already, bad globs, and too many conditions.
-    pub fn with_condition(mut self, attribute: &str, glob: &str) -> Result<Self, RuleError> {
+    pub fn with_condition(mut self, attribute: &str, condition: &str) -> Result<Self, RuleError> {
         if !Attribute::is_name(attribute) {
             return Err(RuleError::AttributeName { name: attribute.into() });
         }
         if self.conditions.len() == CONDITIONS_MAX {
             return Err(RuleError::TooManyConditions);
         }
-        let glob = Glob::parse(glob)
+        let condition = Condition::parse(condition)
             .map_err(|error| RuleError::Glob { attribute: attribute.into(), error })?;
-        let by_name = |(other, _): &(Attribute, Glob)| other.name().cmp(attribute);
+        let by_name = |(other, _): &(Attribute, Condition)| other.name().cmp(attribute);
         let Err(position) = self.conditions.binary_search_by(by_name) else {
             return Err(RuleError::SameCondition { attribute: attribute.into() });
         };
         let mut conditions = self.conditions.into_vec();
-        conditions.insert(position, (Attribute::new(attribute), glob));
+        conditions.insert(position, (Attribute::new(attribute), condition));
         self.conditions = conditions.into();
         Ok(self)
     }
 
-    /// This rule enforced, or in the shadow.
+    /// This rule with a name, by which others can replace it; with none if it is empty. Several rules may
+    /// have one name.
+    ///
+    /// # Errors
+    ///
+    /// A name that is too long or has control characters in it, or that the rule itself replaces.
+    pub fn with_name(mut self, name: &str) -> Result<Self, RuleError> {
+        self.name = if name.is_empty() { None } else { Some(checked_name(name)?) };
+        self.replaces_others()
+    }
+
+    /// This rule in place of all rules with one of these names: wherever it applies, they do not. It does not
+    /// matter what its own mode is, nor whether it is replaced itself.
+    ///
+    /// # Errors
+    ///
+    /// Names that are empty, too long, here twice or the rule's own, or have control characters in them; and
+    /// too many.
+    pub fn with_replaces(mut self, names: &[impl AsRef<str>]) -> Result<Self, RuleError> {
+        if names.len() > REPLACES_MAX {
+            return Err(RuleError::TooManyReplaced);
+        }
+        let names = names.iter().map(|name| checked_name(name.as_ref()));
+        self.replaces = names.collect::<Result<_, _>>()?;
+        let mut sorted: Vec<&str> = self.replaces().collect();
+        sorted.sort_unstable();
+        if let Some([name, _]) = sorted.array_windows().find(|[one, other]| one == other) {
+            return Err(RuleError::SameReplaced { name: (*name).into() });
+        }
+        self.replaces_others()
+    }
+
+    /// This rule, if it does not replace itself.
+    fn replaces_others(self) -> Result<Self, RuleError> {
+        let replaces_itself = self.name().is_some_and(|own| self.replaces().any(|n| n == own));
+        if replaces_itself { Err(RuleError::ReplacesItself) } else { Ok(self) }
+    }
+
+    /// This rule enforced, in the shadow, or without a limit.
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -273,10 +337,21 @@ impl Rule {
         &self.description
     }
 
-    /// What must match, besides the endpoint that the key pattern may name; in the order of the names.
+    /// What must hold, besides the endpoint that the key pattern may name; in the order of the names.
     #[must_use]
-    pub fn conditions(&self) -> &[(Attribute, Glob)] {
+    pub fn conditions(&self) -> &[(Attribute, Condition)] {
         &self.conditions
+    }
+
+    /// By what name others replace it, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The names of the rules that do not apply where it does, as they were written.
+    pub fn replaces(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.replaces.iter().map(AsRef::as_ref)
     }
 
     /// The columns that this rule is made of: [`RuleSpec::build`] makes the same rule of them. Tokens and period
@@ -304,8 +379,10 @@ impl Rule {
             is_active: self.is_active,
             description: self.description().into(),
             conditions: conditions
-                .map(|(name, glob)| (name.name().into(), glob.as_str().into()))
+                .map(|(name, condition)| (name.name().into(), condition.as_str().into()))
                 .collect(),
+            name: self.name().unwrap_or_default().into(),
+            replaces: self.replaces().map(Into::into).collect(),
         }
     }
 
@@ -335,24 +412,25 @@ impl Rule {
         self.key_pattern.bucket_key(request)
     }
 
-    /// Do all its conditions match, and the endpoint in its key pattern if it names one?
+    /// Do all its conditions hold, and does the endpoint match in its key pattern if it names one?
     #[must_use]
     pub fn conditions_match(&self, request: &Request<'_>) -> bool {
         self.failing_condition(request).is_none()
     }
 
-    /// The attribute of a condition that does not match.
+    /// The attribute of a condition that does not hold.
     #[inline]
     pub(super) fn failing_condition(&self, request: &Request<'_>) -> Option<&Attribute> {
-        let fails = |attribute: &Attribute, glob: &Glob| {
-            !request.get(attribute).is_some_and(|value| glob.matches(value))
+        let mut conditions = self.conditions.iter();
+        let failing = conditions.find(|(name, condition)| !condition.holds(request.get(name)));
+        let is_other_endpoint = || {
+            let glob = self.key_pattern.endpoint();
+            let endpoint = request.get(&Attribute::Endpoint);
+            glob.is_some_and(|glob| !endpoint.is_some_and(|endpoint| glob.matches(endpoint)))
         };
-        let condition = self.conditions.iter().find(|(attribute, glob)| fails(attribute, glob));
-        let endpoint =
-            || self.key_pattern.endpoint().filter(|glob| fails(&Attribute::Endpoint, glob));
-        condition
+        failing
             .map(|(attribute, _)| attribute)
-            .or_else(|| endpoint().map(|_| &Attribute::Endpoint))
+            .or_else(|| is_other_endpoint().then_some(&Attribute::Endpoint))
     }
 
     /// Does the request have every attribute that its key pattern asks for?
@@ -371,7 +449,18 @@ impl Rule {
     /// The globs that an endpoint must match for this rule to apply.
     pub(crate) fn endpoint_globs(&self) -> impl Iterator<Item = &Glob> {
         let conditions = self.conditions.iter().filter(|(name, _)| *name == Attribute::Endpoint);
-        self.key_pattern.endpoint().into_iter().chain(conditions.map(|(_, glob)| glob))
+        let globs = conditions.filter_map(|(_, condition)| condition.glob());
+        self.key_pattern.endpoint().into_iter().chain(globs)
+    }
+}
+
+/// A name that a rule can have.
+fn checked_name(name: &str) -> Result<Box<str>, RuleError> {
+    let is_sound = (1..=RULE_NAME_BYTES_MAX).contains(&name.len());
+    if is_sound && !name.contains(char::is_control) {
+        Ok(name.into())
+    } else {
+        Err(RuleError::Name)
     }
 }
 
@@ -408,8 +497,8 @@ impl Scope {
 }
 
 impl Mode {
-    /// Both modes.
-    pub const ALL: [Self; 2] = [Self::Enforce, Self::Shadow];
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Enforce, Self::Shadow, Self::Unlimited];
 
     /// Its name in rules and answers.
     #[must_use]
@@ -417,6 +506,7 @@ impl Mode {
         match self {
             Self::Enforce => "enforce",
             Self::Shadow => "shadow",
+            Self::Unlimited => "unlimited",
         }
     }
 }

@@ -1,14 +1,15 @@
 //! A set of rules: immutable, checked as a whole, swapped as a whole.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, slice};
 
 use thiserror::Error;
 use tollgate_core::Quota;
 
 use super::index::{Index, Matches};
 use super::overrides::{Number, Overridden, Override, Overrides};
+use super::replacing::Replacing;
 use super::rule::Rule;
 use super::spec::RULE_ID_MAX;
 use crate::request::Request;
@@ -23,6 +24,7 @@ pub struct RuleSet {
     /// In the order of their ids.
     rules: Arc<[Rule]>,
     index: Arc<Index>,
+    replacing: Arc<Replacing>,
     overrides: Overrides,
     overridden: Overridden,
     version: u64,
@@ -107,7 +109,8 @@ impl RuleSet {
         }
         rules.sort_unstable_by_key(Rule::rule_id);
         let index = Arc::new(Index::new(&rules));
-        Ok(Self { rules: rules.into(), index, ..Self::default() })
+        let replacing = Arc::new(Replacing::new(&rules));
+        Ok(Self { rules: rules.into(), index, replacing, ..Self::default() })
     }
 
     /// The same rules with these overrides instead of any they had. The rules and their index are shared with
@@ -156,9 +159,39 @@ impl RuleSet {
 
     /// The rules that apply to a request, in the order of their ids.
     pub fn matching<'a>(&'a self, request: &Request<'_>) -> impl Iterator<Item = &'a Rule> {
-        self.matches(request).into_iter().map(|position| &self.rules[position as usize])
+        self.applying(request).into_iter().map(|position| &self.rules[position as usize])
     }
 
+    /// Does any of its rules replace others?
+    #[inline]
+    #[must_use]
+    pub fn has_replacing(&self) -> bool {
+        !self.replacing.is_empty()
+    }
+
+    /// Takes the rules out that another rule replaces which one of these requests meets. These are the
+    /// [`matches`](Self::matches) of the requests of one call.
+    #[inline]
+    pub(crate) fn drop_replaced(&self, matched: &mut [Matches]) {
+        if self.has_replacing() {
+            self.replacing.drop_replaced(matched);
+        }
+    }
+
+    /// The rules that apply to a request that is a call by itself.
+    #[inline]
+    pub(crate) fn applying(&self, request: &Request<'_>) -> Matches {
+        let mut matched = self.matches(request);
+        self.drop_replaced(slice::from_mut(&mut matched));
+        matched
+    }
+
+    /// The position of the rule that replaces the one at this position, if one of these does.
+    pub(super) fn replaced_by(&self, position: u32, matched: &Matches) -> Option<u32> {
+        self.replacing.by(position, matched)
+    }
+
+    /// The rules that a request meets, whether or not one replaces another.
     #[inline]
     pub(crate) fn matches(&self, request: &Request<'_>) -> Matches {
         self.index.matches(&self.rules, request)

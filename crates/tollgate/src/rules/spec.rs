@@ -11,6 +11,12 @@ use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
 /// exactly.
 pub(crate) const RULE_ID_MAX: u64 = (1 << 53) - 1;
 
+/// What a rule without a limit has for tokens if none are given. Nobody notices if it is enforced one day
+/// without a thought for them.
+pub(crate) const UNLIMITED_TOKENS: u64 = 1_000_000;
+/// In what time they come in.
+pub(crate) const UNLIMITED_PERIOD: Duration = Duration::from_secs(1);
+
 /// The columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a
 /// [`Rule`] of them, or says about each column what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +51,12 @@ pub struct RuleSpec {
     pub is_active: bool,
     /// A note for people.
     pub description: String,
-    /// Attributes and the globs they must match.
+    /// Attributes and what they must be: see [`Condition`](super::Condition).
     pub conditions: Vec<(String, String)>,
+    /// By what name others replace it; empty for none.
+    pub name: String,
+    /// The names of the rules that do not apply where it does.
+    pub replaces: Vec<String>,
 }
 
 /// A rule of which nothing is written: switched on, enforced, for every plan.
@@ -69,6 +79,8 @@ impl Default for RuleSpec {
             is_active: true,
             description: String::new(),
             conditions: Vec::new(),
+            name: String::new(),
+            replaces: Vec::new(),
         }
     }
 }
@@ -161,6 +173,14 @@ impl RuleSpec {
                 }
             }
         }
+        match rule.clone().with_name(&self.name) {
+            Ok(with_name) => rule = with_name,
+            Err(wrong) => errors.push(error("name", wrong)),
+        }
+        match rule.clone().with_replaces(&self.replaces) {
+            Ok(with_replaces) => rule = with_replaces,
+            Err(wrong) => errors.push(error("replaces", wrong)),
+        }
         if self.description.len() > DESCRIPTION_BYTES_MAX {
             let most = format!("has at most {DESCRIPTION_BYTES_MAX} bytes");
             errors.push(error("description", most));
@@ -177,7 +197,8 @@ impl RuleSpec {
         }
     }
 
-    /// The quota of `tokens` and `period`, or `rate_per_second`, or both if they agree.
+    /// The quota of `tokens` and `period`, or `rate_per_second`, or both if they agree; of a rule without a
+    /// limit also of none of them.
     fn quota(&self, errors: &mut Vec<FieldError>) -> Option<Quota> {
         let (rate_field, rate) = match self.rate(errors) {
             Ok(rate) => rate,
@@ -244,6 +265,10 @@ impl RuleSpec {
             (None, Some(_)) => Err(error("tokens", "is missing: a period needs tokens")),
             (None, None) => match per_second? {
                 Some(per_second) => Ok(("rate_per_second", per_second)),
+                None if self.mode == Mode::Unlimited => {
+                    let rate = Rate::new(UNLIMITED_TOKENS, UNLIMITED_PERIOD);
+                    Ok(("tokens", rate.map_err(|wrong| error("tokens", wrong))?))
+                }
                 None => {
                     Err(error("tokens", "is missing: give tokens and period, or rate_per_second"))
                 }

@@ -40,7 +40,7 @@ pub struct Charge<'a, K> {
     pub quota: &'a Quota,
     /// How many tokens to take; zero only looks.
     pub cost: u64,
-    /// Whether its denial denies the whole charge.
+    /// Whether its denial denies the whole charge: in `Enforce` mode only.
     pub mode: Mode,
     /// What answers for it while the store is in trouble.
     pub on_error: OnError,
@@ -129,7 +129,7 @@ pub(crate) fn is_granted<K>(charges: &[Charge<'_, K>], decisions: &[Decision]) -
     charges
         .iter()
         .zip(decisions)
-        .all(|(charge, decision)| charge.mode == Mode::Shadow || decision.is_granted())
+        .all(|(charge, decision)| charge.mode != Mode::Enforce || decision.is_granted())
 }
 
 pub(crate) mod sealed {

@@ -22,12 +22,12 @@ fn is_true(reason: &Applies, rule: &Rule, plain: &Plain, asked: &Asked, all: &[P
             plain.plan == "default" && names_it && other.is_active && other.conditions_match(asked)
         }
         Applies::ConditionFails { attribute } => {
-            let fails = |(on, glob): &(Attribute, tollgate::rules::Glob)| {
-                on == attribute && !request.get(on).is_some_and(|value| glob.matches(value))
-            };
-            let endpoint = rule.key_pattern().endpoint().cloned();
-            let endpoint = endpoint.map(|glob| (Attribute::Endpoint, glob));
-            rule.conditions().iter().chain(&endpoint).any(fails)
+            let value = request.get(attribute);
+            let mut conditions = rule.conditions().iter().filter(|(on, _)| on == attribute);
+            let endpoint =
+                rule.key_pattern().endpoint().filter(|_| *attribute == Attribute::Endpoint);
+            conditions.any(|(_, condition)| !condition.holds(value))
+                || endpoint.is_some_and(|glob| !value.is_some_and(|value| glob.matches(value)))
         }
         Applies::AttributeMissing { attribute } => {
             rule.key_pattern().attributes().contains(attribute)

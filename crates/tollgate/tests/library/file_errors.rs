@@ -174,7 +174,10 @@ fn a_mistake_is_found_in_its_place() {
             "max_wait = '1'",
             "12: max_wait: write it as a number of seconds, or text such as \"62.5s\" or \"1 minute\"",
         ),
-        ("mode = 'dry-run'", "8: mode: unknown mode `dry-run`: use `enforce` or `shadow`"),
+        (
+            "mode = 'dry-run'",
+            "8: mode: unknown mode `dry-run`: use `enforce`, `shadow` or `unlimited`",
+        ),
         (
             "on_error = 'block'",
             "12: on_error: unknown on_error `block`: use `local`, `allow` or `deny`",
@@ -188,6 +191,14 @@ fn a_mistake_is_found_in_its_place() {
             "16: conditions.a b: `a b` is not the name of an attribute (at most 64 letters, digits, \
              `_`, `-`, `.`)",
         ),
+        ("name = 5", "8: name: expected text, found a whole number"),
+        ("replaces = 'a'", "12: replaces: expected a list of names, found text"),
+        ("replaces = ['a', 5]", "12: replaces: expected text, found a whole number"),
+        (
+            "replaces = ['a', '']",
+            "12: replaces: a name has 1 to 128 bytes and no control characters",
+        ),
+        ("conditions = { ip = '!' }", "21: conditions.ip: an empty glob matches nothing"),
         ("tokns = 5", "1: unknown column `tokns`: did you mean `tokens`?"),
         ("rate = 5", "1: unknown column `rate`: did you mean `rate_per_second`?"),
         ("KeyPattern = 'a'", "1: unknown column `KeyPattern`: did you mean `key_pattern`?"),
@@ -197,7 +208,7 @@ fn a_mistake_is_found_in_its_place() {
     }
     let unknown = of_line("colour = 5");
     assert!(
-        unknown.starts_with("1: unknown column `colour`: use `rule_id`, `key_pattern`"),
+        unknown.starts_with("1: unknown column `colour`: use `rule_id`, `name`, `key_pattern`"),
         "{unknown}"
     );
 }

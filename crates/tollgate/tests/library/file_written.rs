@@ -106,9 +106,12 @@ fn spec() -> impl Strategy<Value = RuleSpec> {
         select(&OnError::ALL[..]),
         any::<bool>(),
     );
-    let conditions = btree_map("[A-Za-z0-9_.-]{1,8}", strange(), 0..4);
+    let condition = prop_oneof![3 => strange(), 1 => "(a\\* )?![ab\\*]{1,2}(\\|[ab\\*]{1,2}){0,3}"];
+    let conditions = btree_map("[A-Za-z0-9_.-]{1,8}", condition, 0..4);
+    let names = (names, tame(), prop::collection::btree_set("[a-z\" \u{e9}]{1,3}", 0..3));
     (0..1u64 << 53, names, quota(), choices, conditions).prop_map(
-        |(rule_id, (key_pattern, plan, description), quota, choices, conditions)| {
+        |(rule_id, names, quota, choices, conditions)| {
+            let ((key_pattern, plan, description), name, replaces) = names;
             let (scope, mode, on_error, is_active) = choices;
             let conditions = conditions.into_iter().collect();
             RuleSpec {
@@ -121,6 +124,8 @@ fn spec() -> impl Strategy<Value = RuleSpec> {
                 on_error,
                 is_active,
                 conditions,
+                name,
+                replaces: replaces.into_iter().collect(),
                 ..quota
             }
         },
@@ -175,6 +180,7 @@ description = "every user of the free plan"
 
 [[rule]]
 rule_id = 5
+name = "login"
 key_pattern = "login:{ip}"
 conditions = { "client.version" = "1.*", endpoint = "/login" }
 tokens = 5
@@ -205,6 +211,20 @@ tokens = 100
 period = "2d"
 refill = "interval"
 is_active = false
+
+[[rule]]
+rule_id = 9
+key_pattern = "office"
+conditions = { ip = "10.*", method = "!DELETE|PUT" }
+replaces = ["login", "by \"user\""]
+mode = "unlimited"
+
+[[rule]]
+rule_id = 10
+key_pattern = "other office"
+tokens = 10
+period = "1s"
+mode = "unlimited"
 "#;
     let specs: Vec<RuleSpec> = read(text).iter().map(Rule::spec).collect();
     assert_eq!(to_toml(&specs), text);

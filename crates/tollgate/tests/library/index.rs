@@ -20,8 +20,10 @@ const PATTERNS: [(&str, &[&str], Option<&str>); 9] = [
     ("endpoint:/*/b", &[], Some("/*/b")),
 ];
 const PLANS: [&str; 5] = ["", "default", "free", "pro", "Free"];
-const ENDPOINT_GLOBS: [&str; 12] =
-    ["/a", "/a/b", "/a/*", "/a/**", "/a/b/*", "/b/**", "**", "*", "**/b", "/a*/b", "a/*", "/a//*"];
+const ENDPOINT_GLOBS: [&str; 14] = [
+    "/a", "/a/b", "/a/*", "/a/**", "/a/b/*", "/b/**", "**", "*", "**/b", "/a*/b", "a/*", "/a//*",
+    "!/a", "!/a/*|/b",
+];
 const ENDPOINTS: [&str; 14] = [
     "/a", "/a/b", "/a/b/c", "/a/", "/a/b/", "/b", "/b/b", "/ab/b", "", "/", "a", "a/b", "/a//b",
     "x",
@@ -76,7 +78,10 @@ impl Plain {
     pub(crate) fn conditions_match(&self, asked: &Asked) -> bool {
         let endpoint = PATTERNS[self.pattern].2.map(|glob| ("endpoint", glob));
         self.conditions.iter().copied().chain(endpoint).all(|(name, glob)| {
-            asked.get(name).is_some_and(|value| Glob::parse(glob).unwrap().matches(value))
+            let matches =
+                |glob| asked.get(name).is_some_and(|v| Glob::parse(glob).unwrap().matches(v));
+            glob.strip_prefix('!')
+                .map_or_else(|| matches(glob), |except| !except.split('|').any(matches))
         })
     }
 

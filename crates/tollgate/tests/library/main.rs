@@ -5,11 +5,13 @@
 //! | `support` | limiters on a clock that stands still |
 //! | `patterns` | key patterns, and errors that point at the character |
 //! | `globs` | globs against a matcher that backtracks |
+//! | `conditions` | what an attribute must be, and what it must not |
 //! | `specs` | rules column by column, with everything that is wrong |
 //! | `sets` | what two rules cannot both have |
 //! | `matching` | which rules apply, case by case |
 //! | `index` | which rules apply, against a scan of all rules |
 //! | `explain` | why rules apply or not, against the same scan |
+//! | `replacing` | rules that replace others, and rules without a limit |
 //! | `verdicts` | M1 all or nothing, M2 the longest wait, and the figures on top |
 //! | `shadow` | what shadow rules do, and what they never do |
 //! | `algorithms` | all algorithms in one verdict, delays, K1 never, K2 peek |
@@ -31,6 +33,7 @@
 
 mod algorithms;
 mod buckets;
+mod conditions;
 mod examples;
 mod explain;
 #[cfg(feature = "file")]
@@ -46,6 +49,7 @@ mod matching;
 mod overrides;
 mod patterns;
 mod reload;
+mod replacing;
 mod reservations;
 mod rule_buckets;
 mod sets;

@@ -173,6 +173,8 @@ fn everything_that_is_wrong_is_said() {
         plan: "p".repeat(33),
         description: "d".repeat(1025),
         conditions: conditions.map(|(name, glob)| (name.into(), glob.into())).to_vec(),
+        name: "same".into(),
+        replaces: vec!["same".into()],
         ..minute(5)
     };
     let wrong = spec.build().unwrap_err();
@@ -187,6 +189,7 @@ fn everything_that_is_wrong_is_said() {
             "conditions.a b: `a b` is not the name of an attribute (at most 64 letters, digits, \
              `_`, `-`, `.`)",
             "conditions.x: a glob has at most 256 bytes",
+            "replaces: a rule cannot replace itself",
             "description: has at most 1024 bytes",
         ]
     );
@@ -232,7 +235,9 @@ fn a_rule_knows_its_columns() {
             is_active: false,
             description: "a note".into(),
             scope: Some(Scope::Custom),
-            conditions: vec![("b".into(), "*".into()), ("a".into(), "/x".into())],
+            conditions: vec![("b".into(), "*".into()), ("a".into(), "! b |c".into())],
+            name: "a name".into(),
+            replaces: vec!["b".into(), "a".into()],
             ..with_algorithm(Algorithm::LeakyBucket)
         },
         RuleSpec { tokens: None, period: None, rate_per_second: "2.5".parse().ok(), ..minute(5) },
@@ -255,6 +260,21 @@ fn a_rule_knows_its_columns() {
         (written.tokens, written.period),
         (Some(1), Some(Duration::from_micros(62_500_000)))
     );
+}
+
+/// What limits nobody needs no quota; one that is given is checked and kept.
+#[test]
+fn a_rule_without_a_limit_needs_no_quota() {
+    let unlimited =
+        RuleSpec { key_pattern: "free".into(), mode: Mode::Unlimited, ..RuleSpec::default() };
+    let spec = unlimited.build().unwrap().spec();
+    assert_eq!((spec.tokens, spec.period), (Some(1_000_000), Some(Duration::from_secs(1))));
+    assert_eq!(spec.burst_capacity, Some(1_000_000));
+    let given = RuleSpec { mode: Mode::Unlimited, ..minute(5) };
+    assert_eq!(given.build().unwrap().spec().tokens, Some(5));
+    let half = RuleSpec { tokens: Some(5), ..unlimited.clone() };
+    assert_eq!(errors(&half), ["period: is missing: tokens need a period"]);
+    assert_eq!(errors(&RuleSpec { mode: Mode::Shadow, ..unlimited }).len(), 1);
 }
 
 /// A program that sets it gets what fits; only what somebody wrote is refused.

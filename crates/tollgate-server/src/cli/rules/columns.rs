@@ -40,13 +40,27 @@ pub(super) struct Columns {
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 
-    /// An attribute and the glob that it must match: `endpoint=/login`; may be given several times
+    /// An attribute and the glob that it must match, or behind `!` those that it must not: `endpoint=/login`,
+    /// `endpoint=!/login|/signup`; may be given several times
     #[arg(long = "condition", value_name = "ATTRIBUTE=GLOB", value_parser = pair)]
     conditions: Vec<(String, String)>,
 
     /// Take all conditions away that are not given here
     #[arg(long)]
     no_conditions: bool,
+
+    /// By what name others replace it; empty for none
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The name of rules that do not apply where it does; may be given several times, and takes the place of those
+    /// that it had
+    #[arg(long = "replaces-name", value_name = "NAME", conflicts_with = "no_replaces")]
+    replaces_names: Vec<String>,
+
+    /// Let it replace no others
+    #[arg(long)]
+    no_replaces: bool,
 
     /// What it is about
     #[arg(long, value_name = "SCOPE", value_parser = Scope::ALL.map(Scope::name))]
@@ -64,7 +78,7 @@ pub(super) struct Columns {
     #[arg(long, value_name = "TIME")]
     max_wait: Option<String>,
 
-    /// Whether its denials count
+    /// Whether its denials count, or it has none
     #[arg(long, value_name = "MODE", value_parser = Mode::ALL.map(Mode::name))]
     mode: Option<String>,
 
@@ -108,6 +122,7 @@ impl Columns {
             ("mode", &self.mode),
             ("on_error", &self.on_error),
             ("description", &self.description),
+            ("name", &self.name),
         ];
         for (name, value) in texts {
             if let Some(value) = value {
@@ -121,6 +136,9 @@ impl Columns {
         }
         if self.active || self.inactive {
             columns.insert("is_active".into(), json!(self.active));
+        }
+        if self.no_replaces || !self.replaces_names.is_empty() {
+            columns.insert("replaces".into(), json!(self.replaces_names));
         }
         if !self.conditions.is_empty() {
             let conditions = self.conditions.iter().map(|(name, glob)| (name.clone(), json!(glob)));

@@ -84,6 +84,11 @@ fn summary(rule: &Map<String, Value>) -> String {
     {
         line += &format!(" where {}", or_none(&rule["conditions"]));
     }
+    if let Some(Value::Array(replaces)) = rule.get("replaces")
+        && !replaces.is_empty()
+    {
+        line += &format!(" instead of {}", or_none(&rule["replaces"]));
+    }
     if text("mode") == "shadow" {
         line += " [shadow]";
     }

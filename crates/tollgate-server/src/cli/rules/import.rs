@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use tollgate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
-use tollgate::{Rule, RuleSet};
+use tollgate::{Algorithm, Rule, RuleSet};
 
 use super::diff;
 use crate::cli::Exit;
@@ -36,8 +36,8 @@ The difference is shown first, and nothing happens until it is agreed to, or if 
 is the same one as before if it has the same id; rules of another format, and those of --merge, if they have \
 the same key pattern and plan.
 
-Of other formats, what does not map is listed with its line and the reason. Their limits become fixed windows, which \
-is how they are counted there.")]
+Of other formats, what does not map is listed with its line and the reason. Their limits become token buckets, or with \
+`--algorithm fixed_window` stay what they are there.")]
 pub(super) struct Arguments {
     /// The file, `-` for standard input
     file: PathBuf,
@@ -45,6 +45,10 @@ pub(super) struct Arguments {
     /// The format, where it is another one's
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<From>,
+
+    /// How limits of another format are counted, all of which are fixed windows there
+    #[arg(long, value_name = "NAME", value_enum, requires = "from", default_value_t = Counted::TokenBucket)]
+    algorithm: Counted,
 
     /// Remove the rules that are not in the file, as is usual
     #[arg(long, conflicts_with = "merge")]
@@ -66,10 +70,19 @@ enum From {
     Limitador,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Counted {
+    /// As many at once, and as many again evenly over the time that was a window
+    TokenBucket,
+    /// As there
+    FixedWindow,
+}
+
 pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
     let (rules, notes) = match arguments.from {
         None => (read_rules(&arguments.file)?, Vec::new()),
-        Some(from) => read_foreign(&arguments.file, from)?,
+        Some(from) => read_foreign(&arguments.file, from, arguments.algorithm)?,
     };
     let is_foreign = arguments.from.is_some();
     let is_merged = arguments.merge || (is_foreign && !arguments.replace);
@@ -118,11 +131,15 @@ pub(super) fn read_rules(path: &Path) -> Outcome<Vec<Rule>> {
 }
 
 /// The rules of a file in another format, and what is to be said about them.
-fn read_foreign(path: &Path, from: From) -> Outcome<(Vec<Rule>, Vec<Note>)> {
+fn read_foreign(path: &Path, from: From, counted: Counted) -> Outcome<(Vec<Rule>, Vec<Note>)> {
     let text = files::read(path, convert::FILE_BYTES_MAX)?;
+    let algorithm = match counted {
+        Counted::TokenBucket => Algorithm::TokenBucket,
+        Counted::FixedWindow => Algorithm::FixedWindow,
+    };
     let converted = match from {
-        From::EnvoyRatelimit => convert::envoy(&text),
-        From::Limitador => convert::limitador(&text),
+        From::EnvoyRatelimit => convert::envoy(&text, algorithm),
+        From::Limitador => convert::limitador(&text, algorithm),
     };
     let wrong = |error| unreadable(path, &text, &error);
     let Converted { rules, notes, .. } = converted.map_err(wrong)?;

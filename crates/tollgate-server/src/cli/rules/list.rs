@@ -49,13 +49,23 @@ pub(super) struct Show {
     rule_id: u64,
 }
 
+const HEADER: [&str; 9] = [
+    "ID",
+    "KEY PATTERN",
+    "PLAN",
+    "QUOTA",
+    "STATE",
+    "CONDITIONS",
+    "NAME",
+    "REPLACES",
+    "DESCRIPTION",
+];
+
 pub(super) async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
     let is_active = (arguments.active || arguments.inactive).then_some(arguments.active);
     let (plan, scope) = (arguments.plan.clone(), arguments.scope.clone());
     let list = backend.rule_list(&RuleFilter { plan, scope, is_active }).await?;
-    let mut table =
-        Table::new(&["ID", "KEY PATTERN", "PLAN", "QUOTA", "STATE", "CONDITIONS", "DESCRIPTION"])
-            .sparing(&["DESCRIPTION"]);
+    let mut table = Table::new(&HEADER).sparing(&["DESCRIPTION", "REPLACES", "NAME"]);
     for rule in list["rules"].as_array().into_iter().flatten() {
         table.row([
             Shown::of(rule, "rule_id"),
@@ -64,9 +74,13 @@ pub(super) async fn list(arguments: &List, backend: &Backend, output: Output) ->
             Shown::from(quota::shown(rule)),
             state(rule),
             Shown::of(rule, "conditions"),
+            Shown::of(rule, "name"),
+            Shown::of(rule, "replaces"),
             Shown::of(rule, "description"),
         ]);
     }
+    // Few rules are replaced by name.
+    let table = table.without_empty("NAME").without_empty("REPLACES");
     if let Some(refused) = list["refused"].as_str() {
         let version = text_of(&list["version"]);
         say(&format!("warning: these are not in force: {refused}; version {version} stays"));

@@ -6,13 +6,13 @@ const FILE: &str = include_str!("../../../tests/cli/fixtures/limitador.yaml");
 #[test]
 fn what_maps() {
     assert_eq!(
-        rules(&convert(FILE).unwrap()),
+        rules(&convert(FILE, Algorithm::FixedWindow).unwrap()),
         [
-            "1 shop:{customer} 100 per 60s (by customer)",
-            "2 shop:{customer}:3600s 1000 per 3600s",
-            "3 shop:method=POST:endpoint=/orders:{user_id} 5 per 1s endpoint=/orders method=POST (orders)",
-            "4 shop:method=GET 7 per 10s method=GET (old style)",
-            "5 depot 1 per 1s",
+            "1 shop:{customer} 100 per 60s window (by customer)",
+            "2 shop:{customer}:3600s 1000 per 3600s window",
+            "3 shop:method=POST:endpoint=/orders:{user_id} 5 per 1s endpoint=/orders method=POST window (orders)",
+            "4 shop:method=GET 7 per 10s method=GET window (old style)",
+            "5 depot 1 per 1s window",
         ]
     );
 }
@@ -20,7 +20,7 @@ fn what_maps() {
 #[test]
 fn what_does_not_map_is_listed() {
     assert_eq!(
-        listed(&convert(FILE).unwrap()),
+        listed(&convert(FILE, Algorithm::FixedWindow).unwrap()),
         [
             "32 left out: limit `nobody but us`: the condition `descriptors[0].customer != 'us'` is more than `attribute == 'text'`",
             "38 left out: limit `two at once`: the condition `descriptors[0].a == 'x' && descriptors[0].b == 'y'` is more than `attribute == 'text'`",
@@ -31,6 +31,13 @@ fn what_does_not_map_is_listed() {
             "53 left out: limit `endless`: needs a whole number of `max_value`",
         ]
     );
+}
+
+#[test]
+fn limits_are_windows_or_token_buckets() {
+    let converted = convert(FILE, Algorithm::TokenBucket).unwrap();
+    assert_eq!(rules(&converted)[1], "2 shop:{customer}:3600s 1000 per 3600s");
+    assert!(converted.notes[0].why.starts_with("are counted by token buckets, not in windows"));
 }
 
 #[test]
@@ -49,6 +56,8 @@ fn equalities_are_read_and_nothing_else() {
         "a != 'b'",
         "a == ''",
         "a == 'b*'",
+        "a == '!b'",
+        "a == 'b !c'",
         "a == '{b}'",
         "a == b == c",
         "a == 'b' || c == 'd'",
@@ -64,7 +73,10 @@ fn equalities_are_read_and_nothing_else() {
 #[test]
 fn what_is_no_list_is_refused() {
     for text in ["a: 1\n", "text\n", "limits: 5\n"] {
-        assert!(convert(text).unwrap_err().message.contains("no list"), "{text}");
+        assert!(
+            convert(text, Algorithm::FixedWindow).unwrap_err().message.contains("no list"),
+            "{text}"
+        );
     }
-    assert!(convert("limits: []\n").unwrap().rules.is_empty());
+    assert!(convert("limits: []\n", Algorithm::FixedWindow).unwrap().rules.is_empty());
 }

@@ -71,10 +71,26 @@ pub(in crate::http) enum ShortFlag {
 #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$")]
 pub(in crate::http) struct AttributeName(String);
 
-/// What an attribute must match: `*` stays within one path segment, `**` crosses them. Null takes the condition away.
+/// What an attribute must match: a glob, in which `*` stays within one path segment and `**` crosses them; or `!` and
+/// globs, parted by `|`, of which none may match; or both with a space between. Null takes the condition away.
 #[derive(Serialize, ToSchema)]
-#[schema(min_length = 1, max_length = 256, example = "/api/**")]
-pub(in crate::http) struct Glob(Option<String>);
+#[schema(min_length = 1, max_length = 8450, example = "/api/** !/api/login|/api/me/*")]
+pub(in crate::http) struct Condition(Option<String>);
+
+/// The name of a rule; empty for none.
+#[derive(Serialize, ToSchema)]
+#[schema(max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "by user")]
+pub(in crate::http) struct OwnName(String);
+
+/// The name of other rules.
+#[derive(Serialize, ToSchema)]
+#[schema(
+    min_length = 1,
+    max_length = 128,
+    pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+    example = "by user"
+)]
+pub(in crate::http) struct ReplacedName(String);
 
 /// A number of seconds, or text with a unit.
 #[derive(Serialize, ToSchema)]
@@ -155,6 +171,7 @@ pub(in crate::http) enum RefillName {
 pub(in crate::http) enum ModeName {
     Enforce,
     Shadow,
+    Unlimited,
 }
 
 #[derive(Serialize, ToSchema)]

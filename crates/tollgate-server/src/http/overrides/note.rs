@@ -17,8 +17,9 @@ pub(super) fn note(rule: &Rule, instead: &Override) -> Option<String> {
     if !rule.is_active() {
         notes.push(format!("rule {id} is switched off: until it is on, {then}"));
     }
-    if rule.mode() == Mode::Shadow {
-        notes.push(format!("rule {id} is in shadow mode: until it is enforced, {then}"));
+    if rule.mode() != Mode::Enforce {
+        let mode = rule.mode().name();
+        notes.push(format!("rule {id} is in {mode} mode: until it is enforced, {then}"));
     }
     match rule.plan() {
         None => {}
@@ -29,10 +30,10 @@ pub(super) fn note(rule: &Rule, instead: &Override) -> Option<String> {
             "rule {id} is for plan {plan} only: under other plans, and without one, {then}"
         )),
     }
-    let endpoint = rule.key_pattern().endpoint().map(|glob| ("endpoint", glob));
-    let conditions = rule.conditions().iter().map(|(attribute, glob)| (attribute.name(), glob));
-    let conditions: Vec<_> =
-        conditions.chain(endpoint).map(|(name, glob)| format!("{name}={glob}")).collect();
+    let endpoint = rule.key_pattern().endpoint().map(|glob| format!("endpoint={glob}"));
+    let conditions =
+        rule.conditions().iter().map(|(name, condition)| format!("{name}={condition}"));
+    let conditions: Vec<_> = conditions.chain(endpoint).collect();
     if !conditions.is_empty() {
         let conditions = conditions.join(" and ");
         notes.push(format!("rule {id} is for requests with {conditions}: for others, {then}"));
@@ -60,6 +61,10 @@ mod tests {
         for (rule, expected) in [
             (rule().with_is_active(false), "rule 1 is switched off: until it is on, "),
             (rule().with_mode(Mode::Shadow), "rule 1 is in shadow mode: until it is enforced, "),
+            (
+                rule().with_mode(Mode::Unlimited),
+                "rule 1 is in unlimited mode: until it is enforced, ",
+            ),
             (
                 rule().with_plan("free").unwrap(),
                 "rule 1 is for plan free only: under other plans, and without one, ",

@@ -41,6 +41,8 @@ pub(crate) struct Columns<'a> {
     is_active: Column<bool>,
     description: Column<Text<'a>>,
     conditions: Column<Conditions<'a>>,
+    name: Column<Text<'a>>,
+    replaces: Column<Vec<Text<'a>>>,
     /// Must be a time, and means nothing.
     created_at: Column<Timestamp>,
     version: Column<Whole>,
@@ -53,7 +55,7 @@ struct GivenRate {
     decimal: Result<Decimal, DecimalError>,
 }
 
-/// Attributes and the globs that they must match; null takes one away.
+/// Attributes and what they must match; null takes one away.
 #[derive(Debug, Default)]
 struct Conditions<'a>(Vec<(Text<'a>, Option<Text<'a>>)>);
 
@@ -109,6 +111,10 @@ impl Columns<'_> {
         choice("on_error", &self.on_error, OnError::ALL, OnError::name, &mut wrong)
             .set(&mut spec.on_error, |on_error| *on_error);
         self.merge_conditions(&mut spec.conditions);
+        self.name.set(&mut spec.name, |Text(text)| text.to_string());
+        self.replaces.set(&mut spec.replaces, |names| {
+            names.iter().map(|Text(name)| name.to_string()).collect()
+        });
         if spec.description.contains('\0') {
             wrong.push(error("description", "has a NUL in it, which not every database keeps"));
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use crate::http::openapi::values::{
-    AlgorithmName, AttributeName, Glob, KeyPattern, ModeName, OnErrorName, Plan, RefillName,
-    ScopeName, Time, Wait,
+    AlgorithmName, AttributeName, Condition, KeyPattern, ModeName, OnErrorName, OwnName, Plan,
+    RefillName, ReplacedName, ScopeName, Time, Wait,
 };
 
 /// A rule to be made, or to take the place of another. What is left out or null has its default.
@@ -28,7 +28,7 @@ pub(crate) struct NewRule {
     /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
     #[schema(exclusive_minimum = 0)]
     rate_per_second: Option<f64>,
-    /// Tokens that come in in a period.
+    /// Tokens that come in in a period. A rule in mode `unlimited` needs none.
     #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     tokens: Option<u64>,
     /// Seconds, or text such as `62.5s` or `1 minute`.
@@ -54,8 +54,13 @@ pub(crate) struct NewRule {
     /// A note for people.
     #[schema(max_length = 1024)]
     description: Option<String>,
-    /// Attributes and the globs that they must match.
-    conditions: Option<BTreeMap<AttributeName, Glob>>,
+    /// Attributes and what they must match.
+    conditions: Option<BTreeMap<AttributeName, Condition>>,
+    /// By what name others replace it; none or empty for none. Several rules may have one name.
+    name: Option<OwnName>,
+    /// The names of rules that do not apply where it does.
+    #[schema(max_items = 32)]
+    replaces: Option<Vec<ReplacedName>>,
     /// May come along, and means nothing.
     #[schema(format = DateTime)]
     created_at: Option<String>,
@@ -91,7 +96,11 @@ pub(crate) struct RulePatch {
     is_active: Option<bool>,
     #[schema(max_length = 1024)]
     description: Option<String>,
-    conditions: Option<BTreeMap<AttributeName, Glob>>,
+    conditions: Option<BTreeMap<AttributeName, Condition>>,
+    name: Option<OwnName>,
+    /// All of them: this list takes the place of the one before.
+    #[schema(max_items = 32)]
+    replaces: Option<Vec<ReplacedName>>,
     #[schema(format = DateTime)]
     created_at: Option<String>,
     version: Option<u64>,

@@ -49,7 +49,7 @@ pub(crate) struct RuleView {
     /// Seconds that granted work may have to wait in line, for a `leaky_bucket`; else null.
     #[schema(value_type = Option<f64>, minimum = 0)]
     max_wait: Option<Plain>,
-    /// `enforce` or `shadow`.
+    /// `enforce`, `shadow` or `unlimited`.
     #[schema(value_type = ModeName)]
     mode: &'static str,
     /// What it answers while its store is in trouble: `local`, `allow` or `deny`.
@@ -60,8 +60,14 @@ pub(crate) struct RuleView {
     /// A note for people.
     #[schema(max_length = 1024)]
     description: String,
-    /// Attributes and the globs that they must match.
+    /// Attributes and what they must match.
     conditions: BTreeMap<String, String>,
+    /// By what name others replace it; null if it has none.
+    #[schema(min_length = 1, max_length = 128)]
+    name: Option<String>,
+    /// The names of rules that do not apply where it does.
+    #[schema(max_items = 32)]
+    replaces: Vec<String>,
     /// When it was made; null for rules that are not in a database.
     #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Timestamp>,
@@ -113,6 +119,8 @@ impl RuleView {
             is_active: spec.is_active,
             description: spec.description.clone(),
             conditions: spec.conditions.iter().cloned().collect(),
+            name: Some(spec.name.clone()).filter(|name| !name.is_empty()),
+            replaces: spec.replaces.clone(),
             created_at,
             version,
             dry_run: None,

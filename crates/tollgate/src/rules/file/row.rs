@@ -18,12 +18,14 @@ use crate::rules::set::Claim;
 use crate::rules::spec::{FieldError, RuleSpec};
 
 /// Every column.
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 20] = [
     "rule_id",
+    "name",
     "key_pattern",
     "scope",
     "plan",
     "conditions",
+    "replaces",
     "rate_per_second",
     "tokens",
     "period",
@@ -99,9 +101,11 @@ impl<'d> Row<'d> {
         let spec = &mut self.spec;
         match column {
             "rule_id" => spec.rule_id = whole(value)?,
+            "name" => spec.name = text(value)?,
             "key_pattern" => spec.key_pattern = text(value)?,
             "scope" => spec.scope = Some(choice("scope", value, Scope::ALL, Scope::name)?),
             "plan" => spec.plan = text(value)?,
+            "replaces" => spec.replaces = texts(value)?,
             "rate_per_second" => spec.rate_per_second = Some(decimal(value)?),
             "tokens" => spec.tokens = Some(whole(value)?),
             "period" => spec.period = Some(seconds(value)?.map_err(|wrong| wrong.to_string())?),
@@ -243,6 +247,11 @@ fn expected(what: &str, value: &Spanned<DeValue<'_>>) -> String {
 
 fn text(value: &Spanned<DeValue<'_>>) -> Result<String, String> {
     value.get_ref().as_str().map(Into::into).ok_or_else(|| expected("text", value))
+}
+
+fn texts(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
+    let list = value.get_ref().as_array().ok_or_else(|| expected("a list of names", value))?;
+    list.iter().map(text).collect()
 }
 
 fn whole(value: &Spanned<DeValue<'_>>) -> Result<u64, String> {

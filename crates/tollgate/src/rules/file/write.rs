@@ -7,7 +7,7 @@ use tollgate_core::{Algorithm, Refill};
 
 use crate::rules::pattern::Pattern;
 use crate::rules::rule::{Mode, OnError, Scope};
-use crate::rules::spec::RuleSpec;
+use crate::rules::spec::{RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 
 /// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads
 /// back equal. Columns that say no more than is taken for granted are left out.
@@ -46,14 +46,17 @@ pub fn to_toml(rules: &[RuleSpec]) -> String {
 fn table(spec: &RuleSpec) -> String {
     let mut table = Table("[[rule]]\n".into());
     table.column("rule_id", Some(spec.rule_id));
+    table.column("name", Some(Text(&spec.name)).filter(|name| !name.0.is_empty()));
     table.column("key_pattern", Some(Text(&spec.key_pattern)));
     let suggested = Pattern::parse(&spec.key_pattern).ok().map(|pattern| Scope::of(&pattern));
     table.word("scope", spec.scope.filter(|scope| Some(*scope) != suggested).map(Scope::name));
     table.column("plan", Some(Text(&spec.plan)).filter(|plan| !plan.0.is_empty()));
     table.conditions(&spec.conditions);
+    table.replaces(&spec.replaces);
     table.column("rate_per_second", spec.rate_per_second);
-    table.column("tokens", spec.tokens);
-    table.column("period", spec.period.map(Period));
+    let has_rate = !is_taken_for_granted(spec);
+    table.column("tokens", spec.tokens.filter(|_| has_rate));
+    table.column("period", spec.period.filter(|_| has_rate).map(Period));
     table.column(
         "burst_capacity",
         spec.burst_capacity.filter(|_| spec.burst_capacity != spec.tokens),
@@ -69,6 +72,14 @@ fn table(spec: &RuleSpec) -> String {
     table.column("is_active", Some(false).filter(|_| !spec.is_active));
     table.column("description", Some(Text(&spec.description)).filter(|text| !text.0.is_empty()));
     table.0
+}
+
+/// Are tokens and period what a rule without a limit has where none are written?
+fn is_taken_for_granted(spec: &RuleSpec) -> bool {
+    let rate = (spec.tokens, spec.period);
+    spec.mode == Mode::Unlimited
+        && spec.rate_per_second.is_none()
+        && rate == (Some(UNLIMITED_TOKENS), Some(UNLIMITED_PERIOD))
 }
 
 struct Table(String);
@@ -96,6 +107,13 @@ impl Table {
             self.write(format_args!("{separator}{} = {}", Key(name), Text(glob)));
         }
         self.write(format_args!(" }}\n"));
+    }
+
+    fn replaces(&mut self, names: &[String]) {
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().map(|name| Text(name).to_string()).collect();
+            self.write(format_args!("replaces = [{}]\n", names.join(", ")));
+        }
     }
 
     fn write(&mut self, text: fmt::Arguments<'_>) {

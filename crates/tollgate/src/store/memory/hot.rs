@@ -71,7 +71,7 @@ impl<C: Clock> MemoryStore<C> {
         let granted = charges
             .iter()
             .zip(&decided)
-            .all(|(charge, (decision, _))| charge.mode == Mode::Shadow || decision.is_granted());
+            .all(|(charge, (decision, _))| charge.mode != Mode::Enforce || decision.is_granted());
         let mut answers = Decisions::new();
         for ((charge, found), (decision, state)) in charges.iter().zip(&found).zip(decided) {
             let is_spared = !granted && decision.is_granted() && charge.cost > 0;

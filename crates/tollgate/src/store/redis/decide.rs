@@ -26,7 +26,7 @@ pub(super) fn decisions(parts: &[Part], reply: &Reply) -> Result<Decisions, Trou
     let mut decisions = Decisions::new();
     for (part, seen) in parts.iter().zip(&reply.seen) {
         let decision = decide_seen(&part.quota, *seen, reply.now, part.cost)?;
-        all_granted &= part.mode == Mode::Shadow || decision.is_granted();
+        all_granted &= part.mode != Mode::Enforce || decision.is_granted();
         // What a denied charge would have taken is not gone.
         let is_spared = !reply.done && decision.is_granted();
         decisions.push(if is_spared {

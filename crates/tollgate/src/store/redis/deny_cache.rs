@@ -161,7 +161,7 @@ impl<C: Clock> DenyCache<C> {
             all.map(|(part, decision)| (part.key.clone(), *decision)).collect()
         });
         for ((part, seen), decision) in parts.iter().zip(&reply.seen).zip(decisions) {
-            if part.mode == Mode::Shadow || decision.is_granted() {
+            if part.mode != Mode::Enforce || decision.is_granted() {
                 continue;
             }
             let entry = Entry {
@@ -396,7 +396,7 @@ impl Known {
         let outcome = match charge.cost {
             0 => Outcome::Granted { delay: 0 },
             cost if cost > limit => Outcome::Never,
-            _ if wait_us > 0 && charge.mode == Mode::Shadow => {
+            _ if wait_us > 0 && charge.mode != Mode::Enforce => {
                 Outcome::Denied { retry_after: wait_us }
             }
             _ => Outcome::Granted { delay: 0 },

@@ -131,7 +131,7 @@ fn encode_part(cmd: &mut Cmd, part: &Part, is_charge: bool) {
     let kind = Kind::of(&part.quota);
     let letter = match part.mode {
         Mode::Enforce => kind.letter.to_ascii_lowercase(),
-        Mode::Shadow => kind.letter.to_ascii_uppercase(),
+        Mode::Shadow | Mode::Unlimited => kind.letter.to_ascii_uppercase(),
     };
     let (cost, cap) = kind.cost_and_capacity(part, is_charge);
     cmd.arg(letter.to_string()).arg(form_text(&part.quota)).arg(cost).arg(cap);

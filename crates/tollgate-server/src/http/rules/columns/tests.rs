@@ -40,7 +40,7 @@ fn a_rule_of_its_columns() {
         "rule_id": 9, "key_pattern": "login:{ip}", "scope": "custom", "tokens": 5, "period": "1 minute",
         "burst_capacity": 10, "plan": "pro", "algorithm": "leaky_bucket", "refill": null, "max_wait": 0,
         "mode": "shadow", "on_error": "deny", "is_active": false, "description": "d",
-        "conditions": {"endpoint": "/login", "method": "POST"},
+        "conditions": {"endpoint": "/login", "method": "POST"}, "name": "n", "replaces": ["b", "a"],
     }))
     .unwrap();
     let expected = RuleSpec {
@@ -60,6 +60,8 @@ fn a_rule_of_its_columns() {
         is_active: false,
         description: "d".into(),
         conditions: vec![("endpoint".into(), "/login".into()), ("method".into(), "POST".into())],
+        name: "n".into(),
+        replaces: vec!["b".into(), "a".into()],
     };
     assert_eq!(spec, expected);
     let least = rule(&json!({"key_pattern": "global", "rate_per_second": 0.016})).unwrap();
@@ -72,6 +74,7 @@ fn every_wrong_column_is_named() {
         "key_pattern": "user:{user_id", "scope": "users", "tokens": 0, "period": "1 fortnight",
         "algorithm": "bucket", "mode": "on", "on_error": "maybe", "plan": "p".repeat(33),
         "description": "d".repeat(1025), "conditions": {"a b": "x", "endpoint": ""},
+        "name": "n".repeat(129), "replaces": [""],
     });
     let mut named = fields(rule(&wrong));
     named.sort_unstable();
@@ -82,9 +85,11 @@ fn every_wrong_column_is_named() {
         "description",
         "key_pattern",
         "mode",
+        "name",
         "on_error",
         "period",
         "plan",
+        "replaces",
         "scope",
         "tokens",
     ];

@@ -1,0 +1,111 @@
+//! Conditions: what an attribute must be, and what it must not.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use tollgate::rules::{Attribute, Condition, Glob, GlobError};
+use tollgate::{Request, Rule, RuleSet};
+
+use crate::support::{cases, rule};
+
+fn holds(condition: &str, value: Option<&str>) -> bool {
+    Condition::parse(condition).unwrap().holds(value)
+}
+
+#[test]
+fn exceptions_are_whole_globs() {
+    for (condition, value) in [
+        ("!/login", "/logout"),
+        ("!/login", "/login/"),
+        ("!/login", ""),
+        ("!/login|/signup", "/login|/signup"),
+        ("!/api/*|/login", "/api/a/b"),
+        ("/api/** !/api/login", "/api/me"),
+        ("/api/** !/api/login|/api/me/*", "/api/me"),
+        ("a|b", "a|b"),
+        ("wow!", "wow!"),
+        ("a!b", "a!b"),
+        ("!!", "x"),
+    ] {
+        assert!(holds(condition, Some(value)), "{condition} {value}");
+    }
+    for (condition, value) in [
+        ("!/login", "/login"),
+        ("!/login|/signup", "/signup"),
+        ("!/api/*|/login", "/api/a"),
+        ("!**", ""),
+        ("/api/** !/api/login", "/api/login"),
+        ("/api/** !/api/login", "/login"),
+        ("/api/** !/api/login|/api/me/*", "/api/me/7"),
+        ("a|b", "a"),
+        ("!!", "!"),
+    ] {
+        assert!(!holds(condition, Some(value)), "{condition} {value}");
+    }
+}
+
+/// Whoever lacks the attribute is no exception; but what must match something has to be there.
+#[test]
+fn exceptions_hold_for_whoever_lacks_the_attribute() {
+    assert!(holds("!/login", None));
+    assert!(holds("!**", None));
+    assert!(!holds("/login", None));
+    assert!(!holds("** !/login", None));
+}
+
+#[test]
+fn exceptions_are_bounded() {
+    let wrong = |text: &str| Condition::parse(text).unwrap_err();
+    for empty in ["", "!", "!a|", "!|a", "!a||b", " !a", "a !"] {
+        assert_eq!(wrong(empty), GlobError::Empty, "{empty}");
+    }
+    let long = "a".repeat(257);
+    assert_eq!(wrong(&long), GlobError::TooLong);
+    assert_eq!(wrong(&format!("!b|{long}")), GlobError::TooLong);
+    let words = |count: usize, word: &str| vec![word; count].join("|");
+    assert!(Condition::parse(&format!("!{}", words(4096, "a"))).is_ok());
+    assert_eq!(wrong(&format!("!{}", words(4097, "a"))), GlobError::ExceptTooLong);
+    assert!(Condition::parse(&format!("!{}", words(64, "*"))).is_ok());
+    assert_eq!(wrong(&format!("!{}", words(65, "*"))), GlobError::TooManyStars);
+}
+
+/// The index goes by what an endpoint must match, and finds rules that have only exceptions everywhere.
+#[test]
+fn rules_with_exceptions_are_found() {
+    let on = |rule: Rule, condition: &str| rule.with_condition("endpoint", condition).unwrap();
+    let rules = RuleSet::new(vec![
+        on(rule(1, "a", "1/s"), "!/login|/signup"),
+        on(rule(2, "b", "1/s"), "/api/** !/api/login"),
+        on(rule(3, "endpoint:/api/*", "1/s"), "!/api/login"),
+    ])
+    .unwrap();
+    let ids = |request: &Request<'_>| -> Vec<u64> {
+        rules.matching(request).map(Rule::rule_id).collect()
+    };
+    assert_eq!(ids(&Request::new()), [1]);
+    assert_eq!(ids(&Request::new().endpoint("/login")), [0; 0]);
+    assert_eq!(ids(&Request::new().endpoint("/api/login")), [1]);
+    assert_eq!(ids(&Request::new().endpoint("/api/me")), [1, 2, 3]);
+    assert_eq!(ids(&Request::new().endpoint("/api/me/7")), [1, 2]);
+    let (attribute, condition) = &rules.rules()[1].conditions()[0];
+    assert_eq!((attribute, condition.as_str()), (&Attribute::Endpoint, "/api/** !/api/login"));
+    assert_eq!(condition.glob().map(Glob::as_str), Some("/api/**"));
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    /// Whatever the exceptions are, they are so many globs of which none matches.
+    #[test]
+    fn exceptions_are_what_their_definition_says(
+        glob in prop::option::of(select(vec!["a*", "**", "ab", "/**"])),
+        except in vec("[ab/*]{1,4}", 1..6),
+        value in "[ab/]{0,4}",
+    ) {
+        let is_match = |glob: &str| Glob::parse(glob).unwrap().matches(&value);
+        let expected = glob.is_none_or(is_match) && !except.iter().any(|glob| is_match(glob));
+        let list = except.join("|");
+        let text = glob.map_or_else(|| format!("!{list}"), |glob| format!("{glob} !{list}"));
+        prop_assert_eq!(holds(&text, Some(&value)), expected, "{}", text);
+    }
+}
