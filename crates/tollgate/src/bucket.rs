@@ -132,7 +132,8 @@ impl<S: Store> Bucket<S> {
     /// A charge of nothing.
     fn nothing(&self) -> Charge<'_, S::Key> {
         let (quota, on_error) = (&self.quota, self.on_error);
-        Charge { key: &self.stored, quota, cost: 0, mode: Mode::Enforce, on_error }
+        let (mode, is_probe) = (Mode::Enforce, false);
+        Charge { key: &self.stored, quota, cost: 0, mode, on_error, is_probe }
     }
 }
 

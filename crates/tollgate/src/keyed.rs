@@ -77,6 +77,7 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
             cost,
             mode: Mode::Enforce,
             on_error: OnError::Local,
+            is_probe: false,
         })
     }
 

@@ -20,6 +20,7 @@
 //! - [`KeyedLimiter`]: one quota, keys of any type, in this process.
 //! - [`Limiter`]: rules by user, endpoint, address and plan, over any [`store`]; and buckets by name
 //!   without rules ([`Limiter::take`]).
+//! - [`Limiter::check_together`]: several requests and buckets at once, all of them or none.
 //! - [`RuleSet`] and [`Rule`]: what the rules are; feature `file` reads them from `rules.toml`.
 //!   [`Overrides`] are for single customers: another quota, none at all, or nothing.
 //! - [`Bucket`]: one bucket of a rule, to look into, to fill up ([`Limiter::bucket`]).
@@ -47,6 +48,7 @@ pub mod rules;
 pub mod store;
 mod sync;
 mod tiers;
+mod together;
 mod verdict;
 #[cfg(feature = "tokio")]
 mod wait;
@@ -71,6 +73,7 @@ pub use store::redis::{
     TroubleKind, Unfit, Version,
 };
 pub use store::{Charge, Charged, Decisions, LocalStore, Space, Store};
+pub use together::{ASKS_MAX, Answer, Ask, Together};
 pub use tollgate_core::{
     Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
     RateError, Refill, parse_period,

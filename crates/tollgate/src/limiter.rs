@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
+use smallvec::SmallVec;
 use tollgate_core::{Decision, Quota};
 
 use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
 use crate::rules::{Mode, OnError, RuleSet};
 use crate::store::memory::MemoryStore;
-use crate::store::{Charge, Charged, LocalStore, Space, Store};
+use crate::store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 use crate::sync::Mutex;
 use crate::tiers::Tiers;
 use crate::verdict::Verdict;
@@ -103,8 +104,8 @@ impl<S: Store> Limiter<S> {
     /// Dropping the future before it is done has charged everything or nothing.
     pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, S::Error> {
         let tiers = self.tiers(request);
-        let charged = self.store.charge(&tiers.charges(request.get_cost())).await?;
-        Ok(tiers.verdict(charged))
+        let charged = self.store.charge(&charges(&tiers, request)).await?;
+        Ok(tiers.verdict(charged.decisions, charged.degraded))
     }
 
     /// [`check`](Self::check)s a request and keeps a handle on the charge, that can give it back.
@@ -118,7 +119,7 @@ impl<S: Store> Limiter<S> {
     /// As [`check`](Self::check).
     pub async fn reserve(&self, request: &Request<'_>) -> Result<Reservation<S>, S::Error> {
         let tiers = self.tiers(request);
-        let charged = self.store.charge(&tiers.charges(request.get_cost())).await?;
+        let charged = self.store.charge(&charges(&tiers, request)).await?;
         Ok(self.reservation(tiers, charged, request))
     }
 
@@ -154,7 +155,8 @@ impl<S: Store> Limiter<S> {
         on_error: OnError,
     ) -> Result<Charged, S::Error> {
         let key = self.take_key(key);
-        let charge = Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error };
+        let charge =
+            Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error, is_probe: false };
         self.store.charge(&[charge]).await
     }
 
@@ -190,13 +192,46 @@ impl<S: Store> Limiter<S> {
         self.store.reset(&self.take_key(key)).await
     }
 
-    fn take_key(&self, key: &str) -> S::Key {
+    /// Gives `amount` tokens back to every bucket that the rules give a request, each capped at full, and
+    /// says what is left in each. A request that is blocked has no bucket to give to.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble, the first there was. Buckets that it did not hit have been given to.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future part way gives to some buckets and not to others; never twice.
+    pub async fn refund_all(
+        &self,
+        request: &Request<'_>,
+        amount: u64,
+    ) -> Result<Verdict, S::Error> {
+        let tiers = self.tiers(request);
+        let mut decisions = Ok(Decisions::new());
+        for Charge { key, quota, .. } in tiers.charges(0, false) {
+            match (self.store.refund(key, quota, amount).await, &mut decisions) {
+                (Ok(decision), Ok(decisions)) => decisions.push(decision),
+                (Err(trouble), Ok(_)) => decisions = Err(trouble),
+                (_, Err(_)) => {}
+            }
+        }
+        Ok(tiers.verdict(decisions?, false))
+    }
+
+    pub(crate) fn take_key(&self, key: &str) -> S::Key {
         self.store.key(Space::Take, &[key.as_bytes()])
     }
 
     #[inline]
-    fn tiers(&self, request: &Request<'_>) -> Tiers<S::Key> {
-        Tiers::new(&*self.store, self.rules.current.load(), request)
+    pub(crate) fn tiers(&self, request: &Request<'_>) -> Tiers<S::Key> {
+        Tiers::new(&*self.store, self.rules_now(), request)
+    }
+
+    /// The rules in force now, borrowed.
+    #[inline]
+    pub(crate) fn rules_now(&self) -> Guard<Arc<RuleSet>> {
+        self.rules.current.load()
     }
 
     fn reservation(
@@ -219,7 +254,12 @@ impl<S: Store> Limiter<S> {
                 }
             })
             .collect();
-        Reservation::new(self.clone(), tiers.verdict(charged), paid, request.get_cost())
+        Reservation::new(
+            self.clone(),
+            tiers.verdict(charged.decisions, charged.degraded),
+            paid,
+            request.get_cost(),
+        )
     }
 }
 
@@ -229,14 +269,14 @@ impl<S: LocalStore> Limiter<S> {
     #[must_use]
     pub fn check_now(&self, request: &Request<'_>) -> Verdict {
         let tiers = self.tiers(request);
-        let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
-        tiers.verdict(Charged { decisions, degraded: false })
+        let decisions = self.store.charge_now(&charges(&tiers, request));
+        tiers.verdict(decisions, false)
     }
 
     /// [`reserve`](Self::reserve), at once and without a runtime.
     pub fn reserve_now(&self, request: &Request<'_>) -> Reservation<S> {
         let tiers = self.tiers(request);
-        let decisions = self.store.charge_now(&tiers.charges(request.get_cost()));
+        let decisions = self.store.charge_now(&charges(&tiers, request));
         let charged = Charged { decisions, degraded: false };
         self.reservation(tiers, charged, request)
     }
@@ -246,8 +286,14 @@ impl<S: LocalStore> Limiter<S> {
     #[must_use]
     pub fn take_now(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
         let key = self.take_key(key);
-        let on_error = OnError::default();
-        self.store.charge_one_now(Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error })
+        self.store.charge_one_now(Charge {
+            key: &key,
+            quota,
+            cost,
+            mode: Mode::Enforce,
+            on_error: OnError::default(),
+            is_probe: false,
+        })
     }
 
     /// [`peek`](Self::peek), at once and without a runtime.
@@ -261,8 +307,23 @@ impl<S: LocalStore> Limiter<S> {
         self.store.refund_now(&self.take_key(key), quota, amount)
     }
 
+    /// [`refund_all`](Self::refund_all), at once and without a runtime.
+    pub fn refund_all_now(&self, request: &Request<'_>, amount: u64) -> Verdict {
+        let tiers = self.tiers(request);
+        let refund =
+            |charge: Charge<'_, _>| self.store.refund_now(charge.key, charge.quota, amount);
+        let decisions: Decisions = tiers.charges(0, false).map(refund).collect();
+        tiers.verdict(decisions, false)
+    }
+
     /// [`reset`](Self::reset), at once and without a runtime.
     pub fn reset_now(&self, key: &str) -> bool {
         self.store.reset_now(&self.take_key(key))
     }
+}
+
+/// What to charge for a request.
+#[inline]
+fn charges<'a, K>(tiers: &'a Tiers<K>, request: &Request<'_>) -> SmallVec<[Charge<'a, K>; 4]> {
+    tiers.charges(request.get_cost(), false).collect()
 }

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use tollgate_core::{Decision, Outcome};
 
 use crate::request::Request;
-use crate::rules::{Mode, Number, Override, RuleSet};
-use crate::store::{Charge, Charged, Space, Store};
+use crate::rules::{Matches, Mode, Number, Override, RuleSet};
+use crate::store::{Charge, Space, Store};
 use crate::verdict::{Judged, Verdict};
 
 /// What the rule of a blocked subject answers.
@@ -42,9 +42,21 @@ impl<K> Tiers<K> {
         rules: Guard<Arc<RuleSet>>,
         request: &Request<'_>,
     ) -> Self {
+        let matches = rules.applying(request);
+        Self::of(store, rules, request, matches)
+    }
+
+    /// The tiers that these rules, by their positions, give a request.
+    #[inline]
+    pub(crate) fn of<S: Store<Key = K>>(
+        store: &S,
+        rules: Guard<Arc<RuleSet>>,
+        request: &Request<'_>,
+        matches: Matches,
+    ) -> Self {
         let (mut charged, mut blocked) = (SmallVec::new(), SmallVec::new());
         let mut is_unlimited = false;
-        for rule in rules.applying(request) {
+        for rule in matches {
             if rules.rule(rule).mode() == Mode::Unlimited {
                 is_unlimited = true;
                 continue;
@@ -59,31 +71,39 @@ impl<K> Tiers<K> {
                 _ => is_unlimited = true,
             }
         }
-        let is_enforced = |(rule, _): &(u32, _)| rules.rule(*rule).mode() == Mode::Enforce;
-        if blocked.iter().any(is_enforced) {
-            charged.clear();
+        let mut tiers = Self { rules, charged, blocked, is_unlimited };
+        if tiers.is_blocked() {
+            tiers.charged.clear();
         }
-        Self { rules, charged, blocked, is_unlimited }
+        tiers
     }
 
-    /// What to charge for a request of this cost.
+    /// Is an enforced tier blocked? Then no bucket is asked.
     #[inline]
-    pub(crate) fn charges(&self, cost: u64) -> SmallVec<[Charge<'_, K>; 4]> {
-        self.charged
-            .iter()
-            .map(|tier| {
-                let rule = self.rules.rule(tier.rule);
-                let quota = self.rules.quota(tier.rule, tier.overridden);
-                let (mode, on_error) = (rule.mode(), rule.on_error());
-                Charge { key: &tier.key, quota, cost, mode, on_error }
-            })
-            .collect()
+    pub(crate) fn is_blocked(&self) -> bool {
+        let is_enforced = |(rule, _): &(u32, _)| self.rules.rule(*rule).mode() == Mode::Enforce;
+        self.blocked.iter().any(is_enforced)
     }
 
-    /// The verdict, once the buckets have answered.
+    /// What to charge for a request of this cost, or to ask of the buckets where it is a probe.
     #[inline]
-    pub(crate) fn verdict(self, charged: Charged) -> Verdict {
-        let asked = self.charged.iter().zip(charged.decisions);
+    pub(crate) fn charges(&self, cost: u64, is_probe: bool) -> impl Iterator<Item = Charge<'_, K>> {
+        self.charged.iter().map(move |tier| {
+            let rule = self.rules.rule(tier.rule);
+            let quota = self.rules.quota(tier.rule, tier.overridden);
+            let (mode, on_error) = (rule.mode(), rule.on_error());
+            Charge { key: &tier.key, quota, cost, mode, on_error, is_probe }
+        })
+    }
+
+    /// The verdict, once the buckets have answered: by as many decisions as there were charges.
+    #[inline]
+    pub(crate) fn verdict(
+        self,
+        decisions: impl IntoIterator<Item = Decision>,
+        degraded: bool,
+    ) -> Verdict {
+        let asked = self.charged.iter().zip(decisions);
         let mut tiers: SmallVec<[Judged; 4]> = asked
             .map(|(tier, decision)| Judged {
                 rule: tier.rule,
@@ -99,7 +119,7 @@ impl<K> Tiers<K> {
             }));
             tiers.sort_unstable_by_key(|tier| tier.rule);
         }
-        Verdict::new(self.rules, tiers, charged.degraded, self.is_unlimited)
+        Verdict::new(self.rules, tiers, degraded, self.is_unlimited)
     }
 }
 

@@ -45,7 +45,7 @@ fn key(store: &ManualStore, name: &str) -> MemoryKey {
 }
 
 fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local }
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
 }
 
 fn take(store: &ManualStore, key: &MemoryKey, quota: &Quota, cost: u64) -> bool {

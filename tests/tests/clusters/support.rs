@@ -147,6 +147,7 @@ impl Target {
             cost,
             mode: Mode::Enforce,
             on_error: self.on_error,
+            is_probe: false,
         };
         self.tiers.iter().map(|(key, quota)| charge((key, quota))).collect()
     }

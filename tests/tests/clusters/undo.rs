@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
 }
 
 fn charge_of<'a>((key, quota): &'a (RedisKey, Quota), cost: u64) -> Charge<'a, RedisKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Deny }
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Deny, is_probe: false }
 }
 
 fn ten(algorithm: Algorithm) -> Quota {

@@ -51,7 +51,7 @@ impl Three {
 
 #[inline]
 fn charge<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u32) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost: cost.into(), mode: Mode::Enforce, on_error: OnError::Local }
+    Charge { key, quota, cost: cost.into(), mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
 }
 
 impl<C: Clock> Limiter for Single<C> {

@@ -21,6 +21,7 @@ pub use explain::Applies;
 #[cfg(feature = "file")]
 pub use file::{FileError, FileErrors, RULES_FILE_BYTES_MAX};
 pub use glob::{Glob, GlobError};
+pub(crate) use index::Matches;
 pub(crate) use overrides::Number;
 pub use overrides::{OVERRIDES_MAX, Override, Overrides, OverridesError};
 pub use pattern::{Pattern, PatternError};

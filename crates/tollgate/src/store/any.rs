@@ -89,8 +89,8 @@ fn with_keys<'a, K>(
     key: fn(&'a AnyKey) -> Result<&'a K, Trouble>,
 ) -> Result<SmallVec<[Charge<'a, K>; 4]>, Trouble> {
     let convert = |charge: &Charge<'a, AnyKey>| {
-        let Charge { key: any, quota, cost, mode, on_error } = *charge;
-        Ok(Charge { key: key(any)?, quota, cost, mode, on_error })
+        let Charge { key: any, quota, cost, mode, on_error, is_probe } = *charge;
+        Ok(Charge { key: key(any)?, quota, cost, mode, on_error, is_probe })
     };
     charges.iter().map(convert).collect()
 }

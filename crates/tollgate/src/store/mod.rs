@@ -44,6 +44,8 @@ pub struct Charge<'a, K> {
     pub mode: Mode,
     /// What answers for it while the store is in trouble.
     pub on_error: OnError,
+    /// It is only asked whether it would grant its cost: it can deny the whole charge, and is never charged.
+    pub is_probe: bool,
 }
 
 // A charge borrows its key, whatever that is.
@@ -73,6 +75,8 @@ pub struct Charged {
 /// - The decisions are in the order of the charges. In a denied charge every decision shows what is
 ///   really left, uncharged; one that would have been granted says so.
 /// - The same bucket twice in one charge: its costs are added, under the quota of the first of the two.
+/// - A probe is judged by itself: on what its bucket held before the charge, and by its own cost, which is not
+///   added to others'. One that is granted shows what was left then.
 /// - A bucket is only ever forgotten when it is full.
 /// - A store in trouble answers by each bucket's [`OnError`], and says so.
 ///

@@ -179,7 +179,9 @@ impl<'a> Three<'a> {
         let shadows = if self.is_plain { 60 } else { 6 };
         let mode = if self.seed.below(shadows) == 0 { Mode::Shadow } else { Mode::Enforce };
         let quota = self.quotas[name];
-        Part { name, quota, cost: self.amount(&quota), mode }
+        let probes = if self.is_plain { 30 } else { 5 };
+        let is_probe = self.seed.below(probes) == 0;
+        Part { name, quota, cost: self.amount(&quota), mode, is_probe }
     }
 
     fn amount(&mut self, quota: &Quota) -> u64 {
@@ -258,6 +260,7 @@ fn charges<'a, K>(parts: &'a [Part], keys: &'a [K]) -> Vec<Charge<'a, K>> {
         cost: part.cost,
         mode: part.mode,
         on_error: OnError::Deny,
+        is_probe: part.is_probe,
     };
     parts.iter().map(charge).collect()
 }

@@ -31,7 +31,7 @@ fn quota(text: &str) -> Quota {
 async fn decides(store: &RedisStore, quota: &Quota) -> bool {
     let key = store.key(Space::Take, &[format!("{quota:?}").as_bytes()]);
     let (mode, on_error) = (Mode::Enforce, OnError::Allow);
-    let charge = Charge { key: &key, quota, cost: 1, mode, on_error };
+    let charge = Charge { key: &key, quota, cost: 1, mode, on_error, is_probe: false };
     !store.charge(&[charge]).await.unwrap().degraded
 }
 

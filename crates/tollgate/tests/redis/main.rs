@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "../store/asks.rs"]
+mod asks;
 mod batches;
 mod deny_cache;
 mod differential;
@@ -16,3 +18,4 @@ mod overrides;
 mod quotas;
 mod reservations;
 mod stored;
+mod together;

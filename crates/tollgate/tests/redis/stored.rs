@@ -36,7 +36,10 @@ impl Bench {
 
     async fn take(&self, key: &RedisKey, quota: &Quota, cost: u64) -> Decision {
         let (mode, on_error) = (Mode::Enforce, OnError::Deny);
-        let charged = self.store.charge(&[Charge { key, quota, cost, mode, on_error }]).await;
+        let charged = self
+            .store
+            .charge(&[Charge { key, quota, cost, mode, on_error, is_probe: false }])
+            .await;
         let charged = charged.unwrap();
         assert!(!charged.degraded, "{:?}", self.store.health());
         charged.decisions[0]

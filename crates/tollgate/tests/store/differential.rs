@@ -17,8 +17,8 @@ const NAMES: usize = 24;
 /// What may happen to a store.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Charge these: a name, a cost and a mode each, twins among them.
-    Charge(Vec<(usize, u64, Mode)>),
+    /// Charge these: a name, a cost, a mode, and whether it is a probe; twins among them.
+    Charge(Vec<(usize, u64, Mode, bool)>),
     Refund(usize, u64),
     Reset(usize),
     /// The bucket has another quota from here on.
@@ -45,11 +45,15 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![5 => Just(Mode::Enforce), 1 => Just(Mode::Shadow)]
 }
 
+fn probe() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.2)
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let pause = || prop_oneof![8 => 0..=20u64, 4 => 0..=150u64, 1 => 0..=1u64 << 33];
     prop_oneof![
-        12 => vec((name(), amount(), mode()), 1..=5).prop_map(Step::Charge),
-        4 => (name(), amount(), mode()).prop_map(|one| Step::Charge(vec![one])),
+        12 => vec((name(), amount(), mode(), probe()), 1..=5).prop_map(Step::Charge),
+        4 => (name(), amount(), mode(), probe()).prop_map(|one| Step::Charge(vec![one])),
         2 => (name(), amount()).prop_map(|(name, amount)| Step::Refund(name, amount)),
         1 => name().prop_map(Step::Reset),
         2 => (name(), any_quota()).prop_map(|(name, quota)| Step::Change(name, quota)),
@@ -113,12 +117,13 @@ impl Both {
         Ok(())
     }
 
-    fn charge(&mut self, parts: &[(usize, u64, Mode)]) -> Result<(), TestCaseError> {
-        let of = |(name, cost, mode): &(usize, u64, Mode)| Part {
+    fn charge(&mut self, parts: &[(usize, u64, Mode, bool)]) -> Result<(), TestCaseError> {
+        let of = |(name, cost, mode, is_probe): &(usize, u64, Mode, bool)| Part {
             name: *name,
             quota: self.quotas[*name],
             cost: *cost,
             mode: *mode,
+            is_probe: *is_probe,
         };
         let parts: Vec<_> = parts.iter().map(of).collect();
         let charges: Vec<_> = parts
@@ -129,6 +134,7 @@ impl Both {
                 cost: part.cost,
                 mode: part.mode,
                 on_error: OnError::Local,
+                is_probe: part.is_probe,
             })
             .collect();
         prop_assert_eq!(self.store.charge_now(&charges).to_vec(), self.model.charge(&parts));

@@ -41,7 +41,8 @@ impl Flood {
     /// Charges a key that has a bucket: the flood must make no difference.
     fn charge_known(&mut self, name: usize, cost: u64) {
         let mode = tollgate::Mode::Enforce;
-        let expected = self.oracle.charge(&[Part { name, quota: self.quota, cost, mode }]);
+        let expected =
+            self.oracle.charge(&[Part { name, quota: self.quota, cost, mode, is_probe: false }]);
         let decision = self.store.charge_one_now(part(&self.known[name], &self.quota, cost));
         assert_eq!(decision, expected[0], "known {name}");
     }

@@ -8,6 +8,7 @@
 //! | `naive` | the model: a map of buckets, and the arithmetic applied in the obvious way |
 //! | `quotas` | quotas of every form, extreme ones among them |
 //! | `differential` | D1: store and model give the same answers on random traces |
+//! | `asks`, `together` | M1: the same of limiters that are asked several things at once, probes among them |
 //! | `churn` | the same with thousands of buckets coming and going in every shard |
 //! | `bound` | the bound holds, and the room that is counted is the room that is used |
 //! | `quotas_at_the_bound` | the same where quotas come with the charges, and where buckets are logs |
@@ -26,6 +27,7 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod allocation;
+mod asks;
 mod atomic;
 mod bound;
 mod churn;
@@ -40,3 +42,4 @@ mod quotas_at_the_bound;
 mod resident;
 mod support;
 mod sweep;
+mod together;

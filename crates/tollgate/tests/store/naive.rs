@@ -14,6 +14,7 @@ pub(crate) struct Part {
     pub(crate) quota: Quota,
     pub(crate) cost: u64,
     pub(crate) mode: Mode,
+    pub(crate) is_probe: bool,
 }
 
 /// See the module's documentation.
@@ -35,15 +36,16 @@ enum Stored {
 impl Naive {
     pub(crate) fn charge(&mut self, parts: &[Part]) -> Vec<Decision> {
         let total = |name| {
-            let costs = parts.iter().filter(|part| part.name == name).map(|part| part.cost);
-            costs.fold(0, u64::saturating_add)
+            let charged = parts.iter().filter(|part| part.name == name && !part.is_probe);
+            charged.map(|part| part.cost).fold(0, u64::saturating_add)
         };
         let now = self.now;
         let decided: Vec<_> = parts
             .iter()
             .map(|part| {
                 let (bucket, _) = self.settled(part.name, &part.quota);
-                bucket.decide(&part.quota, now, total(part.name))
+                let cost = if part.is_probe { part.cost } else { total(part.name) };
+                bucket.decide(&part.quota, now, cost)
             })
             .collect();
         let granted = parts
@@ -56,12 +58,14 @@ impl Naive {
         let mut answers = Vec::new();
         for ((part, (decision, charged)), uncharged) in parts.iter().zip(decided).zip(uncharged) {
             let (bucket, carried) = self.settled(part.name, &part.quota);
-            let spared = !granted && decision.is_granted();
+            let spared = (!granted || part.is_probe) && decision.is_granted();
             answers.push(if spared { uncharged } else { decision });
-            if total(part.name) == 0 {
+            let is_look = if part.is_probe { part.cost == 0 } else { total(part.name) == 0 };
+            // What is charged is written for its probes too.
+            if is_look || part.is_probe && total(part.name) > 0 {
                 continue;
             }
-            if decision.is_granted() && granted {
+            if !part.is_probe && decision.is_granted() && granted {
                 self.buckets.insert(part.name, (part.quota.form(), charged));
             } else if let Some(clamped) = bucket.clamp(&part.quota, now, carried) {
                 self.buckets.insert(part.name, (part.quota.form(), clamped));

@@ -35,12 +35,17 @@ pub(crate) fn key<C: Clock>(store: &MemoryStore<C>, name: &str) -> MemoryKey {
 
 /// An enforced part of a charge.
 pub(crate) fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local }
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
 }
 
 /// A part of a charge whose denial does not count.
 pub(crate) fn shadow<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Shadow, on_error: OnError::Local }
+    Charge { key, quota, cost, mode: Mode::Shadow, on_error: OnError::Local, is_probe: false }
+}
+
+/// A part of a charge that can deny and is not charged.
+pub(crate) fn probe<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
+    Charge { is_probe: true, ..part(key, quota, cost) }
 }
 
 /// What a look at a bucket shows.

@@ -27,7 +27,7 @@ proptest! {
         for (name, (quota, cost, pause)) in buckets.iter().enumerate() {
             let cost = *cost.min(&quota.capacity());
             store.charge_one_now(part(&keys[name], quota, cost));
-            model.charge(&[Part { name, quota: *quota, cost, mode: tollgate::Mode::Enforce }]);
+            model.charge(&[Part { name, quota: *quota, cost, mode: tollgate::Mode::Enforce, is_probe: false }]);
             clock.advance(Duration::from_micros(*pause));
             model.now = clock.now();
         }

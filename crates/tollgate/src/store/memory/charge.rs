@@ -1,5 +1,5 @@
 //! The charges that are unusual: of buckets that are new, that were written under another quota, that keep
-//! a log, or that are charged twice at once.
+//! a log, or that are charged twice at once; and probes.
 
 use smallvec::SmallVec;
 use tollgate_core::{Decision, Micros, Outcome, Quota};
@@ -38,10 +38,13 @@ struct Part {
     lock: usize,
     key: MemoryKey,
     room: Room,
-    /// What all parts of this bucket cost together.
+    /// What all parts of this bucket cost together that are charged; or what a probe would.
     cost: u64,
-    /// Which part is the first of this bucket: the one that is charged for all, under its quota.
+    is_probe: bool,
+    /// Which part is the first of this bucket: its quota is that of all.
     first: usize,
+    /// Which part writes for all of this bucket: the first that is charged, if there is any.
+    payer: usize,
 }
 
 type Parts = SmallVec<[Part; 4]>;
@@ -59,7 +62,7 @@ impl<C: Clock> MemoryStore<C> {
         };
         let now = self.now(&mut locked);
         let view = View::read(&locked, Some(index), charge.quota, now);
-        let (decision, write) = self.decide_within_logs(&view, charge.quota, charge.cost);
+        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe);
         self.write(&mut locked, charge.key, Some(index), charge.quota, write);
         locked.set_denied_last(!decision.is_granted());
         decision
@@ -74,7 +77,7 @@ impl<C: Clock> MemoryStore<C> {
         if charge.cost > 0 {
             self.sweep_for(&mut locked, 1);
         }
-        let room = self.take_room(charge.cost > 0);
+        let room = self.take_room(is_charged(charge));
         let mut overflow;
         let (locked, key) = match room {
             Room::Refused => return no_room(charge.quota, charge.cost),
@@ -91,7 +94,7 @@ impl<C: Clock> MemoryStore<C> {
         let now = self.now(locked);
         let index = locked.find(key.hash);
         let view = View::read(locked, index, charge.quota, now);
-        let (decision, write) = self.decide_within_logs(&view, charge.quota, charge.cost);
+        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe);
         let stored = self.write(locked, &key, index, charge.quota, write);
         if room == Room::Reserved && !stored {
             self.release(locked, 1);
@@ -117,7 +120,7 @@ impl<C: Clock> MemoryStore<C> {
                 if part.room == Room::Refused {
                     return (no_room(quota, part.cost), Write::Nothing);
                 }
-                self.decide_within_logs(&view(locks, part, quota, now), quota, part.cost)
+                self.judge(&view(locks, part, quota, now), quota, part.cost, part.is_probe)
             })
             .collect();
         let decisions: Decisions = decided.iter().map(|(decision, _)| *decision).collect();
@@ -130,7 +133,8 @@ impl<C: Clock> MemoryStore<C> {
             let (answer, write) =
                 if is_spared { view(locks, part, quota, now).hold() } else { (decision, write) };
             answers.push(answer);
-            if part.first == number {
+            // Where nothing is charged, looks write nothing, and probes all the same.
+            if part.payer == number || parts[part.payer].cost == 0 {
                 self.settle(locks, part, quota, write, granted || decision.is_granted());
             }
         }
@@ -157,9 +161,20 @@ impl<C: Clock> MemoryStore<C> {
                 Some(twin) => twin.room,
                 None if locks[lock].1.find(charge.key.hash).is_some() => Room::Held,
                 // It may be the twin of a look that is charged.
-                None => self.take_room(charges.iter().any(|c| c.key == charge.key && c.cost > 0)),
+                None => {
+                    self.take_room(charges.iter().any(|c| c.key == charge.key && is_charged(c)))
+                }
             };
-            parts.push(Part { lock, key: *charge.key, room, cost: charge.cost, first: number });
+            let Charge { key, cost, is_probe, .. } = *charge;
+            parts.push(Part {
+                lock,
+                key: *key,
+                room,
+                cost,
+                is_probe,
+                first: number,
+                payer: number,
+            });
         }
         self.redirect(locks, &mut parts, charges);
         join_twins(&mut parts);
@@ -199,6 +214,19 @@ impl<C: Clock> MemoryStore<C> {
         }
         self.sweep_here(locked, SWEEP_PER_LOCK);
         locked.buckets() < OVERFLOW_BUCKETS_MAX
+    }
+
+    /// Decides on a part by itself. What a probe would be granted stays where it is.
+    fn judge(
+        &self,
+        view: &View<'_>,
+        quota: &Quota,
+        cost: u64,
+        is_probe: bool,
+    ) -> (Decision, Write) {
+        let (decision, write) = self.decide_within_logs(view, quota, cost);
+        let is_spared = is_probe && decision.is_granted() && cost > 0;
+        if is_spared { view.hold() } else { (decision, write) }
     }
 
     /// Decides, and refuses a grant that would make a log longer when all logs together are as long as
@@ -305,17 +333,30 @@ fn lock_of(locks: &Locks<'_>, number: usize) -> usize {
     locks.iter().position(|(held, _)| *held == number).unwrap_or_default()
 }
 
-/// Adds up the costs of parts that are the same bucket; the first of them is charged for all.
+/// Is it to take something?
+fn is_charged(charge: &Charge<'_, MemoryKey>) -> bool {
+    charge.cost > 0 && !charge.is_probe
+}
+
+/// Adds up the costs of parts that are the same bucket, but for probes; the first of them is charged for all.
 fn join_twins(parts: &mut Parts) {
     for later in 1..parts.len() {
-        let Part { key, cost, .. } = parts[later];
-        if let Some(first) = parts[..later].iter().position(|part| part.key == key) {
-            parts[first].cost = parts[first].cost.saturating_add(cost);
-            parts[later].first = first;
+        let Part { key, cost, is_probe, .. } = parts[later];
+        let Some(first) = parts[..later].iter().position(|part| part.key == key) else { continue };
+        parts[later].first = first;
+        let payer = parts[first].payer;
+        if parts[payer].is_probe && !is_probe {
+            parts[first].payer = later;
+        } else if !is_probe {
+            parts[payer].cost = parts[payer].cost.saturating_add(cost);
         }
     }
-    for later in 1..parts.len() {
-        parts[later].cost = parts[parts[later].first].cost;
+    for number in 0..parts.len() {
+        let payer = parts[parts[number].first].payer;
+        parts[number].payer = payer;
+        if !parts[number].is_probe {
+            parts[number].cost = parts[payer].cost;
+        }
     }
 }
 

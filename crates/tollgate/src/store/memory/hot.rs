@@ -1,5 +1,5 @@
 //! The charges that nearly all are: every bucket is in the store, was written under the form of its
-//! quota, and keeps no log. Whatever is unusual goes to `charge`.
+//! quota, keeps no log, and is charged. Whatever is unusual goes to `charge`.
 //!
 //! What costs time here is memory, so each bucket is found once, and found before the locks behind its own
 //! are taken: those of the buckets that everybody shares come last and are held only to decide and write.
@@ -37,7 +37,8 @@ impl<C: Clock> MemoryStore<C> {
             return decision;
         }
         let mut locked = shard.lock();
-        let Some((index, record)) = locked.record_of(charge.key.hash, charge.quota) else {
+        let found = locked.record_of(charge.key.hash, charge.quota).filter(|_| !charge.is_probe);
+        let Some((index, record)) = found else {
             return self.charge_one_unusual(locked, charge);
         };
         let now = self.now(&mut locked);
@@ -59,7 +60,7 @@ impl<C: Clock> MemoryStore<C> {
             return decisions;
         }
         let (mut locks, found) = self.lock_and_find(charges);
-        if found.len() < charges.len() || has_twins(charges) {
+        if found.len() < charges.len() || has_probes(charges) || has_twins(charges) {
             return self.charge_unusual(&mut locks, charges);
         }
         let now = self.now_of_all(&mut locks);
@@ -196,6 +197,11 @@ impl<C: Clock> MemoryStore<C> {
 fn spare(charge: &Charge<'_, MemoryKey>, state: State, now: Micros) -> (Decision, Option<State>) {
     let (figures, _) = decide(charge.quota, Some(state), now, 0);
     (figures, clamp(charge.quota, Some(state), now))
+}
+
+/// Is any bucket only asked?
+fn has_probes(charges: &[Charge<'_, MemoryKey>]) -> bool {
+    charges.iter().any(|charge| charge.is_probe)
 }
 
 /// Does any bucket appear twice?

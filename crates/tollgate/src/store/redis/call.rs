@@ -16,7 +16,7 @@ pub(super) const BATCH_PARTS_MAX: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) op: Op,
-    /// Its buckets, each of them once.
+    /// Its buckets: each of them charged at most once, and probed any number of times.
     pub(super) parts: Parts,
 }
 
@@ -25,8 +25,13 @@ pub(super) type Parts = SmallVec<[Part; 4]>;
 impl Call {
     /// A call about one bucket.
     pub(super) fn of_one(op: Op, key: RedisKey, quota: Quota, cost: u64) -> Self {
-        let part = Part { key, quota, cost, mode: Mode::Enforce };
+        let part = Part { key, quota, cost, mode: Mode::Enforce, is_probe: false };
         Self { op, parts: Parts::from_iter([part]) }
+    }
+
+    /// Is it about more than one bucket?
+    pub(super) fn has_several_keys(&self) -> bool {
+        self.parts.iter().skip(1).any(|part| part.key != self.parts[0].key)
     }
 
     /// A call that forgets a bucket.
@@ -60,6 +65,8 @@ pub(super) struct Part {
     pub(super) quota: Quota,
     pub(super) cost: u64,
     pub(super) mode: Mode,
+    /// It can deny, and is not charged.
+    pub(super) is_probe: bool,
 }
 
 /// The script's answer to one call.

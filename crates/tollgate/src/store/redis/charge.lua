@@ -11,7 +11,8 @@
 --           key number, kind, form, cost, capacity, and what its kind needs besides.
 --           op     c charge   r refund   u undo   x forget (of a bucket only the key number)
 --           kind   b token bucket of N = 1; n of other N; q, m the same as queues; i interval refill;
---                  f fixed window; c sliding counter; w sliding window. Upper case: in the shadow.
+--                  f fixed window; c sliding counter; w sliding window. Upper case: in the shadow. A '?' behind
+--                  it: a probe, which can deny and is not charged; other parts may be of the same bucket.
 --           cost, capacity   b n q m: in units of 1/N microsecond; else in tokens. A cost that is never
 --                  granted comes as capacity + 1.
 --           besides   n N   q longest wait   m N, longest wait   i N, P   f c w P
@@ -572,8 +573,11 @@ end
 -- A bucket's part in a decision, from its arguments, and what it would come to.
 local function part_of()
   local kind = ARGV[at + 1]
+  local is_probe = #kind > 1
+  if is_probe then kind = sub(kind, 1, 1) end
   local lower = string.lower(kind)
   local part = { k = tonumber(ARGV[at]), kind = lower, enforced = kind == lower, form = ARGV[at + 2] }
+  part.is_probe = is_probe
   part.cost, part.cap, part.n = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), 1
   at = at + 5
   if lower == 'n' or lower == 'm' or lower == 'i' then
@@ -631,32 +635,39 @@ local function leaving_of(part)
 end
 
 local function charge(count)
-  local parts, granted = {}, true
+  local parts, granted, taken = {}, true, {}
   for i = 1, count do
     local part = part_of()
     look(part)
     part.fits = fits(part)
+    part.leaving = leaving_of(part)
     if part.enforced and not part.fits then granted = false end
     parts[i] = part
   end
   say(granted and 1 or 0)
   for i = 1, count do
     local part = parts[i]
-    local log, takes = part.log, granted and part.fits
-    tell(part, leaving_of(part))
-    if part.cost == 0 then
-      -- Only looked at: the next decision may read it under another capacity.
-      if changed[part.k] then FORM[part.k], changed[part.k] = nil, nil end
-    elseif log then
-      if takes or log.beyond then
-        held[part.k] = false
-        write_log(log, part.form, now, log.total + (takes and part.cost or 0))
+    local k, log, takes = part.k, part.log, granted and part.fits and not part.is_probe
+    tell(part, part.leaving)
+    -- A look writes nothing, and a probe nothing to what another part has taken from.
+    if part.cost > 0 and not taken[k] then
+      taken[k] = takes
+      if log then
+        if takes or log.beyond then
+          held[k] = false
+          write_log(log, part.form, now, log.total + (takes and part.cost or 0))
+        end
+      elseif takes then
+        keep(part, part.a1, part.b1)
+      elseif part.beyond then
+        keep(part, part.a, part.b)
       end
-    elseif takes then
-      keep(part, part.a1, part.b1)
-    elseif part.beyond then
-      keep(part, part.a, part.b)
     end
+  end
+  -- Only looked at: the next decision may read it under another capacity.
+  for i = 1, count do
+    local k = parts[i].k
+    if changed[k] then FORM[k], changed[k] = nil, nil end
   end
 end
 

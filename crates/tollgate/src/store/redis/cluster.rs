@@ -122,7 +122,9 @@ impl Cluster {
                 CallError::Ask { address, .. } => {
                     ask = Some(self.inner.elsewhere(&address, &node)?);
                 }
-                CallError::TryAgain if tries_again > 0 && call.parts.len() > 1 => return Ok(None),
+                CallError::TryAgain if tries_again > 0 && call.has_several_keys() => {
+                    return Ok(None);
+                }
                 CallError::TryAgain => tries_again += 1,
                 CallError::Trouble(trouble) => return Err(self.inner.troubled(trouble)),
                 CallError::NoScript => return Err(error.into_trouble()),

@@ -27,8 +27,8 @@ pub(super) fn decisions(parts: &[Part], reply: &Reply) -> Result<Decisions, Trou
     for (part, seen) in parts.iter().zip(&reply.seen) {
         let decision = decide_seen(&part.quota, *seen, reply.now, part.cost)?;
         all_granted &= part.mode != Mode::Enforce || decision.is_granted();
-        // What a denied charge would have taken is not gone.
-        let is_spared = !reply.done && decision.is_granted();
+        // What a denied charge or a probe would have taken is not gone.
+        let is_spared = (!reply.done || part.is_probe) && decision.is_granted();
         decisions.push(if is_spared {
             decide_seen(&part.quota, *seen, reply.now, 0)?
         } else {
@@ -138,7 +138,7 @@ mod tests {
 
     fn part(name: &str, quota: Quota, cost: u64, mode: Mode) -> Part {
         let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
-        Part { key, quota, cost, mode }
+        Part { key, quota, cost, mode, is_probe: false }
     }
 
     fn reply(done: bool, seen: &[Seen]) -> Reply {
@@ -175,6 +175,24 @@ mod tests {
         let denied = Outcome::Denied { retry_after: 100_000 };
         assert_eq!(outcomes, [granted, denied, granted, Outcome::Never]);
         assert!(decisions.iter().all(|decision| decision.remaining == 3));
+    }
+
+    #[test]
+    fn a_probe_shows_what_is_left_without_it() {
+        let (quota, seen) = ten_with(3);
+        let probe = |cost, mode| Part { is_probe: true, ..part("a", quota, cost, mode) };
+        let parts =
+            [part("a", quota, 2, Mode::Enforce), probe(3, Mode::Enforce), probe(4, Mode::Shadow)];
+        let granted = decisions(&parts, &reply(true, &[seen; 3])).unwrap();
+        let left: Vec<_> = granted.iter().map(|decision| decision.remaining).collect();
+        assert_eq!(left, [1, 3, 3]);
+        assert!(granted[1].is_granted() && !granted[2].is_granted());
+        // One that denies, denies the whole.
+        let parts = [part("a", quota, 2, Mode::Enforce), probe(4, Mode::Enforce)];
+        let denied = decisions(&parts, &reply(false, &[seen; 2])).unwrap();
+        assert!(denied[0].is_granted() && !denied[1].is_granted());
+        assert!(denied.iter().all(|decision| decision.remaining == 3));
+        assert!(decisions(&parts, &reply(true, &[seen; 2])).is_err());
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl<C: Clock> DenyCache<C> {
         }
         let now = self.clock.now();
         let charged = parts.iter().zip(decisions).filter(|(_, decision)| decision.is_granted());
-        for (part, _) in charged.filter(|(part, _)| part.cost > 0) {
+        for (part, _) in charged.filter(|(part, _)| part.cost > 0 && !part.is_probe) {
             self.with_shard(&part.key, now, |shard, hash| {
                 // Replies may overtake each other: what was sent later is newer.
                 let is_older =

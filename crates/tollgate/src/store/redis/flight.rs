@@ -380,7 +380,7 @@ pub(super) mod tests {
         let quota =
             Quota::build(rate, Algorithm::TokenBucket, Refill::Continuous, None, None).unwrap();
         let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
-        let part = Part { key, quota, cost: 0, mode: Mode::Enforce };
+        let part = Part { key, quota, cost: 0, mode: Mode::Enforce, is_probe: false };
         Call { op: Op::Reset, parts: [part].into_iter().collect() }
     }
 

@@ -15,7 +15,7 @@ pub(super) type Groups = SmallVec<[Group; 2]>;
 /// The buckets that one call charges.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Each bucket once.
+    /// Each bucket once, and once for each cost that is probed.
     pub(super) parts: Parts,
     /// Of every charge that went into it: its number, and that of its part.
     members: SmallVec<[(usize, usize); 4]>,
@@ -49,30 +49,46 @@ pub(super) fn split(charges: &[Charge<'_, RedisKey>], by_slot: bool) -> Groups {
 
 impl Group {
     fn add(&mut self, number: usize, charge: &Charge<'_, RedisKey>) {
-        let twin = self.parts.iter().position(|part| part.key == *charge.key);
-        let position = twin.unwrap_or(self.parts.len());
+        let Charge { key, quota, cost, mode, is_probe, .. } = *charge;
+        let is_twin = |part: &Part| {
+            part.key == *key && part.is_probe == is_probe && (!is_probe || part.cost == cost)
+        };
+        let position = self.parts.iter().position(is_twin).unwrap_or(self.parts.len());
         if let Some(part) = self.parts.get_mut(position) {
-            part.cost = part.cost.saturating_add(charge.cost);
-            if charge.mode == Mode::Enforce {
+            if !is_probe {
+                part.cost = part.cost.saturating_add(cost);
+            }
+            if mode == Mode::Enforce {
                 part.mode = Mode::Enforce;
             }
         } else {
-            let (key, quota) = (charge.key.clone(), *charge.quota);
-            self.parts.push(Part { key, quota, cost: charge.cost, mode: charge.mode });
+            let first = self.parts.iter().find(|part| part.key == *key);
+            let quota = first.map_or(*quota, |first| first.quota);
+            self.parts.push(Part { key: key.clone(), quota, cost, mode, is_probe });
         }
         self.members.push((number, position));
     }
 
     /// Its buckets, each in a group of its own.
     pub(super) fn apart(&self) -> Groups {
-        let alone = |(position, part): (usize, &Part)| {
+        let mut groups = Groups::new();
+        for (position, part) in self.parts.iter().enumerate() {
+            let is_here = |group: &&mut Self| group.parts[0].key == part.key;
             let members = self.members.iter().filter(|(_, own)| *own == position);
-            Self {
-                parts: Parts::from_iter([part.clone()]),
-                members: members.map(|(number, _)| (*number, 0)).collect(),
+            let numbers = members.map(|(number, _)| *number);
+            match groups.iter_mut().find(is_here) {
+                Some(group) => {
+                    let position = group.parts.len();
+                    group.members.extend(numbers.map(|number| (number, position)));
+                    group.parts.push(part.clone());
+                }
+                None => groups.push(Self {
+                    parts: Parts::from_iter([part.clone()]),
+                    members: numbers.map(|number| (number, 0)).collect(),
+                }),
             }
-        };
-        self.parts.iter().enumerate().map(alone).collect()
+        }
+        groups
     }
 
     /// The call that charges it.
@@ -123,7 +139,7 @@ impl Group {
         let mut calls = SmallVec::new();
         let (at, seen) = (answered.reply.now, &answered.reply.seen);
         for ((part, seen), decision) in self.parts.iter().zip(seen).zip(&mut answered.decisions) {
-            if part.cost == 0 || !decision.is_granted() {
+            if part.cost == 0 || part.is_probe || !decision.is_granted() {
                 continue;
             }
             calls.push(Call { op: Op::Undo { at }, parts: Parts::from_iter([part.clone()]) });
@@ -132,5 +148,76 @@ impl Group {
             }
         }
         calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{Micros, Quota, State};
+
+    use super::super::call::Seen;
+    use super::*;
+    use crate::rules::OnError;
+    use crate::store::Space;
+
+    fn key(name: &str) -> RedisKey {
+        RedisKey::new("tg", Space::Take, &[name.as_bytes()])
+    }
+
+    /// Charges of these keys and costs, and whether each is a probe.
+    fn charges<'a>(
+        asked: &[(&'a RedisKey, u64, bool)],
+        quota: &'a Quota,
+    ) -> Vec<Charge<'a, RedisKey>> {
+        let charge = |&(key, cost, is_probe)| {
+            let (mode, on_error) = (Mode::Enforce, OnError::Local);
+            Charge { key, quota, cost, mode, on_error, is_probe }
+        };
+        asked.iter().map(charge).collect()
+    }
+
+    fn costs(group: &Group) -> Vec<(u64, bool)> {
+        group.parts.iter().map(|part| (part.cost, part.is_probe)).collect()
+    }
+
+    #[test]
+    fn costs_are_added_and_those_of_probes_are_not() {
+        let (a, b, quota) = (key("a"), key("b"), Quota::per_second(10).unwrap());
+        let asked = [(&a, 5, true), (&a, 1, false), (&b, 1, false), (&a, 2, false), (&a, 5, true)];
+        let mut charges = charges(&asked, &quota);
+        let other = Quota::per_second(7).unwrap();
+        charges[1].quota = &other;
+        let groups = split(&charges, false);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(costs(&groups[0]), [(5, true), (3, false), (1, false)]);
+        // The quota of the first of a bucket is that of all.
+        assert!(groups[0].parts.iter().all(|part| part.quota == quota));
+        assert_eq!(groups[0].members.as_slice(), [(0, 0), (1, 1), (2, 2), (3, 1), (4, 0)]);
+    }
+
+    #[test]
+    fn a_bucket_and_its_probes_stay_together() {
+        let (a, b, quota) = (key("a"), key("b"), Quota::per_second(10).unwrap());
+        let charges = charges(&[(&a, 1, false), (&b, 1, false), (&a, 5, true)], &quota);
+        let apart = split(&charges, false)[0].apart();
+        let shapes: Vec<_> = apart.iter().map(costs).collect();
+        assert_eq!(shapes, [vec![(1, false), (5, true)], vec![(1, false)]]);
+        let members: Vec<_> = apart.iter().map(|group| group.members.to_vec()).collect();
+        assert_eq!(members, [vec![(0, 0), (2, 1)], vec![(1, 0)]]);
+        assert!(!apart[0].charge().has_several_keys());
+    }
+
+    #[test]
+    fn a_probe_is_not_undone() {
+        let (a, quota) = (key("a"), Quota::per_second(10).unwrap());
+        let group = &split(&charges(&[(&a, 5, true), (&a, 1, false)], &quota), false)[0];
+        let now = Micros::new(1_700_000_000_000_000);
+        let seen = [Seen::State(State { a: now.get(), b: 0 }); 2].into_iter().collect();
+        let reply = Reply { now, done: true, repaired: 0, seen };
+        let mut answered = group.read(reply).unwrap();
+        let undos = group.undo(&mut answered);
+        assert_eq!(undos.len(), 1);
+        assert_eq!((undos[0].parts[0].cost, undos[0].parts[0].is_probe), (1, false));
+        assert!(answered.decisions.iter().all(|decision| decision.remaining == 10));
     }
 }

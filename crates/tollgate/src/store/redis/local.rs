@@ -1,7 +1,7 @@
 //! What answers when Redis cannot: each bucket's [`OnError`].
 
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Outcome, Quota};
+use tollgate_core::{Decision, Micros, Outcome, Quota};
 
 use super::decide::decide_full;
 use super::key::RedisKey;
@@ -57,7 +57,8 @@ impl<C: Clock> Local<C> {
     /// - `local` charges the bucket of this process, and shows that one's figures.
     ///
     /// Looks are granted, and what no bucket of this quota could ever hold is denied for good, whatever
-    /// the policy: Redis is not needed to know that. Shadow parts deny nothing but themselves.
+    /// the policy: Redis is not needed to know that. Shadow parts deny nothing but themselves, and probes
+    /// take nothing.
     pub(super) fn charge(&self, charges: &[Charge<'_, RedisKey>]) -> Decisions {
         let by_policy: SmallVec<[Option<Decision>; 4]> =
             charges.iter().map(|charge| self.by_policy(charge)).collect();
@@ -87,7 +88,7 @@ impl<C: Clock> Local<C> {
             return;
         }
         for (charge, decision) in charges.iter().zip(decisions.iter_mut()) {
-            let is_charged = decision.is_granted() && charge.cost > 0;
+            let is_charged = decision.is_granted() && charge.cost > 0 && !charge.is_probe;
             if is_charged && charge.on_error == OnError::Local {
                 let Stand { key, quota } = self.stand(charge);
                 *decision = self.store.refund_now(&key, &quota, charge.cost);
@@ -115,7 +116,7 @@ impl<C: Clock> Local<C> {
     fn by_policy(&self, charge: &Charge<'_, RedisKey>) -> Option<Decision> {
         let now = self.store.clock().now();
         match charge.on_error {
-            OnError::Allow => Some(decide_full(charge.quota, now, charge.cost)),
+            OnError::Allow => Some(allowance(charge, now)),
             OnError::Deny => Some(refusal(charge.quota, charge.cost)),
             OnError::Local => None,
         }
@@ -134,12 +135,14 @@ impl<C: Clock> Local<C> {
                 cost: charge.cost,
                 mode: charge.mode,
                 on_error: charge.on_error,
+                is_probe: charge.is_probe,
             })
             .collect();
         // One more part, that costs more than anything can hold: so the store charges nothing, and still
         // says of every bucket what it would have answered.
         if let Some(first) = parts.first().copied().filter(|_| is_refused) {
-            parts.push(Charge { key: &refuser, cost: u64::MAX, mode: Mode::Enforce, ..first });
+            let mode = Mode::Enforce;
+            parts.push(Charge { key: &refuser, cost: u64::MAX, mode, is_probe: false, ..first });
         }
         let mut decisions = self.store.charge_now(&parts);
         for (charge, decision) in locals().zip(&mut decisions) {
@@ -172,6 +175,13 @@ impl<C: Clock> Local<C> {
     }
 }
 
+/// The answer of a bucket whose policy is to allow: that of a full one.
+fn allowance(charge: &Charge<'_, RedisKey>, now: Micros) -> Decision {
+    let decision = decide_full(charge.quota, now, charge.cost);
+    let is_spared = charge.is_probe && decision.is_granted();
+    if is_spared { decide_full(charge.quota, now, 0) } else { decision }
+}
+
 /// The answer of a bucket whose policy is to deny: it is not known what is left, so nothing is.
 fn refusal(quota: &Quota, cost: u64) -> Decision {
     let outcome = match cost {
@@ -185,8 +195,6 @@ fn refusal(quota: &Quota, cost: u64) -> Decision {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use tollgate_core::Micros;
 
     use super::*;
     use crate::clock::ManualClock;
@@ -215,6 +223,7 @@ mod tests {
                 cost: *cost,
                 mode: *mode,
                 on_error: *on_error,
+                is_probe: false,
             })
             .collect()
     }
@@ -294,6 +303,31 @@ mod tests {
         }
         // More than the share holds, but not more than the bucket in Redis.
         assert_eq!(charge(&local, &[ask("a", 6, OnError::Local)]), [(REFUSED, 5)]);
+    }
+
+    #[test]
+    fn probes_deny_by_every_policy_and_take_nothing() {
+        let (local, _) = local(100);
+        let all = [OnError::Local, OnError::Allow, OnError::Deny];
+        let asks = all.map(|on_error| ask("a", 10, on_error));
+        let probes = asks.each_ref().map(|ask| {
+            let charge = charges(std::slice::from_ref(ask))[0];
+            Charge { is_probe: true, ..charge }
+        });
+        let paid = ask("b", 1, OnError::Local);
+        let paid = charges(std::slice::from_ref(&paid))[0];
+        assert_eq!(shown(&local.charge(&[paid, probes[0]])), [(GRANTED, 9), (GRANTED, 10)]);
+        assert_eq!(shown(&local.charge(&[paid, probes[1]])), [(GRANTED, 8), (GRANTED, 10)]);
+        assert_eq!(shown(&local.charge(&[paid, probes[2]])), [(GRANTED, 8), (REFUSED, 0)]);
+        // Nothing was charged for a probe, so nothing is given back.
+        assert_eq!(charge(&local, &[ask("a", 1, OnError::Local)]), [(GRANTED, 9)]);
+        let probe = Charge { cost: 9, ..probes[0] };
+        let mut decisions = local.charge(&[paid, probe]);
+        assert_eq!(shown(&decisions), [(GRANTED, 7), (GRANTED, 9)]);
+        local.refund(&[paid, probe], &mut decisions);
+        assert_eq!(shown(&decisions), [(GRANTED, 8), (GRANTED, 9)]);
+        let looks = ["a", "b"].map(|name| ask(name, 0, OnError::Local));
+        assert_eq!(charge(&local, &looks), [(GRANTED, 9), (GRANTED, 8)]);
     }
 
     #[test]

@@ -104,7 +104,9 @@ impl Script {
 /// Is it one of those that the script decides in a straight line?
 fn is_plain(call: &Call) -> bool {
     let is_plain = |part: &Part| {
-        part.mode == Mode::Enforce && matches!(part.quota.form(), Form::Continuous { n: 1, .. })
+        part.mode == Mode::Enforce
+            && !part.is_probe
+            && matches!(part.quota.form(), Form::Continuous { n: 1, .. })
     };
     call.op == Op::Charge && call.parts.len() <= PLAIN_PARTS_MAX && call.parts.iter().all(is_plain)
 }
@@ -134,7 +136,8 @@ fn encode_part(cmd: &mut Cmd, part: &Part, is_charge: bool) {
         Mode::Shadow | Mode::Unlimited => kind.letter.to_ascii_uppercase(),
     };
     let (cost, cap) = kind.cost_and_capacity(part, is_charge);
-    cmd.arg(letter.to_string()).arg(form_text(&part.quota)).arg(cost).arg(cap);
+    let probe = if part.is_probe { "?" } else { "" };
+    cmd.arg(format!("{letter}{probe}")).arg(form_text(&part.quota)).arg(cost).arg(cap);
     for argument in kind.besides {
         cmd.arg(argument);
     }
@@ -258,7 +261,7 @@ mod tests {
 
     fn part(name: &str, quota: &str, cost: u64) -> Part {
         let key = RedisKey::new("tg", Space::Rule(1), &[name.as_bytes()]);
-        Part { key, quota: quota.parse().unwrap(), cost, mode: Mode::Enforce }
+        Part { key, quota: quota.parse().unwrap(), cost, mode: Mode::Enforce, is_probe: false }
     }
 
     fn charge(parts: &[Part]) -> Call {
@@ -360,6 +363,21 @@ mod tests {
             "1000000",
         ];
         assert_eq!(arguments(&script, &[charge(&[shadow]), undo]), expected);
+    }
+
+    #[test]
+    fn probes_are_marked_and_name_their_bucket_as_others_do() {
+        let script = Script::new(7, None);
+        let probe = Part { is_probe: true, ..part("a", "1/s burst 5", 6) };
+        let shadow = Part { mode: Mode::Shadow, cost: 2, ..probe.clone() };
+        let call = charge(&[part("a", "1/s burst 5", 1), probe, shadow]);
+        let key = call.parts[0].key.as_str().to_owned();
+        let of_part = |kind, cost| ["1", kind, ":1000000", cost, "5000000"];
+        let mut expected = vec!["1", &key, "c", "3"];
+        expected.extend(of_part("b", "1000000"));
+        expected.extend(of_part("b?", "5000001"));
+        expected.extend(of_part("B?", "2000000"));
+        assert_eq!(arguments(&script, &[call]), expected);
     }
 
     #[test]

@@ -20,12 +20,12 @@ fn key(name: impl std::fmt::Display) -> RedisKey {
 }
 
 fn part(name: &str, quota: Quota, cost: u64, mode: Mode) -> Part {
-    Part { key: key(name), quota, cost, mode }
+    Part { key: key(name), quota, cost, mode, is_probe: false }
 }
 
 fn charge(part: &Part) -> Charge<'_, RedisKey> {
-    let Part { key, quota, cost, mode } = part;
-    Charge { key, quota, cost: *cost, mode: *mode, on_error: OnError::Local }
+    let Part { key, quota, cost, mode, is_probe } = part;
+    Charge { key, quota, cost: *cost, mode: *mode, on_error: OnError::Local, is_probe: *is_probe }
 }
 
 /// Ten a second, of which this many are left.
@@ -68,6 +68,29 @@ fn the_wait_is_counted_down_and_over_at_its_very_microsecond() {
     assert_eq!(outcome(&cache, &five), denied(1));
     clock.advance(Duration::from_micros(1));
     assert_eq!(outcome(&cache, &five), None);
+}
+
+#[test]
+fn probes_are_remembered_and_answered_as_charges_are() {
+    let (cache, _) = cache(100);
+    let (quota, seen) = ten_with(3);
+    let paid = part("b", quota, 1, Mode::Enforce);
+    let probe = Part { is_probe: true, ..part("a", quota, 5, Mode::Enforce) };
+    let parts = [paid.clone(), probe.clone()];
+    deny(&cache, cache.ticket(), &parts, &[seen, seen]);
+    let answer = ask(&cache, &parts).unwrap();
+    assert!(answer[0].is_granted());
+    assert_eq!(answer[1].outcome, Outcome::Denied { retry_after: 200_000 });
+    // What denies a probe denies a charge.
+    let charge = Part { is_probe: false, ..probe.clone() };
+    assert_eq!(outcome(&cache, &charge), Some(Outcome::Denied { retry_after: 200_000 }));
+    // A granted probe took nothing: what is known of its bucket holds on.
+    let reply =
+        Reply { now: SERVER_NOW, done: true, repaired: 0, seen: [seen].into_iter().collect() };
+    let granted = Part { cost: 1, ..probe };
+    let granted = std::slice::from_ref(&granted);
+    cache.insert(cache.ticket(), granted, &reply, &decisions(granted, &reply).unwrap());
+    assert!(outcome(&cache, &charge).is_some());
 }
 
 #[test]

@@ -1,0 +1,284 @@
+//! Several things asked at once: one charge, all or nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use smallvec::SmallVec;
+use tollgate_core::{Decision, Quota};
+
+use crate::limiter::Limiter;
+use crate::request::Request;
+use crate::rules::{Matches, Mode, OnError};
+use crate::store::{Charge, Charged, LocalStore, Store};
+use crate::tiers::Tiers;
+use crate::verdict::Verdict;
+
+/// The most that a front door should let anybody ask at once: all of it is one step of the store, which
+/// nobody else gets between. [`Limiter::check_together`] itself does not count.
+pub const ASKS_MAX: usize = 64;
+
+/// One of several things that are asked at once.
+#[derive(Clone, Copy, Debug)]
+pub enum Ask<'a, 'r> {
+    /// The rules that apply to a request, for its cost.
+    Request {
+        /// The request.
+        request: &'a Request<'r>,
+        /// It can deny, and is not charged.
+        is_probe: bool,
+    },
+    /// A bucket without a rule: one of those of [`Limiter::take`].
+    Take {
+        /// Its name.
+        key: &'a str,
+        /// What it holds and how it refills.
+        quota: &'a Quota,
+        /// How many tokens to take.
+        cost: u64,
+        /// What answers for it while the store is in trouble.
+        on_error: OnError,
+        /// It can deny, and is not charged.
+        is_probe: bool,
+    },
+}
+
+/// The answer to one [`Ask`]: whether it was granted by itself. If another was not, nothing was charged all
+/// the same, and its figures show that.
+#[derive(Debug)]
+pub enum Answer {
+    /// To a request.
+    Verdict(Verdict),
+    /// To a bucket without a rule.
+    Decision(Decision),
+}
+
+/// The answer to all that was asked [together](Limiter::check_together).
+#[derive(Debug)]
+pub struct Together {
+    answers: Vec<Answer>,
+    degraded: bool,
+}
+
+/// An ask, ready to be charged.
+enum Asked<'a, K> {
+    Request { tiers: Tiers<K>, cost: u64, is_probe: bool },
+    Take { key: K, quota: &'a Quota, cost: u64, on_error: OnError, is_probe: bool },
+}
+
+type Charges<'a, K> = SmallVec<[Charge<'a, K>; 8]>;
+
+impl<S: Store> Limiter<S> {
+    /// Checks several requests, and buckets without a rule, as one: every bucket of all of them is charged, or
+    /// none. All are judged by one set of rules; one that replaces others replaces them in every request.
+    ///
+    /// - A bucket that several of them share is charged with their costs together, and each shows that.
+    /// - A probe can deny, and is never charged. It is judged by what its buckets held before, and by its own
+    ///   cost alone; a cost of zero is granted, as ever.
+    /// - A request that is [blocked](crate::Override::Blocked) by an enforced rule denies the whole. Then the
+    ///   others are answered as probes are.
+    ///
+    /// ```
+    /// use tollgate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, Rule, RuleSet};
+    ///
+    /// let rule = Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?;
+    /// let limiter = Limiter::new(MemoryStore::new(), RuleSet::new(vec![rule])?);
+    /// let (sender, receiver) = (Request::new().user_id("42"), Request::new().user_id("7"));
+    /// let everybody = Quota::per_second(100)?;
+    /// let asks = [
+    ///     Ask::Request { request: &sender, is_probe: false },
+    ///     // Whoever is flooded is sent nothing more, but does not pay for what others send.
+    ///     Ask::Request { request: &receiver, is_probe: true },
+    ///     Ask::Take {
+    ///         key: "mail",
+    ///         quota: &everybody,
+    ///         cost: 3,
+    ///         on_error: OnError::Local,
+    ///         is_probe: false,
+    ///     },
+    /// ];
+    /// let together = limiter.check_together_now(&asks);
+    /// assert!(together.is_allowed());
+    /// assert_eq!(limiter.peek_now("mail", &everybody).remaining, 97);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Store trouble only; a store in memory has none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is done has charged everything or nothing.
+    pub async fn check_together(&self, asks: &[Ask<'_, '_>]) -> Result<Together, S::Error> {
+        let asked = self.asked(asks);
+        let charged = self.store().charge(&charges(&asked)).await?;
+        Ok(Together::new(asked, charged))
+    }
+
+    /// What the rules in force now make of the asks.
+    fn asked<'a>(&self, asks: &[Ask<'a, '_>]) -> Vec<Asked<'a, S::Key>> {
+        // One verdict borrows the rules. Where there are more, each counts a reference, so that all have the same.
+        if let [Ask::Request { request, is_probe }] = *asks {
+            let tiers = self.tiers(request);
+            return vec![Asked::Request { tiers, cost: request.get_cost(), is_probe }];
+        }
+        let rules = self.rules_now();
+        let matches = |ask: &Ask<'_, '_>| match ask {
+            Ask::Request { request, .. } => rules.matches(request),
+            Ask::Take { .. } => Matches::new(),
+        };
+        let mut matched: Vec<Matches> = asks.iter().map(matches).collect();
+        rules.drop_replaced(&mut matched);
+        asks.iter()
+            .zip(matched)
+            .map(|(ask, matches)| match *ask {
+                Ask::Request { request, is_probe } => {
+                    let rules = Guard::from_inner(Arc::clone(&rules));
+                    let tiers = Tiers::of(&**self.store(), rules, request, matches);
+                    Asked::Request { tiers, cost: request.get_cost(), is_probe }
+                }
+                Ask::Take { key, quota, cost, on_error, is_probe } => {
+                    let key = self.take_key(key);
+                    Asked::Take { key, quota, cost, on_error, is_probe }
+                }
+            })
+            .collect()
+    }
+}
+
+impl<S: LocalStore> Limiter<S> {
+    /// [`check_together`](Self::check_together), at once and without a runtime.
+    #[must_use]
+    pub fn check_together_now(&self, asks: &[Ask<'_, '_>]) -> Together {
+        let asked = self.asked(asks);
+        let decisions = self.store().charge_now(&charges(&asked));
+        Together::new(asked, Charged { decisions, degraded: false })
+    }
+}
+
+/// The parts of one charge of all of them. If one is blocked, the others are only asked.
+fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
+    let is_blocked = asked.iter().any(Asked::is_blocked);
+    let mut charges = Charges::new();
+    for one in asked {
+        match one {
+            Asked::Request { tiers, cost, is_probe } => {
+                charges.extend(tiers.charges(*cost, *is_probe || is_blocked));
+            }
+            Asked::Take { key, quota, cost, on_error, is_probe } => charges.push(Charge {
+                key,
+                quota,
+                cost: *cost,
+                mode: Mode::Enforce,
+                on_error: *on_error,
+                is_probe: *is_probe || is_blocked,
+            }),
+        }
+    }
+    charges
+}
+
+// ===== impl Asked, Answer, Together =====
+
+impl<K> Asked<'_, K> {
+    fn is_blocked(&self) -> bool {
+        matches!(self, Self::Request { tiers, .. } if tiers.is_blocked())
+    }
+
+    /// How many parts of the charge are its own.
+    fn len(&self) -> usize {
+        match self {
+            Self::Request { tiers, .. } => tiers.charged.len(),
+            Self::Take { .. } => 1,
+        }
+    }
+
+    /// The answer, by the decisions on its own parts.
+    fn answer(self, decisions: &[Decision], degraded: bool) -> Answer {
+        match self {
+            Self::Request { tiers, .. } => {
+                Answer::Verdict(tiers.verdict(decisions.iter().copied(), degraded))
+            }
+            Self::Take { .. } => Answer::Decision(decisions[0]),
+        }
+    }
+}
+
+impl Answer {
+    /// Was it granted by itself?
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        match self {
+            Self::Verdict(verdict) => verdict.is_allowed(),
+            Self::Decision(decision) => decision.is_granted(),
+        }
+    }
+
+    /// How long to wait before asking again: zero when it was granted, `None` for never.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Verdict(verdict) => verdict.retry_after(),
+            Self::Decision(decision) => decision.retry_after(),
+        }
+    }
+
+    /// How long the work must wait in line before it may start: see [`Verdict::delay`].
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        match self {
+            Self::Verdict(verdict) => verdict.delay(),
+            Self::Decision(decision) => decision.delay(),
+        }
+    }
+}
+
+impl Together {
+    fn new<K>(asked: Vec<Asked<'_, K>>, Charged { decisions, degraded }: Charged) -> Self {
+        let mut rest = decisions.as_slice();
+        let mut answers = Vec::with_capacity(asked.len());
+        for one in asked {
+            let (own, others) = rest.split_at(one.len());
+            answers.push(one.answer(own, degraded));
+            rest = others;
+        }
+        Self { answers, degraded }
+    }
+
+    /// Was everything granted, and so charged?
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.answers.iter().all(Answer::is_allowed)
+    }
+
+    /// Was the store in trouble, so that some buckets were answered for by their policy for that?
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// The answers, in the order of the asks.
+    #[must_use]
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// How long to wait before asking again, the longest of all: zero when allowed, `None` for never.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.answers
+            .iter()
+            .map(Answer::retry_after)
+            .try_fold(Duration::ZERO, |longest, wait| wait.map(|wait| wait.max(longest)))
+    }
+
+    /// How long the work must wait in line before it may start, the longest of all; zero if it was denied.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        if !self.is_allowed() {
+            return Duration::ZERO;
+        }
+        self.answers.iter().map(Answer::delay).max().unwrap_or_default()
+    }
+}
