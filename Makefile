@@ -1,7 +1,7 @@
 # Tollgate's few commands. `make` lists them.
 
 CARGO ?= cargo
-FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis
+FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis,tollgate/axum
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help run test test-faults bench bench-redis docs fmt fmt-check lint doc-check servers schemathesis unit model clean

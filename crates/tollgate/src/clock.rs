@@ -37,14 +37,21 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock that reads wall time now and counts on from there.
+    /// A clock that reads wall time now and counts on from there. Making one takes far longer than reading it: where
+    /// only the wall time is wanted, [`wall`](Self::wall) has it.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this module is where time comes from")]
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let started_at_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+        let started_at_us = Self::wall().get();
         Self { started: counter.raw(), counter, started_at_us }
+    }
+
+    /// The time on the wall, which steps with every correction of it.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time comes from")]
+    pub fn wall() -> Micros {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Micros::new(u64::try_from(wall.as_micros()).unwrap_or(u64::MAX))
     }
 }
 

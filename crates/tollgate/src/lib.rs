@@ -24,6 +24,9 @@
 //! - [`RuleSet`] and [`Rule`]: what the rules are; feature `file` reads them from `rules.toml`.
 //!   [`Overrides`] are for single customers: another quota, none at all, or nothing.
 //! - [`Bucket`]: one bucket of a rule, to look into, to fill up ([`Limiter::bucket`]).
+//! - `headers` and `client_ip`, with the feature `http`: what an answer tells a client about its limits, and who a
+//!   client is behind proxies.
+//! - `middleware`, with the feature `tower`: a layer around services of axum, tonic or hyper, and one around clients.
 //! - [`Quota`] and the rest of [`tollgate_core`]: the arithmetic alone.
 //!
 //! # Time
@@ -34,14 +37,24 @@
 //!
 //! # Features
 //!
+//! - `axum`: `tower`, and its layer knows axum's route templates and peers.
 //! - `file`: reading rules from `rules.toml`, with errors that show the line.
+//! - `http`: the header fields of answers, and clients' addresses, for any server that speaks with the `http` crate.
 //! - `redis`: [`RedisStore`], buckets that any number of processes share.
-//! - `tokio`: waiting for tokens, [`Limiter::until_granted`] and [`KeyedLimiter::until_granted`].
+//! - `tokio`: waiting for tokens, [`Limiter::until_granted`], [`Limiter::until_allowed`] and
+//!   [`KeyedLimiter::until_granted`].
+//! - `tower`: `RateLimitLayer` and `OutgoingLayer`.
 
 mod bucket;
+#[cfg(feature = "http")]
+pub mod client_ip;
 mod clock;
+#[cfg(feature = "http")]
+pub mod headers;
 mod keyed;
 mod limiter;
+#[cfg(feature = "tower")]
+pub mod middleware;
 mod request;
 mod reservation;
 pub mod rules;
@@ -85,3 +98,7 @@ pub use wait::WaitError;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/middleware.md")]
+struct MiddlewareGuide;

@@ -207,7 +207,15 @@ impl<S: Store> Limiter<S> {
         request: &Request<'_>,
         amount: u64,
     ) -> Result<Verdict, S::Error> {
-        let tiers = self.tiers(request);
+        self.give_back(self.tiers(request), amount).await
+    }
+
+    /// Gives tokens back to the buckets of all of these tiers.
+    pub(crate) async fn give_back(
+        &self,
+        tiers: Tiers<S::Key>,
+        amount: u64,
+    ) -> Result<Verdict, S::Error> {
         let mut decisions = Ok(Decisions::new());
         for Charge { key, quota, .. } in tiers.charges(0, false) {
             match (self.store.refund(key, quota, amount).await, &mut decisions) {

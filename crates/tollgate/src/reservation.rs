@@ -1,19 +1,22 @@
-//! A charge that can be given back, once.
+//! A charge that can be corrected, once.
 
 use smallvec::SmallVec;
 use tollgate_core::Quota;
 
 use crate::limiter::Limiter;
-use crate::rules::Override;
-use crate::store::{LocalStore, Store};
+use crate::rules::{Mode, OnError, Override};
+use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::verdict::Verdict;
 
+/// How often more is asked of buckets that others empty meanwhile.
+const ROUNDS_MAX: usize = 4;
+
 /// A charge that can still be given back: in part when the work turned out cheaper, or whole when it was
-/// not done at all. If its [verdict](Self::verdict) is a denial, nothing was charged and there is nothing
-/// to give back.
+/// not done at all; and that can be [settled](Self::settle) when the work turned out dearer. If its
+/// [verdict](Self::verdict) is a denial, nothing was charged and there is nothing to correct.
 ///
-/// Nothing is given back either of a [degraded](Verdict::is_degraded) verdict: the store was in trouble,
-/// and what it charged is not known.
+/// A [degraded](Verdict::is_degraded) verdict is not corrected either: the store was in trouble, and what
+/// it charged is not known.
 ///
 /// Giving back takes the handle, so nothing is ever given back twice: that does not compile. Dropping it
 /// keeps the charge.
@@ -74,6 +77,12 @@ impl<S: Store> Reservation<S> {
         &self.verdict
     }
 
+    /// Keeps the charge as it is.
+    #[must_use]
+    pub fn keep(self) -> Verdict {
+        self.verdict
+    }
+
     /// Keeps `cost` of what was charged and gives the rest back, to every bucket; all is kept if `cost`
     /// is not less.
     ///
@@ -85,17 +94,34 @@ impl<S: Store> Reservation<S> {
     /// # Cancel safety
     ///
     /// Dropping the future part way gives back to some buckets and not to others; never twice.
-    pub async fn commit(self, cost: u64) -> Result<(), S::Error> {
-        let rest = self.cost.saturating_sub(cost);
-        let mut result = Ok(());
-        if rest > 0 {
-            for bucket in &self.paid {
-                let quota = self.quota(bucket);
-                let refunded = self.limiter.store().refund(&bucket.key, &quota, rest).await;
-                result = result.and(refunded.map(drop));
+    pub async fn commit(mut self, cost: u64) -> Result<(), S::Error> {
+        self.give_back(self.cost.saturating_sub(cost)).await
+    }
+
+    /// Corrects the charge to what the work did cost: gives back what was too much, or takes what was too
+    /// little, from every bucket that was charged. A bucket that has not so much left is emptied, and
+    /// the rest is forgiven: nobody goes into debt. Says what is left then.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future part way corrects some buckets and not others; never twice.
+    pub async fn settle(mut self, cost: u64) -> Result<Verdict, S::Error> {
+        self.give_back(self.cost.saturating_sub(cost)).await?;
+        let mut more = self.more(cost);
+        for _ in 0..ROUNDS_MAX {
+            let charges = more.charges(&self.paid);
+            if charges.is_empty() {
+                break;
             }
+            let charged = self.limiter.store().charge(&charges).await?;
+            drop(charges);
+            more.note(charged, &self.paid, &mut self.verdict);
         }
-        result
+        Ok(self.verdict)
     }
 
     /// Gives everything back.
@@ -107,34 +133,107 @@ impl<S: Store> Reservation<S> {
         self.commit(0).await
     }
 
-    /// The quota that the bucket is counted by now. Giving back under the one it was charged by would
+    async fn give_back(&mut self, amount: u64) -> Result<(), S::Error> {
+        let mut result = Ok(());
+        if amount > 0 {
+            for bucket in &self.paid {
+                let quota = bucket.quota(&self.limiter);
+                match self.limiter.store().refund(&bucket.key, &quota, amount).await {
+                    Ok(decision) => self.verdict.set_left(bucket.rule_id, &decision),
+                    Err(trouble) => result = result.and(Err(trouble)),
+                }
+            }
+        }
+        result
+    }
+
+    /// What is still to be taken if the work did cost so much.
+    fn more(&self, cost: u64) -> More {
+        let more = if self.verdict.is_allowed() { cost.saturating_sub(self.cost) } else { 0 };
+        let part = |bucket: &Paid<S::Key>| (more, bucket.quota(&self.limiter));
+        More { parts: self.paid.iter().map(part).collect() }
+    }
+}
+
+impl<K> Paid<K> {
+    /// The quota that the bucket is counted by now. Correcting under the one it was charged by would
     /// forget what was spent since beyond that one's capacity.
-    fn quota(&self, bucket: &Paid<S::Key>) -> Quota {
-        let rules = self.limiter.rules();
-        let Some(rule) = rules.get(bucket.rule_id) else { return bucket.quota };
-        let subject = std::str::from_utf8(&bucket.subject).unwrap_or_default();
-        match rules.overrides().get(bucket.rule_id, subject) {
+    fn quota<S: Store>(&self, limiter: &Limiter<S>) -> Quota {
+        let rules = limiter.rules();
+        let Some(rule) = rules.get(self.rule_id) else { return self.quota };
+        let subject = std::str::from_utf8(&self.subject).unwrap_or_default();
+        match rules.overrides().get(self.rule_id, subject) {
             None => *rule.quota(),
             Some(Override::Quota(quota)) => *quota,
             // Nobody counts it now, so the last who did was this charge, as far as is known.
-            Some(Override::Unlimited | Override::Blocked) => bucket.quota,
+            Some(Override::Unlimited | Override::Blocked) => self.quota,
+        }
+    }
+}
+
+/// What is still to be taken from each bucket that was charged, in their order, and by which quota.
+struct More {
+    parts: SmallVec<[(u64, Quota); 4]>,
+}
+
+impl More {
+    /// The next charge. Buckets in `Shadow` mode are charged each for itself, in one step.
+    fn charges<'a, K>(&'a self, paid: &'a [Paid<K>]) -> SmallVec<[Charge<'a, K>; 4]> {
+        let parts = paid.iter().zip(&self.parts).filter(|(_, (cost, _))| *cost > 0);
+        let charge = |(bucket, (cost, quota)): (&'a Paid<K>, &'a (u64, Quota))| {
+            let (mode, on_error) = (Mode::Shadow, OnError::default());
+            Charge { key: &bucket.key, quota, cost: *cost, mode, on_error, is_probe: false }
+        };
+        parts.map(charge).collect()
+    }
+
+    /// Notes what became of the last charge: what was not granted is tried again with what is left.
+    fn note<K>(&mut self, charged: Charged, paid: &[Paid<K>], verdict: &mut Verdict) {
+        let parts = paid.iter().zip(&mut self.parts).filter(|(_, (cost, _))| *cost > 0);
+        for ((bucket, (cost, _)), decision) in parts.zip(charged.decisions) {
+            let is_done = decision.is_granted() || charged.degraded;
+            *cost = if is_done { 0 } else { decision.remaining };
+            if !charged.degraded {
+                verdict.set_left(bucket.rule_id, &decision);
+            }
         }
     }
 }
 
 impl<S: LocalStore> Reservation<S> {
     /// [`commit`](Self::commit), at once and without a runtime.
-    pub fn commit_now(self, cost: u64) {
-        let rest = self.cost.saturating_sub(cost);
-        if rest > 0 {
-            for bucket in &self.paid {
-                self.limiter.store().refund_now(&bucket.key, &self.quota(bucket), rest);
+    pub fn commit_now(mut self, cost: u64) {
+        self.give_back_now(self.cost.saturating_sub(cost));
+    }
+
+    /// [`settle`](Self::settle), at once and without a runtime.
+    pub fn settle_now(mut self, cost: u64) -> Verdict {
+        self.give_back_now(self.cost.saturating_sub(cost));
+        let mut more = self.more(cost);
+        for _ in 0..ROUNDS_MAX {
+            let charges = more.charges(&self.paid);
+            if charges.is_empty() {
+                break;
             }
+            let decisions = self.limiter.store().charge_now(&charges);
+            drop(charges);
+            more.note(Charged { decisions, degraded: false }, &self.paid, &mut self.verdict);
         }
+        self.verdict
     }
 
     /// [`refund`](Self::refund), at once and without a runtime.
     pub fn refund_now(self) {
         self.commit_now(0);
+    }
+
+    fn give_back_now(&mut self, amount: u64) {
+        if amount > 0 {
+            for bucket in &self.paid {
+                let quota = bucket.quota(&self.limiter);
+                let decision = self.limiter.store().refund_now(&bucket.key, &quota, amount);
+                self.verdict.set_left(bucket.rule_id, &decision);
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::store::{Charge, Space, Store};
 use crate::verdict::{Judged, Verdict};
 
 /// What the rule of a blocked subject answers.
-const BLOCKED: Decision =
+pub(crate) const BLOCKED: Decision =
     Decision { outcome: Outcome::Never, limit: 0, remaining: 0, reset_after: 0 };
 
 /// The tiers of a request, ready to be charged.

@@ -11,7 +11,7 @@ use crate::limiter::Limiter;
 use crate::request::Request;
 use crate::rules::{Matches, Mode, OnError};
 use crate::store::{Charge, Charged, LocalStore, Store};
-use crate::tiers::Tiers;
+use crate::tiers::{BLOCKED, Tiers};
 use crate::verdict::Verdict;
 
 /// The most that a front door should let anybody ask at once: all of it is one step of the store, which
@@ -41,6 +41,8 @@ pub enum Ask<'a, 'r> {
         /// It can deny, and is not charged.
         is_probe: bool,
     },
+    /// Nothing: it denies the whole, without a bucket.
+    Blocked,
 }
 
 /// The answer to one [`Ask`]: whether it was granted by itself. If another was not, nothing was charged all
@@ -49,7 +51,7 @@ pub enum Ask<'a, 'r> {
 pub enum Answer {
     /// To a request.
     Verdict(Verdict),
-    /// To a bucket without a rule.
+    /// To a bucket without a rule, or where there is none.
     Decision(Decision),
 }
 
@@ -64,6 +66,7 @@ pub struct Together {
 enum Asked<'a, K> {
     Request { tiers: Tiers<K>, cost: u64, is_probe: bool },
     Take { key: K, quota: &'a Quota, cost: u64, on_error: OnError, is_probe: bool },
+    Blocked,
 }
 
 type Charges<'a, K> = SmallVec<[Charge<'a, K>; 8]>;
@@ -75,8 +78,8 @@ impl<S: Store> Limiter<S> {
     /// - A bucket that several of them share is charged with their costs together, and each shows that.
     /// - A probe can deny, and is never charged. It is judged by what its buckets held before, and by its own
     ///   cost alone; a cost of zero is granted, as ever.
-    /// - A request that is [blocked](crate::Override::Blocked) by an enforced rule denies the whole. Then the
-    ///   others are answered as probes are.
+    /// - A request that is [blocked](crate::Override::Blocked) by an enforced rule denies the whole, as
+    ///   [`Ask::Blocked`] does. Then the others are answered as probes are.
     ///
     /// ```
     /// use tollgate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, Rule, RuleSet};
@@ -116,6 +119,32 @@ impl<S: Store> Limiter<S> {
         Ok(Together::new(asked, charged))
     }
 
+    /// [`refund_all`](Self::refund_all) of requests that were charged [together](Self::check_together) with each
+    /// other and with those `beside` them: what a rule of any of them replaces was not charged, and gets nothing.
+    /// The answers are in the order of the refunds.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`refund_all`](Self::refund_all).
+    pub async fn refund_together(
+        &self,
+        refunds: &[(&Request<'_>, u64)],
+        beside: &[&Request<'_>],
+    ) -> Vec<Result<Verdict, S::Error>> {
+        let rules = self.rules();
+        let of_refunds = refunds.iter().map(|(request, _)| rules.matches(request));
+        let mut matched: Vec<Matches> = of_refunds.collect();
+        matched.extend(beside.iter().map(|request| rules.matches(request)));
+        rules.drop_replaced(&mut matched);
+        let mut verdicts = Vec::with_capacity(refunds.len());
+        for (&(request, amount), matches) in refunds.iter().zip(matched) {
+            let rules = Guard::from_inner(Arc::clone(&rules));
+            let tiers = Tiers::of(&**self.store(), rules, request, matches);
+            verdicts.push(self.give_back(tiers, amount).await);
+        }
+        verdicts
+    }
+
     /// What the rules in force now make of the asks.
     fn asked<'a>(&self, asks: &[Ask<'a, '_>]) -> Vec<Asked<'a, S::Key>> {
         // One verdict borrows the rules. Where there are more, each counts a reference, so that all have the same.
@@ -126,7 +155,7 @@ impl<S: Store> Limiter<S> {
         let rules = self.rules_now();
         let matches = |ask: &Ask<'_, '_>| match ask {
             Ask::Request { request, .. } => rules.matches(request),
-            Ask::Take { .. } => Matches::new(),
+            Ask::Take { .. } | Ask::Blocked => Matches::new(),
         };
         let mut matched: Vec<Matches> = asks.iter().map(matches).collect();
         rules.drop_replaced(&mut matched);
@@ -142,6 +171,7 @@ impl<S: Store> Limiter<S> {
                     let key = self.take_key(key);
                     Asked::Take { key, quota, cost, on_error, is_probe }
                 }
+                Ask::Blocked => Asked::Blocked,
             })
             .collect()
     }
@@ -174,6 +204,7 @@ fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
                 on_error: *on_error,
                 is_probe: *is_probe || is_blocked,
             }),
+            Asked::Blocked => {}
         }
     }
     charges
@@ -183,7 +214,11 @@ fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
 
 impl<K> Asked<'_, K> {
     fn is_blocked(&self) -> bool {
-        matches!(self, Self::Request { tiers, .. } if tiers.is_blocked())
+        match self {
+            Self::Request { tiers, .. } => tiers.is_blocked(),
+            Self::Take { .. } => false,
+            Self::Blocked => true,
+        }
     }
 
     /// How many parts of the charge are its own.
@@ -191,6 +226,7 @@ impl<K> Asked<'_, K> {
         match self {
             Self::Request { tiers, .. } => tiers.charged.len(),
             Self::Take { .. } => 1,
+            Self::Blocked => 0,
         }
     }
 
@@ -201,6 +237,7 @@ impl<K> Asked<'_, K> {
                 Answer::Verdict(tiers.verdict(decisions.iter().copied(), degraded))
             }
             Self::Take { .. } => Answer::Decision(decisions[0]),
+            Self::Blocked => Answer::Decision(BLOCKED),
         }
     }
 }

@@ -80,6 +80,15 @@ impl Verdict {
             .map(|(position, _)| position)
     }
 
+    /// Tells what is left in the bucket of a rule now that the charge was corrected. The outcome stays.
+    pub(crate) fn set_left(&mut self, rule_id: u64, left: &Decision) {
+        let rules = &self.rules;
+        let of_rule = |tier: &&mut Judged| rules.rule(tier.rule).rule_id() == rule_id;
+        if let Some(tier) = self.tiers.iter_mut().find(of_rule) {
+            tier.decision = Decision { outcome: tier.decision.outcome, ..*left };
+        }
+    }
+
     /// May the request go ahead (perhaps after a [`delay`](Self::delay))?
     #[inline]
     #[must_use]

@@ -11,7 +11,9 @@ use tollgate_core::{Algorithm, Decision, Outcome, Quota};
 use crate::clock::Clock;
 use crate::keyed::KeyedLimiter;
 use crate::limiter::Limiter;
+use crate::request::Request;
 use crate::store::Store;
+use crate::verdict::Verdict;
 
 /// Why waiting was no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -53,6 +55,46 @@ impl<S: Store> Limiter<S> {
     ) -> Result<Decision, WaitError<S::Error>> {
         until_granted(quota, within, |quota| async move { self.take(key, &quota, cost).await })
             .await
+    }
+
+    /// [`check`](Self::check)s a request as soon as all of its tiers grant it, but not later than `within`
+    /// from now. With `leaky_bucket` tiers the work may start within that time too: the verdict's
+    /// [delay](Verdict::delay), which the caller has yet to wait, is part of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`until_granted`](Self::until_granted). Whoever would have to stand in a queue for too long is
+    /// taken out of it again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future while it waits spends nothing.
+    pub async fn until_allowed(
+        &self,
+        request: &Request<'_>,
+        within: Duration,
+    ) -> Result<Verdict, WaitError<S::Error>> {
+        let started = now();
+        loop {
+            let left = within.saturating_sub(now().saturating_duration_since(started));
+            let reservation = self.reserve(request).await.map_err(WaitError::Store)?;
+            let verdict = reservation.verdict();
+            if verdict.is_allowed() {
+                let retry_after = verdict.delay();
+                if retry_after <= left {
+                    return Ok(reservation.keep());
+                }
+                reservation.refund().await.map_err(WaitError::Store)?;
+                return Err(WaitError::TooLate { retry_after });
+            }
+            let retry_after = verdict.retry_after().ok_or(WaitError::Never)?;
+            if retry_after > left {
+                return Err(WaitError::TooLate { retry_after });
+            }
+            // The rules may be others by then.
+            drop(reservation);
+            sleep_until(now() + retry_after).await;
+        }
     }
 }
 

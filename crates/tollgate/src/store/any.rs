@@ -109,6 +109,10 @@ impl Store for AnyStore {
         }
     }
 
+    fn is_local(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
     async fn charge(&self, charges: &[Charge<'_, AnyKey>]) -> Result<Charged, Trouble> {
         match self {
             Self::Memory(store) => {

@@ -91,6 +91,11 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     /// different names never share a key.
     fn key(&self, space: Space<'_>, parts: &[&[u8]]) -> Self::Key;
 
+    /// Is it inside this process, so that its futures are ready when they are first polled?
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Charges all buckets or none, in one atomic step.
     ///
     /// # Cancel safety

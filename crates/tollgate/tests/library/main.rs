@@ -21,8 +21,8 @@
 //! | `buckets` | buckets without rules: take, peek, refund, reset |
 //! | `rule_buckets` | buckets of rules, one by one: peek, refund, grant, reset |
 //! | `keyed` | the typed limiter |
-//! | `reservations` | K3 refund once |
-//! | `waiting` | `until_granted` |
+//! | `reservations` | K3 refund once, and settling |
+//! | `waiting` | `until_granted`, `until_allowed` |
 //! | `types` | what may be sent between threads |
 //! | `file` | `rules.toml` that is right |
 //! | `file_written` | `rules.toml` that is written, and read back |

@@ -82,6 +82,87 @@ fn a_refund_stops_at_full() {
     assert_eq!(remaining(&limiter, &ALL), [10, 20]);
 }
 
+#[test]
+fn settling_gives_back_what_was_too_much() {
+    let (limiter, _) = two_tiers();
+    let verdict = limiter.reserve_now(&ALL.cost(8)).settle_now(3);
+    assert_eq!(remaining(&limiter, &ALL), [7, 17]);
+    let told: Vec<_> = verdict.tiers().map(|tier| tier.decision.remaining).collect();
+    assert_eq!((verdict.is_allowed(), told), (true, vec![7, 17]));
+}
+
+#[test]
+fn settling_takes_what_was_too_little_as_far_as_there_is() {
+    let (limiter, _) = two_tiers();
+    let left = |verdict: &tollgate::Verdict| {
+        verdict.tiers().map(|tier| tier.decision.remaining).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&limiter.reserve_now(&ALL.cost(2)).settle_now(4)), [6, 16]);
+    assert_eq!(left(&limiter.reserve_now(&ALL.cost(2)).settle_now(2)), [4, 14]);
+    // The first has three more, the second thirteen.
+    let verdict = limiter.reserve_now(&ALL.cost(1)).settle_now(11);
+    assert!(verdict.is_allowed() && verdict.violated().is_none());
+    assert_eq!(left(&verdict), [0, 3]);
+    assert_eq!(remaining(&limiter, &ALL), [0, 3]);
+    // Even more than any bucket can hold.
+    let verdict = limiter.reserve_now(&ALL.cost(0)).settle_now(u64::MAX);
+    assert_eq!((left(&verdict), remaining(&limiter, &ALL)), (vec![0, 0], vec![0, 0]));
+}
+
+#[test]
+fn a_denied_reservation_is_not_settled() {
+    let (limiter, _) = two_tiers();
+    assert!(!limiter.reserve_now(&ALL.cost(11)).settle_now(2).is_allowed());
+    assert_eq!(remaining(&limiter, &ALL), [10, 20]);
+    assert!(limiter.reserve_now(&ALL.cost(10)).keep().is_allowed());
+    assert_eq!(remaining(&limiter, &ALL), [0, 10]);
+}
+
+/// What a shadow tier had not enough for is not taken from it later.
+#[test]
+fn settling_leaves_shadow_tiers_that_were_not_charged() {
+    let shadow = |id, quota| rule(id, &format!("s{id}"), quota).with_mode(Mode::Shadow);
+    let rules = vec![
+        rule(1, "a", "1/hour burst 10"),
+        shadow(2, "1/hour burst 10"),
+        shadow(3, "1/hour burst 3"),
+    ];
+    let (limiter, _) = limiter(rules);
+    let _ = limiter.reserve_now(&ALL.cost(4)).settle_now(6);
+    assert_eq!(remaining(&limiter, &ALL), [4, 4, 3]);
+}
+
+/// Nothing is lost and nothing is made, whoever settles at the same time.
+#[test]
+fn many_who_settle_at_once_come_to_the_sum_of_what_they_cost() {
+    let (limiter, _) =
+        limiter(vec![rule(1, "a", "1/hour burst 100000"), rule(2, "b", "1/hour burst 90000")]);
+    let settle = &|thread: u64| {
+        let costs = (0..200).map(|call| (thread * 7 + call * 3) % 11);
+        costs.map(|cost| (limiter.reserve_now(&ALL.cost(5)).settle_now(cost), cost).1).sum::<u64>()
+    };
+    let spent: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || settle(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(remaining(&limiter, &ALL), [100_000 - spent, 90_000 - spent]);
+}
+
+/// Every algorithm gives and takes what it was told.
+#[test]
+fn every_algorithm_settles() {
+    for algorithm in tollgate::Algorithm::ALL {
+        let quota = crate::support::quota("100/hour burst 100").with_algorithm(algorithm).unwrap();
+        let (limiter, _) = limiter(vec![tollgate::Rule::new(1, "a", quota).unwrap()]);
+        let _ = limiter.reserve_now(&ALL.cost(50)).settle_now(20);
+        assert_eq!(remaining(&limiter, &ALL), [80], "{algorithm:?}");
+        let _ = limiter.reserve_now(&ALL.cost(10)).settle_now(40);
+        assert_eq!(remaining(&limiter, &ALL), [40], "{algorithm:?}");
+        let _ = limiter.reserve_now(&ALL.cost(10)).settle_now(1000);
+        assert_eq!(remaining(&limiter, &ALL), [0], "{algorithm:?}");
+    }
+}
+
 /// It goes back to where it came from, also if the rules are others by then.
 #[test]
 fn rules_may_change_meanwhile() {
@@ -132,4 +213,7 @@ async fn the_asynchronous_twins_do_the_same() {
     let denied = limiter.reserve(&ALL.cost(10)).await.unwrap();
     denied.refund().await.unwrap();
     assert_eq!(remaining(&limiter, &ALL), [9, 19]);
+    let verdict = limiter.reserve(&ALL.cost(1)).await.unwrap().settle(100).await.unwrap();
+    assert!(verdict.is_allowed());
+    assert_eq!(remaining(&limiter, &ALL), [0, 0]);
 }

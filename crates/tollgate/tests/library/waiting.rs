@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, timeout};
 use tollgate::{
-    Algorithm, Clock, KeyedLimiter, Limiter, MemoryStore, Micros, Quota, RuleSet, WaitError,
+    Algorithm, Clock, KeyedLimiter, Limiter, MemoryStore, Micros, Quota, Request, Rule, RuleSet,
+    WaitError,
 };
 
-use crate::support::{NOW, ms, quota, secs};
+use crate::support::{NOW, ms, quota, rule, secs};
 
 /// The runtime's time, as a clock for stores.
 #[derive(Debug)]
@@ -205,4 +206,58 @@ async fn it_ends_even_if_the_stores_clock_does_not_move() {
     let refused = limiter.until_granted("k", 1, ms(950)).await;
     assert_eq!(refused, Err(WaitError::TooLate { retry_after: ms(100) }));
     assert_eq!(started.elapsed(), ms(900));
+}
+
+fn of_rules(rules: Vec<Rule>) -> Limiter<Store> {
+    let store = MemoryStore::builder().clock(RuntimeClock(Instant::now())).build();
+    Limiter::new(store, RuleSet::new(rules).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_all_of_its_tiers() {
+    let limiter = of_rules(vec![rule(1, "a", "10/s burst 1"), rule(2, "b", "5/s burst 1")]);
+    let started = Instant::now();
+    for granted in 0..4 {
+        let verdict = limiter.until_allowed(&Request::new(), secs(1)).await.unwrap();
+        assert!(verdict.is_allowed());
+        assert_eq!(started.elapsed(), ms(200) * granted);
+    }
+    let refused = limiter.until_allowed(&Request::new(), ms(199)).await.unwrap_err();
+    assert_eq!(refused, WaitError::TooLate { retry_after: ms(200) });
+    let refused = limiter.until_allowed(&Request::new().cost(2), secs(9)).await.unwrap_err();
+    assert_eq!(refused, WaitError::Never);
+    assert_eq!(started.elapsed(), ms(600), "both at once");
+    // Refused, nothing was spent.
+    assert!(limiter.until_allowed(&Request::new(), ms(200)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_would_stand_in_line_for_too_long_is_taken_out_again() {
+    let queue = quota("1/s burst 10").with_algorithm(Algorithm::LeakyBucket).unwrap();
+    let limiter = of_rules(vec![Rule::new(1, "a", queue).unwrap(), rule(2, "b", "1/hour burst 9")]);
+    for delay in 0..3 {
+        let verdict = limiter.until_allowed(&Request::new(), secs(2)).await.unwrap();
+        assert_eq!(verdict.delay(), secs(delay));
+    }
+    for _ in 0..3 {
+        let refused = limiter.until_allowed(&Request::new(), secs(2)).await.unwrap_err();
+        assert_eq!(refused, WaitError::TooLate { retry_after: secs(3) });
+    }
+    let verdict = limiter.check(&Request::new().cost(0)).await.unwrap();
+    let left: Vec<_> = verdict.tiers().map(|tier| tier.decision.remaining).collect();
+    assert_eq!(left, [7, 6]);
+}
+
+/// Rules that were replaced meanwhile count at the next look.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_lifted_meanwhile_is_lifted() {
+    let limiter = of_rules(vec![rule(1, "a", "1/s burst 1")]);
+    assert!(limiter.check(&Request::new()).await.unwrap().is_allowed());
+    let waiting = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { limiter.until_allowed(&Request::new(), secs(1)).await.map(drop) }
+    });
+    advance(ms(500)).await;
+    limiter.replace_rules(RuleSet::default());
+    assert!(waiting.await.unwrap().is_ok());
 }

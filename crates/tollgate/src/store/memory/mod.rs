@@ -326,6 +326,10 @@ impl<C: Clock> Store for MemoryStore<C> {
         MemoryKey::new(space, parts)
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     async fn charge(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Charged, Infallible> {
         Ok(Charged { decisions: self.charge_now(charges), degraded: false })
     }

@@ -1,0 +1,80 @@
+//! axum with plans: every account has a limit that depends on its plan, every address has another, and one route costs
+//! what it turns out to cost.
+//!
+//! ```text
+//! cargo run -p tollgate --example axum_plans --features axum
+//! curl -i -H 'authorization: Bearer ann-token' http://127.0.0.1:3000/users/1
+//! curl -i -H 'authorization: Bearer bob-token' http://127.0.0.1:3000/search?q=rust
+//! ```
+
+use std::error::Error;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, Request};
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tollgate::middleware::{RateLimitLayer, extract};
+use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    serve(TcpListener::bind("127.0.0.1:3000").await?).await
+}
+
+pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
+    let rules = RuleSet::new(vec![
+        // Plans: `default` is for accounts whose plan no other rule of this pattern names.
+        Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?.with_plan("default")?,
+        Rule::new(2, "user:{user_id}", Quota::per_minute(50)?)?.with_plan("pro")?,
+        // The endpoint is the route's template: /users/1 and /users/2 are one.
+        Rule::new(3, "read:{endpoint}:{user_id}", Quota::per_minute(40)?)?,
+        Rule::new(4, "ip:{ip}", Quota::per_minute(100)?)?,
+    ])?;
+    let limits = RateLimitLayer::new(Limiter::new(MemoryStore::new(), rules))
+        .user_id(extract::extension(|account: &Account| Some(account.name.into())))
+        .plan(extract::extension(|account: &Account| Some(account.plan.into())))
+        .correct(|answer| answer.headers.get("x-cost")?.to_str().ok()?.parse().ok());
+
+    let app = Router::new()
+        .route("/users/{id}", get(user))
+        .route("/search", get(search))
+        // The last layer runs first: who it is must be known before it is limited.
+        .layer(limits)
+        .layer(from_fn(authenticate));
+    // So the layer knows the addresses of its peers.
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    Ok(axum::serve(listener, app).await?)
+}
+
+async fn user(Path(id): Path<u64>) -> String {
+    format!("user {id}\n")
+}
+
+/// One token is charged before; a long query costs more, which the answer tells the layer.
+async fn search(RawQuery(query): RawQuery) -> impl IntoResponse {
+    let words = query.unwrap_or_default().split('+').count();
+    ([("x-cost", words.to_string())], format!("searched for {words} words\n"))
+}
+
+#[derive(Clone, Copy)]
+struct Account {
+    name: &'static str,
+    plan: &'static str,
+}
+
+/// Stands for yours. It tells the layers after it whose request it is.
+async fn authenticate(mut request: Request, next: Next) -> Response {
+    let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok());
+    let account = match token {
+        Some("Bearer ann-token") => Account { name: "ann", plan: "free" },
+        Some("Bearer bob-token") => Account { name: "bob", plan: "pro" },
+        _ => return StatusCode::UNAUTHORIZED.into_response(),
+    };
+    request.extensions_mut().insert(account);
+    next.run(request).await
+}

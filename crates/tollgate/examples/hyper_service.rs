@@ -1,0 +1,51 @@
+//! Plain hyper: one limit for every address, around any function that answers requests.
+//!
+//! ```text
+//! cargo run -p tollgate --example hyper_service --features tower
+//! for i in 1 2 3 4; do curl -i http://127.0.0.1:3000/; done
+//! ```
+
+use std::convert::Infallible;
+use std::error::Error;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tollgate::middleware::{Peer, RateLimitLayer};
+use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
+use tower::{Layer, ServiceExt, service_fn};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    serve(TcpListener::bind("127.0.0.1:3000").await?).await
+}
+
+pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
+    let rules = RuleSet::new(vec![Rule::new(1, "ip:{ip}", Quota::per_minute(3)?)?])?;
+    let limits = RateLimitLayer::new(Limiter::new(MemoryStore::new(), rules));
+    // Clones share the limits: one for every connection.
+    let service = limits.layer(service_fn(hello));
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        // hyper does not tell its services who is at the other end: this does.
+        let service = service.clone().map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer.ip()));
+            request
+        });
+        tokio::spawn(async move {
+            let connection = Builder::new(TokioExecutor::new());
+            let service = TowerToHyperService::new(service);
+            // A connection that broke is its client's business.
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(format!("hello from {}\n", request.uri().path()).into()))
+}

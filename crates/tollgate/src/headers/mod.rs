@@ -1,0 +1,189 @@
+//! The header fields that tell a client about its limits, and the body of a denial: one module for every front
+//! door.
+//!
+//! ```
+//! use http::HeaderMap;
+//! use tollgate::headers::{Headers, Policies};
+//! use tollgate::{Clock, Limiter, MemoryStore, Quota, Request, Rule, RuleSet, SystemClock};
+//!
+//! let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?])?;
+//! let limiter = Limiter::new(MemoryStore::new(), rules);
+//! let verdict = limiter.check_now(&Request::new().user_id("42"));
+//!
+//! let mut fields = HeaderMap::new();
+//! Headers::default().write(&Policies::of(&verdict), SystemClock::new().now(), &mut fields);
+//! assert_eq!(fields["ratelimit-policy"], r#""user";q=5;w=60"#);
+//! assert_eq!(fields["ratelimit"], r#""user";r=4;t=12"#);
+//! assert_eq!(fields["x-ratelimit-remaining"], "4");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A door makes [`Policies`] of what it was answered, [`Headers`] writes them down, and for a denial
+//! [`Policies::problem_json`] is the body. A request that no rule applied to has no policies, and its answer no
+//! fields.
+
+mod ietf11;
+mod policies;
+mod policy;
+mod problem;
+mod text;
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use smallvec::SmallVec;
+use tollgate_core::Micros;
+
+pub use policies::{POLICIES_MAX, Policies};
+pub use policy::{NAME_BYTES_MAX, Policy, retry_after_s};
+pub use problem::{PROBLEM_JSON, QUOTA_EXCEEDED};
+
+/// What the policies of a server are.
+pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// What is left under them.
+pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+/// The most that can be taken at once.
+pub const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+/// Whole tokens left.
+pub const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+/// When everything is there again.
+pub const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// The most fields that an answer gets.
+const FIELDS_MAX: usize = 6;
+
+/// A header field.
+type Field = (HeaderName, HeaderValue);
+
+/// Which header fields answers get. `Retry-After` is on every denial that a wait can help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Headers {
+    /// Those of the IETF's draft.
+    pub draft: Draft,
+    /// Those that everybody had before it.
+    pub legacy: Legacy,
+}
+
+/// A revision of `draft-ietf-httpapi-ratelimit-headers`. Its wire format still moves, so that it is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Draft {
+    /// Revision 11, whose fields look as they do since revision 8.
+    #[default]
+    Ietf11,
+    /// None of its fields.
+    Off,
+}
+
+/// The fields that were there before any draft, about the tightest policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Legacy {
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
+    XRateLimit(Reset),
+    /// None of them.
+    Off,
+}
+
+/// What `X-RateLimit-Reset` counts; both are about when the tightest policy's bucket is full again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reset {
+    /// Seconds from now, rounded up.
+    #[default]
+    Delta,
+    /// Seconds since the Unix epoch, rounded up.
+    Epoch,
+}
+
+impl Headers {
+    /// Writes the fields of an answer at `now`. Fields of these names that are there already are replaced.
+    pub fn write(&self, policies: &Policies<'_>, now: Micros, to: &mut HeaderMap) {
+        for (name, value) in self.fields(policies, now) {
+            to.insert(name, value);
+        }
+    }
+
+    /// The fields of an answer at `now`, for protocols that do not carry a [`HeaderMap`]. Values are visible
+    /// ASCII.
+    pub fn fields(
+        &self,
+        policies: &Policies<'_>,
+        now: Micros,
+    ) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<> {
+        let mut fields = SmallVec::<[Field; FIELDS_MAX]>::new();
+        let mut push = |name, value| {
+            if let Some(value) = value {
+                fields.push((name, value));
+            }
+        };
+        if self.draft == Draft::Ietf11 {
+            push(RATELIMIT_POLICY, ietf11::policy_list(policies).into_value());
+            push(RATELIMIT, ietf11::limit_list(policies).into_value());
+        }
+        let tightest = policies.tightest();
+        if let (Legacy::XRateLimit(reset), Some(tightest)) = (self.legacy, tightest) {
+            push(X_RATELIMIT_LIMIT, text::integer(tightest.limit()));
+            push(X_RATELIMIT_REMAINING, text::integer(tightest.remaining()));
+            push(X_RATELIMIT_RESET, text::integer(reset.of(tightest, now)));
+        }
+        let retry_after = tightest.and_then(|tightest| retry_after_s(tightest.decision()));
+        push(RETRY_AFTER, retry_after.and_then(text::integer));
+        fields.into_iter()
+    }
+}
+
+// ===== impl Draft, Legacy, Reset =====
+
+impl Draft {
+    /// Every revision that can be written.
+    pub const ALL: [Self; 2] = [Self::Ietf11, Self::Off];
+
+    /// Its name in settings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ietf11 => "ietf-draft-11",
+            Self::Off => "off",
+        }
+    }
+
+    /// The revision of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|draft| draft.name() == name)
+    }
+}
+
+impl Default for Legacy {
+    fn default() -> Self {
+        Self::XRateLimit(Reset::Delta)
+    }
+}
+
+impl Reset {
+    /// Both forms.
+    pub const ALL: [Self; 2] = [Self::Delta, Self::Epoch];
+
+    /// Its name in settings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Epoch => "epoch",
+        }
+    }
+
+    /// The form of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reset| reset.name() == name)
+    }
+
+    /// What the field says of a policy at `now`.
+    fn of(self, policy: &Policy<'_>, now: Micros) -> u64 {
+        let since = match self {
+            Self::Delta => 0,
+            Self::Epoch => now.get(),
+        };
+        policy::seconds_up(since.saturating_add(policy.decision().reset_after))
+    }
+}

@@ -1,0 +1,121 @@
+//! The policies of one answer, and what they come to.
+
+use std::fmt::{self, Write as _};
+
+use smallvec::SmallVec;
+
+use super::policy::{Of, Policy, name_bytes, retry_after_s};
+use crate::verdict::{Tier, Verdict};
+
+/// The most policies that an answer tells of: the tightest ones, where there are more. Proxies and clients refuse
+/// fields that are too long.
+pub const POLICIES_MAX: usize = 32;
+
+/// The policies that an answer tells of, in the order in which they were added.
+///
+/// No two have the same name: of two buckets of one rule, the tighter one is told of.
+#[derive(Clone, Debug, Default)]
+pub struct Policies<'a> {
+    members: SmallVec<[Policy<'a>; 4]>,
+}
+
+impl<'a> Policies<'a> {
+    /// Those of a verdict: its enforced tiers.
+    #[must_use]
+    pub fn of(verdict: &'a Verdict) -> Self {
+        let mut policies = Self::default();
+        policies.add_verdict(verdict);
+        policies
+    }
+
+    /// Adds those of another verdict: the answer is about both.
+    pub fn add_verdict(&mut self, verdict: &'a Verdict) {
+        for tier in verdict.tiers().filter(Tier::is_enforced) {
+            self.add(tier.into());
+        }
+    }
+
+    /// Adds a policy.
+    pub fn add(&mut self, policy: Policy<'a>) {
+        let mut replaced = self.members.iter().position(|member| member.is_same(&policy));
+        if replaced.is_none() && self.members.len() == POLICIES_MAX {
+            let members = self.members.iter().enumerate();
+            replaced = members.max_by_key(|(_, member)| member.tightness()).map(|(place, _)| place);
+        }
+        match replaced.and_then(|place| self.members.get_mut(place)) {
+            Some(member) if policy.tightness() < member.tightness() => *member = policy,
+            Some(_) => {}
+            None => self.members.push(policy),
+        }
+    }
+
+    /// Is there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Policy<'a>> {
+        self.members.iter()
+    }
+
+    /// Does one of them deny the request?
+    #[must_use]
+    pub fn is_violated(&self) -> bool {
+        self.members.iter().any(Policy::is_violated)
+    }
+
+    /// Those that deny the request.
+    pub fn violated(&self) -> impl Iterator<Item = &Policy<'a>> {
+        self.members.iter().filter(|policy| policy.is_violated())
+    }
+
+    /// The one that says most: the one that denies with the longest wait, else the one with the least remaining.
+    #[must_use]
+    pub fn tightest(&self) -> Option<&Policy<'a>> {
+        self.members.iter().min_by_key(|policy| policy.tightness())
+    }
+
+    /// Whole seconds until the same request is granted, if nobody else is meanwhile: rounded up, at least 1. `None`
+    /// if nothing denies it, and if it never is.
+    #[must_use]
+    pub fn retry_after_s(&self) -> Option<u64> {
+        self.tightest().and_then(|policy| retry_after_s(policy.decision()))
+    }
+
+    /// The name of one of them: its rule's scope, with `-<rule_id>` where several share it. It is printable ASCII.
+    pub fn name<'p>(&self, policy: &Policy<'p>) -> impl fmt::Display + use<'p> {
+        self.name_of(policy)
+    }
+
+    pub(super) fn name_of<'p>(&self, policy: &Policy<'p>) -> Name<'p> {
+        match policy.of() {
+            Of::Name(name) => Name::Given(name),
+            Of::Rule(rule) => {
+                let is_same = |other: &&Policy<'_>| {
+                    other.rule().is_some_and(|other| other.scope() == rule.scope())
+                };
+                let is_shared = self.members.iter().filter(is_same).nth(1).is_some();
+                Name::Scope(rule.scope().name(), is_shared.then(|| rule.rule_id()))
+            }
+        }
+    }
+}
+
+/// A policy's name as it is written.
+pub(super) enum Name<'a> {
+    Scope(&'static str, Option<u64>),
+    /// What a door has chosen, not yet what is written of it.
+    Given(&'a str),
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scope(scope, None) => f.write_str(scope),
+            Self::Scope(scope, Some(rule_id)) => write!(f, "{scope}-{rule_id}"),
+            Self::Given(name) => name_bytes(name).try_for_each(|byte| f.write_char(byte.into())),
+        }
+    }
+}
