@@ -4,6 +4,7 @@
 //! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules
 //! of [`rules_source`], the store, the listeners and the front doors ([`http`]), and ends it in order.
 
+pub mod app;
 pub mod audit;
 mod backoff;
 pub mod cli;
@@ -11,6 +12,9 @@ pub mod config;
 mod convert;
 pub mod data;
 mod descriptors;
+#[doc(hidden)]
+pub mod floor;
+mod grpc;
 pub mod http;
 mod listen;
 pub mod logging;
@@ -19,11 +23,14 @@ mod names;
 pub mod ready;
 pub mod recent;
 mod reload;
+pub mod resp;
+mod routes;
 mod rules_diff;
 pub mod rules_source;
 pub mod serve;
 mod shutdown;
 pub mod snapshot;
+mod spelling;
 pub mod startup;
 pub mod stats;
 mod store;

@@ -1,6 +1,9 @@
 //! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
 
 pub(crate) mod audit;
+mod durations;
+pub(crate) mod grpc;
+pub(crate) mod resp;
 mod snapshot;
 mod store;
 
@@ -14,24 +17,21 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
-use tollgate::{AnyStore, Decision, OnError, Outcome, RuleSet, Tier, Verdict};
+use tollgate::{
+    Answer, AnyStore, Ask, Decision, OnError, Outcome, RuleSet, Tier, Together, Verdict,
+};
 
 use self::audit::AuditMetrics;
+use self::durations::Durations;
+use self::grpc::GrpcMetrics;
+use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
 use self::store::StoreFigures;
 use crate::snapshot::Status;
 use crate::stats::{Counts, Decided};
-
-/// From a microsecond to a second: a decision in memory takes about one, one in Redis some hundreds, and one
-/// that is not answered there the budget for it.
-const SECONDS: [f64; 17] = [
-    1e-6, 2e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2e-2, 5e-2,
-    1e-1, 1.0,
-];
 
 /// Every metric of the service. Clones count together.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Metrics {
     decisions: Family<DecisionLabels, Counter>,
     /// The counters of the rules in force, so that no decision looks a label up.
     rules: Arc<ArcSwap<RuleCounters>>,
-    duration: Histogram,
+    duration: Durations,
     degraded: Family<DegradedLabels, Counter>,
     /// Its counters, in the order of [`POLICIES`].
     by_policy: [Counter; 3],
@@ -51,9 +51,15 @@ pub struct Metrics {
     connections: Gauge,
     connections_refused: Counter,
     auth_failures: Family<AuthLabels, Counter>,
+    contradictions: Counter,
+    proxies_refused: Family<ProxyLabels, Counter>,
     panics: Counter,
     /// What becomes of violations.
     pub(crate) audit: AuditMetrics,
+    /// What is asked in Envoy's rate limit protocol.
+    pub(crate) grpc: GrpcMetrics,
+    /// What is asked over the Redis protocol.
+    pub(crate) resp: RespMetrics,
     snapshot: SnapshotFigures,
 }
 
@@ -84,6 +90,11 @@ struct AuthLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProxyLabels {
+    reason: &'static str,
+}
+
 /// Granted, denied and never, of every rule in force.
 #[derive(Debug)]
 struct RuleCounters {
@@ -107,7 +118,7 @@ impl Metrics {
                 &RuleSet::default(),
             ))),
             decisions,
-            duration: Histogram::new(SECONDS),
+            duration: Durations::default(),
             // All policies from the start, so that none appears out of nothing when there is trouble.
             by_policy: POLICIES.map(|policy| {
                 degraded.get_or_create_owned(&DegradedLabels { on_error: policy.name() })
@@ -120,8 +131,12 @@ impl Metrics {
             connections: Gauge::default(),
             connections_refused: Counter::default(),
             auth_failures: Family::default(),
+            contradictions: Counter::default(),
+            proxies_refused: Family::default(),
             panics: Counter::default(),
             audit: AuditMetrics::default(),
+            grpc: GrpcMetrics::default(),
+            resp: RespMetrics::default(),
             snapshot: SnapshotFigures::default(),
         };
         metrics.register(&mut registry);
@@ -157,9 +172,21 @@ impl Metrics {
             "Requests to the administration that were refused, by reason",
             self.auth_failures.clone(),
         );
+        registry.register(
+            "authorize_contradictions",
+            "Requests of proxies that were denied because their headers contradict each other",
+            self.contradictions.clone(),
+        );
+        registry.register(
+            "proxy_protocol_refused",
+            "Connections closed for want of a header of the PROXY protocol, by reason",
+            self.proxies_refused.clone(),
+        );
         let panics = self.panics.clone();
         registry.register("panics", "Requests that a mistake of the service ended", panics);
         self.audit.register(registry);
+        self.grpc.register(registry);
+        self.resp.register(registry);
         self.snapshot.register(registry);
     }
 
@@ -179,14 +206,47 @@ impl Metrics {
 
     /// Counts a verdict.
     pub(crate) fn decided(&self, started: Instant, verdict: &Verdict) {
-        self.duration.observe(started.elapsed().as_secs_f64());
+        self.duration.observe(started.elapsed(), 1);
+        self.count(&self.rules.load(), verdict, verdict.is_allowed());
+    }
+
+    /// Counts what was decided at once.
+    pub(crate) fn decided_together(
+        &self,
+        started: Instant,
+        asks: &[Ask<'_, '_>],
+        together: &Together,
+    ) {
+        self.duration.observe(started.elapsed(), 1);
         let counters = self.rules.load();
+        let is_allowed = together.is_allowed();
+        for (ask, answer) in asks.iter().zip(together.answers()) {
+            match (ask, answer) {
+                (_, Answer::Verdict(verdict)) => self.count(&counters, verdict, is_allowed),
+                (Ask::Take { on_error, .. }, Answer::Decision(decision)) => {
+                    if together.is_degraded() {
+                        self.by_policy[*on_error as usize].inc();
+                    }
+                    if is_allowed || !decision.is_granted() {
+                        counters.take[outcome_of(decision)].inc();
+                    }
+                }
+                (Ask::Blocked, Answer::Decision(decision)) => {
+                    counters.take[outcome_of(decision)].inc();
+                }
+                // Requests are answered by verdicts.
+                (Ask::Request { .. }, Answer::Decision(_)) => {}
+            }
+        }
+    }
+
+    fn count(&self, counters: &RuleCounters, verdict: &Verdict, is_allowed: bool) {
         for Tier { rule, decision, .. } in verdict.tiers() {
             if verdict.is_degraded() {
                 self.by_policy[rule.on_error() as usize].inc();
             }
             // What would have been granted was not, if another tier denied it.
-            if decision.is_granted() && !verdict.is_allowed() {
+            if decision.is_granted() && !is_allowed {
                 continue;
             }
             // A rule that is no longer there, or not yet, is in the middle of a reload: let it go.
@@ -198,10 +258,23 @@ impl Metrics {
 
     /// Counts a decision on a bucket without a rule, and the policy that made it if the store did not.
     pub(crate) fn took(&self, started: Instant, decision: &Decision, degraded: Option<OnError>) {
-        self.duration.observe(started.elapsed().as_secs_f64());
+        self.duration.observe(started.elapsed(), 1);
         self.rules.load().take[outcome_of(decision)].inc();
         if let Some(on_error) = degraded {
             self.by_policy[on_error as usize].inc();
+        }
+    }
+
+    /// Counts decisions on buckets without a rule that were made one after the other, by the store.
+    pub(crate) fn took_many(&self, started: Instant, taken: &Taken) {
+        let count = taken.0.iter().sum();
+        if count == 0 {
+            return;
+        }
+        self.duration.observe(started.elapsed(), count);
+        let counters = self.rules.load();
+        for (counter, count) in counters.take.iter().zip(taken.0).filter(|(_, count)| *count > 0) {
+            counter.inc_by(count);
         }
     }
 
@@ -252,6 +325,16 @@ impl Metrics {
         self.auth_failures.get_or_create(&AuthLabels { reason }).inc();
     }
 
+    /// Counts a request of a proxy that says two things at once.
+    pub(crate) fn contradicted(&self) {
+        self.contradictions.inc();
+    }
+
+    /// Counts a connection that did not begin as the PROXY protocol has it.
+    pub(crate) fn proxy_refused(&self, reason: &'static str) {
+        self.proxies_refused.get_or_create(&ProxyLabels { reason }).inc();
+    }
+
     /// Counts a request that a panic ended.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
@@ -299,6 +382,18 @@ fn outcome_of(decision: &Decision) -> usize {
         Outcome::Granted { .. } => 0,
         Outcome::Denied { .. } => 1,
         Outcome::Never => 2,
+    }
+}
+
+/// Decisions to be counted at once, in the order of [`OUTCOMES`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken([u64; 3]);
+
+impl Taken {
+    /// Counts one.
+    #[inline]
+    pub(crate) fn note(&mut self, decision: &Decision) {
+        self.0[outcome_of(decision)] += 1;
     }
 }
 

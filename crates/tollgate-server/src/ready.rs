@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 /// What readiness depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,18 @@ const CHECKS: [(Check, &str); 5] = [
 #[derive(Clone, Debug)]
 pub struct Readiness {
     states: Arc<Mutex<[State; CHECKS.len()]>>,
+    standing: watch::Sender<Standing>,
+}
+
+/// What the checks come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All pass.
+    Ready,
+    /// Some do not yet, or not now.
+    NotReady,
+    /// This process has been asked to end.
+    Leaving,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,17 +71,39 @@ impl Readiness {
         let starting = || State { failing: Some("not yet".into()), ..State::default() };
         let passing = State::default;
         let states = [starting(), starting(), passing(), passing(), passing()];
-        Self { states: Arc::new(Mutex::new(states)) }
+        Self {
+            states: Arc::new(Mutex::new(states)),
+            standing: watch::Sender::new(Standing::NotReady),
+        }
     }
 
     /// This check passes from here on.
     pub fn pass(&self, check: Check) {
-        self.states.lock()[check as usize].failing = None;
+        self.set(check, None);
     }
 
     /// This check fails from here on.
     pub fn fail(&self, check: Check, reason: impl Into<String>) {
-        self.states.lock()[check as usize].failing = Some(reason.into());
+        self.set(check, Some(reason.into()));
+    }
+
+    fn set(&self, check: Check, failing: Option<String>) {
+        let mut states = self.states.lock();
+        states[check as usize].failing = failing;
+        let standing = if states[Check::Shutdown as usize].failing.is_some() {
+            Standing::Leaving
+        } else if states.iter().all(|state| state.failing.is_none()) {
+            Standing::Ready
+        } else {
+            Standing::NotReady
+        };
+        // Under the lock, so that changes are seen in their order.
+        self.standing.send_if_modified(|before| std::mem::replace(before, standing) != standing);
+    }
+
+    /// What the checks come to, now and whenever that changes.
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
     }
 
     /// This check is in trouble, or not, from here on; that does not count.
@@ -120,11 +155,14 @@ mod tests {
     #[test]
     fn all_checks_must_pass_and_notes_do_not_count() {
         let ready = Readiness::new();
+        let mut standing = ready.watch();
         assert!(!ready.is_ready());
         ready.pass(Check::Listeners);
+        assert!(!standing.has_changed().unwrap());
         assert!(!ready.is_ready());
         ready.pass(Check::Rules);
         assert!(ready.is_ready());
+        assert_eq!(*standing.borrow_and_update(), Standing::Ready);
         ready.note(Check::Rules, Some("the new file was refused\nline 3".into()));
         assert!(ready.is_ready());
         assert_eq!(
@@ -141,6 +179,7 @@ mod tests {
         ready.trouble(Check::Rules, false);
         ready.clone().fail(Check::Shutdown, "asked to end");
         assert!(!ready.is_ready());
+        assert_eq!(*standing.borrow_and_update(), Standing::Leaving);
         assert!(!ready.describe(false).contains("line 3"));
         assert!(ready.describe(true).ends_with("[-]shutdown failed: asked to end\nnot ready\n"));
     }

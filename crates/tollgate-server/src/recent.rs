@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate::{Clock, Micros, Request, SystemClock, Verdict};
+use tollgate::{Clock, Micros, Request, SystemClock};
 
 pub use self::kept::{Kept, REQUEST_BYTES_MAX};
 pub(crate) use self::replay::timestamp;
@@ -73,9 +73,9 @@ impl Recent {
     }
 
     /// Remembers a request, and whether it was allowed.
-    pub fn note(&self, request: &Request<'_>, verdict: &Verdict) {
+    pub fn note(&self, request: &Request<'_>, was_allowed: bool) {
         if let Some(inner) = &self.inner {
-            inner.note(request, verdict.is_allowed(), inner.clock.now());
+            inner.note(request, was_allowed, inner.clock.now());
         }
     }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at}
 use tollgate::RuleSet;
 use tracing::{error, info, warn};
 
-use crate::http::App;
+use crate::app::App;
 use crate::rules_source::{self, RulesError, RulesSource};
 
 /// Changes come in bursts: a file is looked at when it has been quiet for so long,

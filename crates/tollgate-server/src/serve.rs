@@ -12,16 +12,19 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tollgate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use tracing::{info, warn};
 
+use crate::app::App;
 use crate::audit::Audit;
-use crate::config::{Config, StoreUrl, reason};
+use crate::config::{Config, Door, StoreUrl, reason};
 use crate::descriptors;
-use crate::http::{App, Guard, HttpLimits, router};
-use crate::listen::{Listener, Remaining, Renewal, Serving, Tls};
+use crate::http::{Guard, HttpLimits};
+use crate::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
 use crate::logging::{self, Audience};
 use crate::metrics::Metrics;
 use crate::ready::{Check, Readiness};
 use crate::recent::Recent;
 use crate::reload::Reloader;
+use crate::resp::Resp;
+use crate::routes::Routes;
 use crate::rules_source::{RulesError, RulesSource};
 use crate::shutdown::{EndSignals, Phase, Phases};
 use crate::snapshot::{self, Keeper, Parts, Start};
@@ -59,6 +62,8 @@ pub enum ServeError {
     /// An address cannot be had.
     #[error("cannot listen on {address}: {}", reason(source))]
     Listen {
+        /// For what.
+        door: Door,
         /// Which.
         address: SocketAddr,
         /// Why.
@@ -91,12 +96,7 @@ impl ServeError {
                  file with --rules"
             }
             Self::Store { source, .. } => store::help(source),
-            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                "another process listens there: end it, or listen elsewhere with --listen-http"
-            }
-            Self::Listen { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need a privilege: listen on a higher one with --listen-http"
-            }
+            Self::Listen { door, source, .. } => &help_to_listen(*door, source),
             _ => "",
         };
         let help = if help.is_empty() { String::new() } else { format!("\n  = help: {help}") };
@@ -138,6 +138,20 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     served
 }
 
+/// What to do about an address that cannot be had.
+fn help_to_listen(door: Door, error: &io::Error) -> String {
+    let door = door.name();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another process listens there: end it, or listen elsewhere with --listen-{door}"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "ports below 1024 need a privilege: listen on a higher one with --listen-{door}"
+        ),
+        _ => String::new(),
+    }
+}
+
 fn no_signals(source: io::Error) -> ServeError {
     ServeError::System { what: "catch signals", source }
 }
@@ -148,13 +162,13 @@ fn uncountable(error: QuotaError) -> ServeError {
 }
 
 /// Everything that the handlers need, with the rules to begin with in force.
-async fn app(config: &Config, address: SocketAddr, start: Start) -> Result<Arc<App>, ServeError> {
+async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
     let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
     let parts = Parts {
         metrics: Metrics::new(Arc::clone(limiter.store())),
         limiter,
         ready: Readiness::new(),
-        guard: Arc::new(Guard::new(config, address).map_err(uncountable)?),
+        guard: Arc::new(Guard::new(config).map_err(uncountable)?),
     };
     let keeper = Keeper::new(config, start, parts.clone());
     let Parts { limiter, metrics, ready, guard } = parts;
@@ -172,6 +186,10 @@ async fn app(config: &Config, address: SocketAddr, start: Start) -> Result<Arc<A
             attributes_max: config.limits.attributes_max,
             value_bytes_max: config.limits.value_bytes_max,
         },
+        client_ip: config.proxies.client_ip(),
+        headers: config.headers.headers(),
+        has_grpc_refunds: config.grpc.has_refunds,
+        authorize: config.authorize.clone(),
         keeper,
         audit,
         recent,
@@ -182,49 +200,86 @@ async fn app(config: &Config, address: SocketAddr, start: Start) -> Result<Arc<A
     Ok(app)
 }
 
+/// Listens for everything that is to be listened for, or for nothing.
+fn listen(
+    config: &Config,
+    app: &Arc<App>,
+    slots: &Slots,
+    phases: &Phases,
+    tls: Option<&Tls>,
+) -> Result<Vec<Listening>, ServeError> {
+    let mut bound = Vec::new();
+    for ((door, address), room) in config.listen.addresses().zip(slots.rooms()) {
+        let app = Arc::clone(app);
+        let serving = Serving {
+            metrics: app.metrics.clone(),
+            limits: config.limits.clone(),
+            room,
+            phase: phases.watch(),
+            proxied: config
+                .listen
+                .proxied
+                .contains(&door)
+                .then(|| Proxied::by(&config.proxies.trusted)),
+            tls: tls.cloned(),
+            door: match door {
+                Door::Http => Doorway::Http(Routes::http(app)),
+                Door::Grpc => Doorway::Http(Routes::grpc(app)),
+                Door::Resp => Doorway::Resp(Resp::new(app, config)),
+            },
+        };
+        let listener = Listener::bind(address, serving).map_err(|source| ServeError::Listen {
+            door,
+            address,
+            source,
+        })?;
+        bound.push((door, listener));
+    }
+    let run = |(door, listener): (Door, Listener)| Listening {
+        door,
+        address: listener.address(),
+        task: tokio::spawn(listener.run()),
+    };
+    Ok(bound.into_iter().map(run).collect())
+}
+
 /// A service that serves.
 struct Service {
     app: Arc<App>,
     phases: Phases,
     source: RulesSource,
     store: StoreUrl,
-    address: SocketAddr,
+    listening: Vec<Listening>,
+    slots: Slots,
     is_tls: bool,
-    listening: JoinHandle<Remaining>,
     grace: Duration,
+}
+
+/// A listener that listens.
+struct Listening {
+    door: Door,
+    address: SocketAddr,
+    task: JoinHandle<()>,
 }
 
 impl Service {
     async fn start(config: Config) -> Result<Self, ServeError> {
-        let Some(address) = config.listen.http else {
-            // The settings were checked: there is a listener.
-            let source = io::Error::other("there is no listener");
-            return Err(ServeError::System { what: "listen", source });
-        };
         let files = config.listen.tls.files();
         let tls = (!files.is_empty()).then(|| Tls::open(&files)).transpose()?;
         let start = Start::find(&config).await?;
         let (source, text) = (start.source.clone(), start.text.clone());
-        let app = app(&config, address, start).await?;
+        let app = app(&config, start).await?;
 
         descriptors::provide_for(config.limits.connections_max);
+        let doors = config.listen.addresses().count();
+        let slots = Slots::new(config.limits.connections_max, doors);
         let phases = Phases::new();
         let is_tls = tls.is_some();
         if let Some(tls) = tls.clone() {
             let renewal = Renewal::new(tls, files, app.ready.clone()).map_err(no_signals)?;
             tokio::spawn(renewal.run());
         }
-        let serving = Serving {
-            router: router(Arc::clone(&app)),
-            metrics: app.metrics.clone(),
-            limits: config.limits,
-            phase: phases.watch(),
-            tls,
-        };
-        let listener = Listener::bind(address, serving)
-            .map_err(|source| ServeError::Listen { address, source })?;
-        let address = listener.address();
-        let listening = tokio::spawn(listener.run());
+        let listening = listen(&config, &app, &slots, &phases, tls.as_ref())?;
         app.ready.pass(Check::Listeners);
 
         let reloader = Reloader::new(Arc::clone(&app), source.clone(), text).map_err(no_signals)?;
@@ -235,7 +290,7 @@ impl Service {
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
-        Ok(Self { app, phases, source, store, address, is_tls, listening, grace })
+        Ok(Self { app, phases, source, store, listening, slots, is_tls, grace })
     }
 
     /// Says that it serves: to a person what and how to try it, to others the facts.
@@ -244,7 +299,11 @@ impl Service {
         let has_token = !self.app.guard.is_open();
         if to_a_person {
             let startup = Startup {
-                address: self.address,
+                listeners: &self
+                    .listening
+                    .iter()
+                    .map(|it| (it.door, it.address))
+                    .collect::<Vec<_>>(),
                 is_tls: self.is_tls,
                 source: &self.source,
                 rules: &self.app.limiter.rules(),
@@ -259,7 +318,9 @@ impl Service {
             let (source, store) = (&self.source, &self.store);
             let rules = self.app.limiter.rules().rules().len();
             info!(version, rules, rules_source = %source, %store, max_buckets, has_token, "starting");
-            info!(listener = "http", tls = self.is_tls, address = %self.address, "listening");
+            for Listening { door, address, .. } in &self.listening {
+                info!(listener = door.name(), tls = self.is_tls, %address, "listening");
+            }
         }
     }
 
@@ -285,11 +346,14 @@ impl Service {
         sleep(self.grace).await;
         // ## Leaving => Draining: nothing new.
         self.phases.enter(Phase::Draining);
-        let Ok(remaining) = self.listening.await else { return };
+        for listening in self.listening {
+            // Whatever became of it, it takes no more.
+            let _ = listening.task.await;
+        }
         // ## Draining => the end: everything is answered, or its time is up.
-        let connections = remaining.count();
-        if timeout_at(end_at, remaining.ended()).await.is_err() {
-            warn!(connections = remaining.count(), "ended: these connections were cut");
+        let connections = self.slots.taken();
+        if timeout_at(end_at, self.slots.all_free()).await.is_err() {
+            warn!(connections = self.slots.taken(), "ended: these connections were cut");
         } else {
             info!(connections, "ended: everything is answered");
         }

@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tollgate::RuleSet;
 
-use crate::config::StoreUrl;
+use crate::config::{Door, StoreUrl};
 use crate::rules_source::RulesSource;
 
 /// What there is to say.
 #[derive(Clone, Copy, Debug)]
 pub struct Startup<'a> {
-    /// Where HTTP is served.
-    pub address: SocketAddr,
+    /// What is listened for, and where.
+    pub listeners: &'a [(Door, SocketAddr)],
     /// Whether over TLS.
     pub is_tls: bool,
     /// Where the rules came from.
@@ -40,7 +40,8 @@ impl Startup<'_> {
     pub fn message(&self) -> String {
         let mut text = String::new();
         let scheme = if self.is_tls { "https" } else { "http" };
-        let url = format!("{scheme}://{}", reachable(self.address));
+        let doors: Vec<_> =
+            self.listeners.iter().map(|(door, at)| doorplate(*door, *at, scheme)).collect();
         let count = self.rules.rules().len();
         let is_starter = self.rules.rules() == RuleSet::starter().rules();
         let rules = match self.source {
@@ -64,18 +65,45 @@ impl Startup<'_> {
             StoreUrl::Redis(url) => format!("{url}, shared by all who use it"),
         };
         let admin = if self.has_token { "needs a token" } else { "open to this machine" };
-        let (path, body) = if is_starter { LOGIN } else { TAKE };
-        let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
         // Writing to a string cannot fail.
         let _ = write!(
             text,
             "\
-tollgate {version} serves {url}
+tollgate {version} serves {doors}
 
   rules    {rules}
   store    {store}
   admin    {admin}
-  more     {url}/openapi.json  /readyz?verbose  /metrics
+",
+            version = env!("CARGO_PKG_VERSION"),
+            doors = doors.join(", "),
+        );
+        let http = self.listeners.iter().find(|(door, _)| *door == Door::Http);
+        if let Some((_, address)) = http {
+            let url = format!("{scheme}://{}", reachable(*address));
+            text.push_str(&try_it(&url, is_starter));
+        }
+        text.push_str("\nCtrl-C ends it.\n");
+        text
+    }
+}
+
+/// What is listened for at an address.
+fn doorplate(door: Door, address: SocketAddr, scheme: &str) -> String {
+    let address = reachable(address);
+    match door {
+        Door::Http => format!("{scheme}://{address}"),
+        Door::Grpc => format!("gRPC on {address}"),
+        Door::Resp => format!("the Redis protocol on {address}"),
+    }
+}
+
+/// Where to look, and two commands that show what it does.
+fn try_it(url: &str, is_starter: bool) -> String {
+    let (path, body) = if is_starter { LOGIN } else { TAKE };
+    let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
+    format!(
+        "  more     {url}/openapi.json  /readyz?verbose  /metrics
 
 Try it. One request is allowed:
 
@@ -84,13 +112,8 @@ Try it. One request is allowed:
 and of six more the last is denied, and says exactly how long to wait:
 
   for i in 1 2 3 4 5 6; do {ask}; echo; done
-
-Ctrl-C ends it.
-",
-            version = env!("CARGO_PKG_VERSION"),
-        );
-        text
-    }
+"
+    )
 }
 
 /// The address under which this machine reaches itself: nobody can connect to "any".

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
-use tollgate::{Clock, SystemClock};
+use tollgate::SystemClock;
 
 /// Microseconds since the Unix epoch. As text it is RFC 3339, in UTC, to the microsecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +38,7 @@ impl Timestamp {
     /// The time on the wall.
     #[must_use]
     pub fn now() -> Self {
-        Self(SystemClock::new().now().get().cast_signed())
+        Self(SystemClock::wall().get().cast_signed())
     }
 
     /// As text for people: to the second, in UTC.

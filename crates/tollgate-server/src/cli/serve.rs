@@ -25,14 +25,14 @@ Examples:
   tollgate serve --check-config              what is wrong, or in force
 
 Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here; flags win \
-over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN, or a file named in \
-TOLLGATE_ADMIN_TOKEN_FILE. A URL with a password belongs into TOLLGATE_STORE_URL or TOLLGATE_DATABASE_URL, or a file \
+over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN and \
+TOLLGATE_RESP_PASSWORD, or files named in TOLLGATE_ADMIN_TOKEN_FILE and TOLLGATE_RESP_PASSWORD_FILE. A URL with a password belongs into TOLLGATE_STORE_URL or TOLLGATE_DATABASE_URL, or a file \
 named in TOLLGATE_STORE_URL_FILE or TOLLGATE_DATABASE_URL_FILE.
 
 Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis refuses \
 the password, the database is down and there is no snapshot).";
 
-/// Serve over HTTP until a signal ends it
+/// Serve HTTP, gRPC and the Redis protocol until a signal ends it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -158,7 +158,7 @@ impl FromArgMatches for Settings {
 /// The flag of a setting.
 fn flag(key: &'static Key) -> Option<Arg> {
     let help = match &key.kind {
-        Kind::Text { default, .. } | Kind::Url { default, .. } => {
+        Kind::Text { default, .. } | Kind::Url { default, .. } if !default.is_empty() => {
             format!("{} [default: {default}]", key.doc)
         }
         Kind::Choice { default, choices, .. } => {
@@ -170,7 +170,11 @@ fn flag(key: &'static Key) -> Option<Arg> {
         Kind::Path { default, .. } if !default.is_empty() => {
             format!("{} [default: {default}]", key.doc)
         }
-        Kind::Path { .. } | Kind::Secret { .. } => key.doc.into(),
+        Kind::Text { .. }
+        | Kind::Url { .. }
+        | Kind::Path { .. }
+        | Kind::List { .. }
+        | Kind::Secret { .. } => key.doc.into(),
     };
     let help = format!("{help} [env: {}]", key.variable());
     let (section, _) = key.section_and_name();
@@ -181,6 +185,7 @@ fn flag(key: &'static Key) -> Option<Arg> {
 fn heading(section: &str) -> &'static str {
     match section {
         "listen" => "Listening",
+        "resp" | "proxies" | "authorize" | "headers" => "Front doors",
         "store" => "Store",
         "database" => "Database",
         "rules" => "Rules",

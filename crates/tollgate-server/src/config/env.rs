@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::error::{Place, Problem};
-use super::keys::{KEYS, Key, LATER, SECRET_BYTES_MAX, variable};
+use super::keys::{KEYS, Key, SECRET_BYTES_MAX};
 use super::load::{Loader, Origin, read_bounded, reason};
 use super::suggest::closest;
 
@@ -40,8 +40,6 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
                 Ok(secret) => loader.give(key, &secret, origin),
                 Err(wrong) => loader.problems.push(Problem::new(place(), wrong)),
             }
-        } else if let Some(later) = LATER.iter().find(|later| variable(later) == *name) {
-            loader.note_later(later);
         } else {
             loader.problems.push(unknown(name));
         }

@@ -117,8 +117,8 @@ fn masked(text: &str) -> String {
             let header = line.trim_start_matches(name);
             in_secret_section = secrets().any(|(section, _)| header.starts_with(section));
         }
-        let names_secret = secrets().any(|(_, name)| line.contains(name));
-        let names_url = urls().any(|(_, name)| line.contains(name));
+        let names_secret = secrets().any(|(_, name)| has_word(line, name));
+        let names_url = urls().any(|(_, name)| has_word(line, name));
         // Without `=` it may be the next line of a long value.
         let value = line.find('=').map_or(0, |equals| equals + 1);
         let scheme = line.find("://").map(|scheme| scheme + 3);
@@ -133,6 +133,12 @@ fn masked(text: &str) -> String {
         masked.extend(line[shown..].bytes().map(hide));
     }
     masked
+}
+
+/// Whether a name begins somewhere in a line, and not in the middle of another.
+fn has_word(line: &str, name: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    line.match_indices(name).any(|(at, _)| !line[..at].ends_with(is_inner))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
-use super::keys::{KEYS, Key, Kind, LATER};
+use super::keys::{KEYS, Key, Kind};
 use super::load::{ConfigFile, Loader, Origin};
 use super::suggest::closest;
 
@@ -35,9 +35,7 @@ fn read_section(
 ) {
     let name = section.get_ref().as_ref();
     let keys: Vec<_> = KEYS.iter().filter(|key| key.section_and_name().0 == name).collect();
-    let later = LATER.iter().filter_map(|later| later.split_once('.'));
-    let later: Vec<_> = later.filter(|(section, _)| *section == name).map(|(_, key)| key).collect();
-    if keys.is_empty() && later.is_empty() {
+    if keys.is_empty() {
         loader.problems.push(unknown_section(name, section.span()));
         return;
     }
@@ -50,9 +48,6 @@ fn read_section(
         let known = keys.iter().find(|known| known.section_and_name().1 == key.get_ref().as_ref());
         match known {
             Some(known) => read_value(file, known, value, loader),
-            None if later.contains(&key.get_ref().as_ref()) => {
-                loader.note_later(&format!("{name}.{}", key.get_ref()));
-            }
             None => loader.problems.push(unknown_key(name, key.get_ref(), key.span(), &keys)),
         }
     }
@@ -75,8 +70,20 @@ fn read_value(
             let folder = file.path.parent().unwrap_or(&file.path);
             loader.give(key, &folder.join(path.as_ref()).to_string_lossy(), origin);
         }
+        (Kind::List { .. }, DeValue::Array(members)) => {
+            let texts: Option<Vec<_>> =
+                members.iter().map(|member| member.get_ref().as_str()).collect();
+            match texts {
+                Some(texts) => loader.give(key, &texts.join(","), origin),
+                None => {
+                    let message = format!("`{}` is a list of texts in quotes", key.name);
+                    loader.problems.push(Problem::new(Place::from(&origin), message));
+                }
+            }
+        }
         (
             Kind::Text { .. }
+            | Kind::List { .. }
             | Kind::Choice { .. }
             | Kind::Path { .. }
             | Kind::Url { .. }
@@ -86,6 +93,7 @@ fn read_value(
         (kind, other) => {
             let wanted = match kind {
                 Kind::Number { .. } => "a whole number",
+                Kind::List { .. } => "a list of texts in quotes",
                 _ => "text in quotes",
             };
             let message = format!("`{}` is {wanted}, not {}", key.name, a_kind_of(other));

@@ -6,6 +6,9 @@ mod table;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use axum::http::HeaderName;
+use ipnet::IpNet;
+use tollgate::rules::Attribute;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -15,6 +18,9 @@ use super::secret::{SHOWN, Secret};
 
 /// The longest secret that makes sense.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
+
+/// The attributes that `/v1/authorize` finds in headers of proxies, or that have a setting of their own.
+const FOUND_OTHERWISE: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan", "host"];
 
 /// One setting.
 #[derive(Debug)]
@@ -51,13 +57,11 @@ pub enum Kind {
         show: fn(&str) -> Option<String>,
         set: fn(&mut Config, &str) -> Result<(), String>,
     },
+    /// A few texts, parted by commas or as a list in the file; none by default.
+    List { set: fn(&mut Config, &[&str]) -> Result<(), String> },
     /// Text that is never shown, empty by default.
     Secret { set: fn(&mut Config, Option<Secret>) },
 }
-
-/// Settings of later versions. They are taken without an effect, and with a note that says so, so that one
-/// file serves a fleet while it is upgraded.
-pub(super) const LATER: [&str; 3] = ["listen.grpc", "listen.resp", "proxies.trusted"];
 
 /// The environment variable of a setting.
 pub(super) fn variable(name: &str) -> String {
@@ -105,7 +109,7 @@ impl Key {
             | Kind::Path { default, .. }
             | Kind::Url { default, .. } => default.into(),
             Kind::Number { default, .. } => default.to_string(),
-            Kind::Secret { .. } => String::new(),
+            Kind::List { .. } | Kind::Secret { .. } => String::new(),
         }
     }
 
@@ -137,6 +141,10 @@ impl Key {
                 set(config, (!text.is_empty()).then(|| PathBuf::from(text)));
                 Ok(())
             }
+            Kind::List { set } => {
+                let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
+                set(config, &members.collect::<Vec<_>>())
+            }
             Kind::Secret { set } => {
                 set(config, secret(text)?);
                 Ok(())
@@ -165,6 +173,34 @@ fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
     } else {
         Err(format!("{number} is not from {min} to {max}"))
     }
+}
+
+/// A network: `10.0.0.0/8`, or one address.
+fn network(text: &str) -> Result<IpNet, String> {
+    let address = || text.parse().ok().map(|ip: IpAddr| IpNet::from(ip.to_canonical()));
+    let network = text.parse().ok().or_else(address);
+    network.ok_or_else(|| format!("`{text}` is no network, such as 10.0.0.0/8 or 2001:db8::/32"))
+}
+
+/// The name of a header; none if empty.
+fn header_name(text: &str) -> Result<Option<HeaderName>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| format!("`{text}` is no name of a header"))
+}
+
+/// An attribute and the header that it is read from: `tenant=x-tenant-id`.
+fn attribute_header(text: &str) -> Result<(String, HeaderName), String> {
+    let wrong = || format!("`{text}` is no attribute and header, such as tenant=x-tenant-id");
+    let (attribute, header) = text.split_once('=').ok_or_else(wrong)?;
+    if !Attribute::is_name(attribute) {
+        return Err(wrong());
+    }
+    if FOUND_OTHERWISE.contains(&attribute) {
+        return Err(format!("`{attribute}` is found otherwise, and not in a header of choice"));
+    }
+    Ok((attribute.into(), header_name(header)?.ok_or_else(wrong)?))
 }
 
 /// A level, or levels of parts: `info,tollgate_server=debug`. A word alone that is no level would
@@ -243,6 +279,17 @@ mod tests {
         }
         for wrong in ["verbose", "", "info,verbose", "hyper=loud", "=,="] {
             assert!(log_filter(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn attributes_have_headers() {
+        let tenant = ("tenant".to_owned(), HeaderName::from_static("x-tenant-id"));
+        assert_eq!(attribute_header("tenant=X-Tenant-Id"), Ok(tenant));
+        for wrong in
+            ["tenant", "tenant=", "=x", "ten ant=x", "tenant=x y", "ip=x-ip", "plan=x-plan"]
+        {
+            assert!(attribute_header(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{KEYS, Key};
-use super::{Config, Privacy, Record, RulesFrom, StoreUrl, env, file};
+use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
 pub const FILE_NAME: &str = "tollgate.toml";
@@ -184,13 +184,6 @@ impl Loader {
         }
     }
 
-    /// Notes that a setting of a later version was given.
-    pub(super) fn note_later(&mut self, name: &str) {
-        self.config
-            .notes
-            .push(format!("{name} comes with a later version, and does nothing in this one"));
-    }
-
     fn origin(&self, name: &str) -> Origin {
         let setting = self.settings.iter().find(|setting| setting.key.name == name);
         setting.map_or(Origin::Default, |setting| setting.origin.clone())
@@ -209,29 +202,64 @@ impl Loader {
             let note = "store.tls_ca, store.tls_certificate and store.tls_key do nothing: the store is `memory:`";
             self.config.notes.push(note.into());
         }
-        let place = Place::from(&self.origin("listen.http"));
-        let Some(address) = self.config.listen.http else {
-            let message = "every listener is switched off: there is nothing to serve";
-            self.problems.push(Problem::new(place, message));
-            return;
-        };
-        if !is_loopback(address) {
-            self.check_token(address);
-        }
+        self.check_listeners();
+        self.check_password();
     }
 }
 
 impl Loader {
-    /// Where others can come, there is a token, and it should be one that they do not guess.
-    fn check_token(&mut self, address: SocketAddr) {
+    fn check_listeners(&mut self) {
+        let listeners: Vec<_> = self.config.listen.addresses().collect();
+        if listeners.is_empty() {
+            let place = Place::from(&self.origin("listen.http"));
+            let message = "every listener is switched off: there is nothing to serve";
+            self.problems.push(Problem::new(place, message));
+        }
+        if !self.config.listen.proxied.is_empty() && self.config.proxies.trusted.is_empty() {
+            let place = Place::from(&self.origin("listen.proxy_protocol"));
+            let message = "the PROXY protocol is expected, and no proxy is trusted to speak it";
+            let help = "set trusted in [proxies] to the networks of your proxies";
+            self.problems.push(Problem::new(place, message).help(help));
+        }
+        for (listener, address) in listeners {
+            if self.config.listen.is_local(listener, address) {
+                continue;
+            }
+            let setting = if is_loopback(address) {
+                // A proxy on this machine brings others with it.
+                "listen.proxy_protocol"
+            } else {
+                listener.setting()
+            };
+            let place = Place::from(&self.origin(setting));
+            if !self.check_token(address, place) {
+                return;
+            }
+        }
+    }
+
+    /// The Redis protocol knows no token: where others can come, there should be a password.
+    fn check_password(&mut self) {
+        let listen = &self.config.listen;
+        let others = listen.resp.filter(|address| !listen.is_local(Door::Resp, *address));
+        if let (Some(address), None) = (others, &self.config.resp.password) {
+            self.config.notes.push(format!(
+                "others can reach the Redis protocol at {address} without a password, and take from every \
+                 bucket: write one to a file and name that in TOLLGATE_RESP_PASSWORD_FILE"
+            ));
+        }
+    }
+
+    /// Where others can come, there is a token, and it should be one that they do not guess. Says whether there
+    /// is one.
+    fn check_token(&mut self, address: SocketAddr, place: Place) -> bool {
         let Some(token) = &self.config.admin.token else {
             let message =
                 format!("others can reach {address}, and there is no token for administration");
             let help = "write one to a file and name that in TOLLGATE_ADMIN_TOKEN_FILE, \
                         or set token in [admin], or listen on 127.0.0.1";
-            let place = Place::from(&self.origin("listen.http"));
             self.problems.push(Problem::new(place, message).help(help));
-            return;
+            return false;
         };
         if token.expose().len() < SECRET_BYTES_MIN {
             self.config.notes.push(format!(
@@ -239,6 +267,7 @@ impl Loader {
                  make one with `openssl rand -hex 32`"
             ));
         }
+        true
     }
 
     /// A file that is named is where rules come from, unless the database was asked for in the same place or a
@@ -310,6 +339,6 @@ impl Origin {
 }
 
 /// Whether only this machine can reach an address.
-pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+pub(super) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

@@ -18,13 +18,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::HeaderName;
+use ipnet::IpNet;
 use tollgate::TlsFiles;
+use tollgate::client_ip::{ClientIp, ForwardedBy};
+use tollgate::headers::{Draft, Headers, Legacy, Reset};
 
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
 pub use self::keys::{KEYS, Key, Kind};
+use self::load::is_loopback;
+pub(crate) use self::load::reason;
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
-pub(crate) use self::load::{is_loopback, reason};
 pub use self::secret::Secret;
 pub use self::store::{Store, StoreUrl};
 
@@ -35,6 +40,16 @@ pub struct Config {
     pub listen: Listen,
     /// `[store]`
     pub store: Store,
+    /// `[grpc]`
+    pub grpc: Grpc,
+    /// `[resp]`
+    pub resp: Resp,
+    /// `[proxies]`
+    pub proxies: Proxies,
+    /// `[headers]`
+    pub headers: AnswerHeaders,
+    /// `[authorize]`
+    pub authorize: Authorize,
     /// `[database]`
     pub database: Database,
     /// `[rules]`
@@ -60,8 +75,127 @@ pub struct Config {
 pub struct Listen {
     /// For HTTP; nowhere if none.
     pub http: Option<SocketAddr>,
+    /// For gRPC.
+    pub grpc: Option<SocketAddr>,
+    /// For the Redis protocol.
+    pub resp: Option<SocketAddr>,
+    /// The listeners whose connections begin with a header of the PROXY protocol.
+    pub proxied: Vec<Door>,
     /// With TLS, if there are any.
     pub tls: ListenTls,
+}
+
+/// A front door: a protocol that is listened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are what they are called")]
+pub enum Door {
+    Http,
+    Grpc,
+    Resp,
+}
+
+impl Door {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Http, Self::Grpc, Self::Resp];
+
+    /// Its name in settings and the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Resp => "resp",
+        }
+    }
+
+    /// The setting that says where to listen for it.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Http => "listen.http",
+            Self::Grpc => "listen.grpc",
+            Self::Resp => "listen.resp",
+        }
+    }
+}
+
+impl Listen {
+    /// Whether only this machine can come to a listener on this address: a proxy before it brings others.
+    pub(crate) fn is_local(&self, door: Door, address: SocketAddr) -> bool {
+        is_loopback(address) && !self.proxied.contains(&door)
+    }
+
+    /// Where to listen for what.
+    pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
+        let addresses = Door::ALL.into_iter().zip([self.http, self.grpc, self.resp]);
+        addresses.filter_map(|(door, address)| Some((door, address?)))
+    }
+}
+
+/// Envoy's rate limit protocol over gRPC.
+#[derive(Clone, Debug, Default)]
+pub struct Grpc {
+    /// Whether calls may give tokens back.
+    pub has_refunds: bool,
+}
+
+/// The Redis protocol.
+#[derive(Clone, Debug, Default)]
+pub struct Resp {
+    /// What clients must show first, if anything.
+    pub password: Option<Secret>,
+    /// The longest that a connection may be quiet, if there is such.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Whom to believe about clients.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "KEYS documents each")]
+pub struct Proxies {
+    pub trusted: Vec<IpNet>,
+    pub hops: u8,
+    pub header: ForwardedBy,
+    pub ipv4_prefix: u8,
+    pub ipv6_prefix: u8,
+}
+
+impl Proxies {
+    /// What finds out whom a request is from.
+    pub(crate) fn client_ip(&self) -> ClientIp {
+        ClientIp::default()
+            .trust(self.trusted.iter().copied())
+            .hops(self.hops)
+            .header(self.header)
+            .ipv4_prefix(self.ipv4_prefix)
+            .ipv6_prefix(self.ipv6_prefix)
+    }
+}
+
+/// What limited answers tell about the limits.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "KEYS documents each")]
+pub struct AnswerHeaders {
+    pub draft: Draft,
+    pub has_legacy: bool,
+    pub legacy_reset: Reset,
+}
+
+impl AnswerHeaders {
+    /// What writes them.
+    pub(crate) fn headers(&self) -> Headers {
+        let legacy =
+            if self.has_legacy { Legacy::XRateLimit(self.legacy_reset) } else { Legacy::Off };
+        Headers { draft: self.draft, legacy }
+    }
+}
+
+/// What `/v1/authorize` reads beside the headers of proxies.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "KEYS documents each")]
+pub struct Authorize {
+    pub user_header: Option<HeaderName>,
+    pub plan_header: Option<HeaderName>,
+    pub attribute_headers: Vec<(String, HeaderName)>,
 }
 
 /// The files of TLS for listeners.
@@ -201,6 +335,11 @@ impl Default for Config {
         let mut config = Self {
             listen: Listen::default(),
             store: Store::default(),
+            grpc: Grpc::default(),
+            resp: Resp::default(),
+            proxies: Proxies::default(),
+            headers: AnswerHeaders::default(),
+            authorize: Authorize::default(),
             database: Database::default(),
             rules: Rules::default(),
             admin: Admin::default(),

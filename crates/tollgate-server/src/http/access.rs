@@ -39,7 +39,7 @@ impl FromRequestParts<Arc<App>> for Admin {
 
 impl App {
     /// By which name somebody who may do what this role may is known.
-    fn require(&self, parts: &Parts, role: Role) -> Result<String, Problem> {
+    pub(super) fn require(&self, parts: &Parts, role: Role) -> Result<String, Problem> {
         let asked = self.guard.require(&parts.headers, peer(parts), role);
         asked.map_err(|refusal| self.refuse(refusal, parts))
     }
@@ -72,6 +72,7 @@ impl App {
     }
 }
 
-fn peer(parts: &Parts) -> Option<IpAddr> {
+/// The other end of the connection.
+pub(super) fn peer(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }

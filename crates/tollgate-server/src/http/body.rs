@@ -1,10 +1,14 @@
 //! Request bodies: bounded in size and time, JSON, and refused with the name of what is wrong.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
@@ -13,16 +17,21 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 
 use super::App;
 use super::problem::Problem;
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
-pub(crate) async fn read(
-    request: Request<Body>,
+pub(crate) async fn read<B>(
+    request: Request<B>,
     bytes_max: usize,
     timeout: Duration,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
     require_json(request.headers())?;
     collect(request.into_body(), bytes_max, timeout).await
 }
@@ -47,9 +56,21 @@ pub(crate) async fn let_arrive(
     }
 }
 
-async fn collect(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
-    let body = Limited::new(body, bytes_max).collect();
-    match tokio::time::timeout(timeout, body).await {
+/// Takes as much of a body as may be, and throws it away. A connection is kept only if nothing is left unread on it.
+pub(super) async fn discard(body: Body, bytes_max: usize, timeout: Duration) {
+    let is_long = body.size_hint().lower() > bytes_max as u64;
+    if !is_long && !body.is_end_stream() {
+        // Whatever becomes of it, the answer is the same.
+        let _ = collect(body, bytes_max, timeout).await;
+    }
+}
+
+async fn collect<B>(body: B, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
+    let body = pin!(Limited::new(body, bytes_max).collect());
+    match soon(body, timeout).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let detail = format!("the body has more than {bytes_max} bytes");
@@ -57,6 +78,25 @@ async fn collect(body: Body, bytes_max: usize, timeout: Duration) -> Result<Byte
         }
         Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body ended early")),
         Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+/// Waits for something within a time. What came with the header is there when the connection was looked at again: no
+/// timer is made for that.
+async fn soon<F: Future>(mut doing: Pin<&mut F>, within: Duration) -> Result<F::Output, Elapsed> {
+    let mut is_first = true;
+    let done = poll_fn(|cx| match doing.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if is_first => {
+            is_first = false;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Poll::Pending => Poll::Ready(None),
+    });
+    match done.await {
+        Some(done) => Ok(done),
+        None => timeout(within, doing).await,
     }
 }
 

@@ -134,7 +134,7 @@ async fn reset(
     query: Query,
 ) -> Result<Json<BucketView>, Problem> {
     let found = Found::new(&app, path, query)?;
-    let existed = found.bucket.reset().await.map_err(|trouble| Problem::store(&trouble))?;
+    let existed = found.bucket.reset().await?;
     info!(by, rule_id = found.rule_id, subject = found.recorded, existed, "bucket reset");
     let decision = found.look().await?;
     Ok(Json(BucketView { existed: Some(existed), ..found.view(&decision) }))
@@ -246,7 +246,7 @@ impl Found {
 
     /// What is in it, as the store has it: a stand-in knows nothing of it.
     async fn look(&self) -> Result<Decision, Problem> {
-        let looked = self.bucket.look().await.map_err(|trouble| Problem::store(&trouble))?;
+        let looked = self.bucket.look().await?;
         if looked.degraded {
             let detail = "the store is in trouble: try again";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
@@ -262,7 +262,7 @@ impl Found {
         what: &str,
         given: Result<Decision, Trouble>,
     ) -> Result<Json<BucketView>, Problem> {
-        let decision = given.map_err(|trouble| Problem::store(&trouble))?;
+        let decision = given?;
         info!(by, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
         Ok(Json(self.view(&decision)))
     }

@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hint::black_box;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Json;
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::Request as HttpRequest;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
+use hyper::body::Incoming;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use tollgate::rules::Attribute;
@@ -27,6 +29,9 @@ use super::{App, HttpLimits, answer, body};
 /// So many members of a batch are on their way to the store at once. They are sent in their order over one
 /// connection, and so charged in it, without a round trip for each.
 const TOGETHER_MAX: usize = 16;
+
+/// Where one request is checked.
+pub(crate) const PATH: &str = "/v1/check";
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -123,13 +128,29 @@ pub(crate) async fn check(
     State(app): State<Arc<App>>,
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
+    decide(&app, request).await
+}
+
+/// [`check`]s a request that has not been through the router, and what stands in front of it.
+pub(crate) async fn check_now(app: &App, request: HttpRequest<Incoming>) -> Response {
+    let decided = match app.guard.require_own_site(request.uri(), request.headers()) {
+        Ok(()) => decide(app, request).await,
+        Err(problem) => Err(problem),
+    };
+    decided.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn decide<B>(app: &App, request: HttpRequest<B>) -> Result<Response, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
     let limits = &app.limits;
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
     let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
     body.validate(limits)?;
     let ip = body.ip()?;
     let verdict = app.check(&body.request(ip.as_deref())).await?;
-    Ok(answer(Json(CheckAnswer::new(&verdict)), verdict.is_degraded()))
+    Ok(answer(&CheckAnswer::new(&verdict), verdict.is_degraded()))
 }
 
 /// Checks several requests, each by itself, in order. All are validated before anything is charged.
@@ -171,7 +192,13 @@ pub(crate) async fn check_batch(
     }
     let degraded = verdicts.iter().any(Verdict::is_degraded);
     let results = verdicts.iter().map(CheckAnswer::new).collect();
-    Ok(answer(Json(BatchAnswer { results }), degraded))
+    Ok(answer(&BatchAnswer { results }, degraded))
+}
+
+/// Whether this is the body of a check, read as [`check`] reads it.
+#[doc(hidden)]
+pub fn is_check(bytes: &[u8]) -> bool {
+    body::parse::<Object<CheckBody<'_>>>(bytes).map(black_box).is_ok()
 }
 
 // ===== impl CheckBody =====
@@ -320,7 +347,7 @@ impl<'a> TierAnswer<'a> {
 }
 
 /// The longest wait in line of the enforced tiers that are queues, if there are any; none if it was denied.
-fn longest_delay_ms(verdict: &Verdict) -> Option<u64> {
+pub(super) fn longest_delay_ms(verdict: &Verdict) -> Option<u64> {
     let delays = verdict.tiers().filter(Tier::is_enforced).filter_map(|tier| {
         let delay_ms = super::delay_ms(tier.rule.quota(), tier.decision)?;
         Some(if verdict.is_allowed() { delay_ms } else { 0 })

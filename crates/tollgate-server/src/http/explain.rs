@@ -5,12 +5,12 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request as HttpRequest;
 use axum::response::Response;
 use axum::routing::post;
-use axum::{Json, Router};
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use tollgate::rules::Applies;
@@ -145,7 +145,7 @@ async fn explain(
     let ip = body.ip()?;
     let explanation = app.explain(&body.request(ip.as_deref())).await?;
     let degraded = explanation.degraded.is_some();
-    Ok(answer(Json(explanation), degraded))
+    Ok(answer(&explanation, degraded))
 }
 
 impl App {
@@ -206,7 +206,7 @@ impl App {
             }
             Some(Override::Quota(_)) | None => {}
         }
-        let looked = bucket.look().await.map_err(|trouble| Problem::store(&trouble))?;
+        let looked = bucket.look().await?;
         let (seen, cost) = (&looked.decisions[0], request.get_cost());
         let wait = wait::wait(bucket.quota(), seen, cost);
         explained.limit = Some(seen.limit);

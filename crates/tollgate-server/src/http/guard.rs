@@ -3,7 +3,7 @@
 mod failures;
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use tollgate::QuotaError;
 use tracing::warn;
 
 use self::failures::Failures;
-use super::App;
 use super::problem::{Problem, whole_seconds};
-use crate::config::{Config, is_loopback};
+use super::{App, authorize};
+use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
 use crate::tokens;
 
@@ -62,18 +62,22 @@ pub(super) enum Refusal {
 }
 
 impl Guard {
-    /// A guard with the settings' token, if there is one, for a listener on this address.
+    /// A guard with the settings' token, if there is one.
     ///
     /// # Errors
     ///
     /// If `failures_per_minute` cannot be counted, which the bounds of that setting rule out.
-    pub fn new(config: &Config, address: SocketAddr) -> Result<Self, QuotaError> {
+    pub fn new(config: &Config) -> Result<Self, QuotaError> {
         let none = config.database.url.is_none().then(Arc::default);
         Ok(Self {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
             stored: ArcSwapOption::new(none),
             failures: Failures::new(config.admin.failures_per_minute)?,
-            is_loopback: is_loopback(address),
+            // Nobody asks over HTTP if nobody listens for it.
+            is_loopback: config
+                .listen
+                .http
+                .is_none_or(|address| config.listen.is_local(Door::Http, address)),
         })
     }
 
@@ -162,7 +166,7 @@ impl Guard {
     }
 
     /// Refuses what a page of another site sends.
-    fn require_own_site(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn require_own_site(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let host = uri.authority().map(axum::http::uri::Authority::as_str);
         let host = host.or_else(|| text(header::HOST));
@@ -265,6 +269,11 @@ pub(crate) async fn own_site_only(
     request: Request,
     next: Next,
 ) -> Response {
+    // Proxies ask with the Host, the Origin and whatever else their clients sent. A page that asks here itself
+    // can spend tokens and see how many are left, and that is all.
+    if request.uri().path() == authorize::PATH {
+        return next.run(request).await;
+    }
     match app.guard.require_own_site(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),

@@ -1,6 +1,7 @@
 //! The HTTP front door: JSON in, the limiter's answer out. It translates and never decides.
 
 mod access;
+mod authorize;
 mod body;
 mod buckets;
 mod check;
@@ -8,6 +9,7 @@ mod etag;
 mod explain;
 mod guard;
 mod health;
+mod json;
 mod openapi;
 mod overrides;
 mod preview;
@@ -24,53 +26,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
-use tollgate::{Algorithm, AnyStore, Charged, Decision, Limiter, OnError, Quota, Request, Verdict};
+use serde::Serialize;
+use tollgate::{Algorithm, Decision, Quota};
 
+pub use self::check::is_check;
+pub(crate) use self::check::{PATH as CHECK_PATH, check_now as check};
 pub use self::guard::Guard;
 use self::problem::Problem;
-use crate::audit::Audit;
-use crate::metrics::Metrics;
-use crate::ready::Readiness;
-use crate::recent::Recent;
-use crate::snapshot::Keeper;
-use crate::stats::Stats;
+use crate::app::App;
 
 /// How much larger a batch may be than a single request.
 const BATCH_BYTES_FACTOR: usize = 16;
 
+/// Room for an answer: nearly all of them fit, and those that do not get more.
+const ANSWER_BYTES: usize = 1024;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// The header of answers that were made without the store.
 const DEGRADED: HeaderName = HeaderName::from_static("x-tollgate-degraded");
-
-/// What answers for buckets without a rule while the store is in trouble.
-const TAKE_ON_ERROR: OnError = OnError::Local;
-
-/// Everything that the handlers need.
-#[derive(Debug)]
-pub struct App {
-    /// What decides.
-    pub limiter: Limiter<AnyStore>,
-    /// What counts.
-    pub metrics: Metrics,
-    /// Whether requests may be sent here.
-    pub ready: Readiness,
-    /// Who may ask.
-    pub guard: Arc<Guard>,
-    /// How much may be asked at once.
-    pub limits: HttpLimits,
-    /// What keeps the rules in force up to date.
-    pub keeper: Keeper,
-    /// What records violations.
-    pub audit: Audit,
-    /// The last requests.
-    pub recent: Recent,
-    /// What the rules decided in the last minutes.
-    pub stats: Stats,
-}
 
 /// Bounds on what a client may send.
 #[derive(Clone, Debug)]
@@ -90,7 +70,7 @@ pub struct HttpLimits {
 /// The routes, and what stands in front of them.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/v1/check", post(check::check))
+        .route(check::PATH, post(check::check))
         .route("/v1/check/batch", post(check::check_batch))
         .route("/v1/take", post(take::take))
         .route("/v1/buckets/{key}", delete(take::forget))
@@ -99,6 +79,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
+        .merge(authorize::routes())
+        .merge(json::routes())
         .merge(administration().layer(from_fn_with_state(Arc::clone(&app), body::let_arrive)))
         .merge(rules::import_routes())
         .fallback(any(not_found))
@@ -130,36 +112,20 @@ async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }
 
-impl App {
-    /// # Errors
-    ///
-    /// Store trouble that no policy could answer for.
-    async fn check(&self, request: &Request<'_>) -> Result<Verdict, Problem> {
-        let timer = self.metrics.start();
-        let verdict = self.limiter.check(request).await;
-        let verdict = verdict.map_err(|trouble| Problem::store(&trouble))?;
-        self.metrics.decided(timer, &verdict);
-        self.recent.note(request, &verdict);
-        self.audit.note(request, &verdict);
-        Ok(verdict)
+/// The answer as JSON, [`marked`] if it was made without the store.
+fn answer(body: &impl Serialize, degraded: bool) -> Response {
+    let mut bytes = Vec::with_capacity(ANSWER_BYTES);
+    if let Err(error) = serde_json::to_writer(&mut bytes, body) {
+        // Numbers and texts can all be written.
+        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response();
     }
-
-    /// # Errors
-    ///
-    /// As [`check`](Self::check).
-    async fn take(&self, key: &str, quota: &Quota, cost: u64) -> Result<(Decision, bool), Problem> {
-        let timer = self.metrics.start();
-        let charged = self.limiter.take_or(key, quota, cost, TAKE_ON_ERROR).await;
-        let charged = charged.map_err(|trouble| Problem::store(&trouble))?;
-        let Charged { decisions, degraded } = charged;
-        self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
-        Ok((decisions[0], degraded))
-    }
+    let mut response = Response::new(Body::from(bytes));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    marked(response, degraded)
 }
 
 /// The answer, with a header that says so if it was made without the store.
-fn answer(body: impl IntoResponse, degraded: bool) -> Response {
-    let mut response = body.into_response();
+fn marked(mut response: Response, degraded: bool) -> Response {
     if degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static("true"));
     }

@@ -16,7 +16,10 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use self::values::{Address, AlgorithmName, AttributeName, Flag, Id, RefillName, ShortFlag};
-use super::{buckets, check, explain, health, overrides, preview, rules, stats, take, violations};
+use super::{
+    authorize, buckets, check, explain, health, json, overrides, preview, rules, stats, take,
+    violations,
+};
 
 /// A request to be checked against the rules.
 #[derive(ToSchema)]
@@ -103,6 +106,8 @@ impl Modify for Token {
 static JSON: LazyLock<String> = LazyLock::new(|| {
     let mut document = Document::openapi();
     let parts = [
+        authorize::document(),
+        json::document(),
         rules::document(),
         explain::document(),
         preview::document(),

@@ -76,13 +76,6 @@ impl Problem {
         self
     }
 
-    /// 503: the store is in trouble, and no policy can answer in its place.
-    pub(crate) fn store(trouble: &Trouble) -> Self {
-        // The kind only: what the server said is for the operator, and in the log.
-        let detail = format!("the store is in trouble ({}): try again", trouble.kind());
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-    }
-
     /// What the database did not do.
     pub(crate) fn data(error: &DataError) -> Self {
         match error {
@@ -127,6 +120,15 @@ impl Problem {
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
     let up = u64::from(wait.subsec_nanos() > 0);
     wait.as_secs().saturating_add(up).max(1)
+}
+
+/// 503: the store is in trouble, and no policy can answer in its place.
+impl From<Trouble> for Problem {
+    fn from(trouble: Trouble) -> Self {
+        // The kind only: what the server said is for the operator, and in the log.
+        let detail = format!("the store is in trouble ({}): try again", trouble.kind());
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
 }
 
 impl IntoResponse for Problem {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -84,7 +83,7 @@ pub(crate) async fn take(
     let quota = body.quota()?;
     let cost = body.cost.map_or(1, |cost| cost.0);
     let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
-    Ok(answer(Json(TakeAnswer::new(&quota, &decision, degraded)), degraded))
+    Ok(answer(&TakeAnswer::new(&quota, &decision, degraded), degraded))
 }
 
 /// Forgets the bucket of a key: it is full again.
@@ -111,7 +110,7 @@ pub(crate) async fn forget(
     let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
     query.only(&[])?;
     app.limits.check_length("key", key.len())?;
-    let existed = app.limiter.reset(&key).await.map_err(|trouble| Problem::store(&trouble))?;
+    let existed = app.limiter.reset(&key).await?;
     // A key may hold whatever its caller tells buckets apart by.
     let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
     info!(by, key = &*recorded, existed, "bucket reset");

@@ -5,25 +5,32 @@
 
 mod activity;
 mod connection;
+mod proxied;
+mod slots;
 mod stream;
 mod tls;
 mod watched;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+pub(crate) use self::connection::QUIET;
 use self::connection::{Connection, Protocols, Timeouts};
+pub(crate) use self::proxied::Proxied;
+pub(crate) use self::slots::{Room, Slots};
+pub(crate) use self::stream::Stream;
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::config::Limits;
 use crate::metrics::Metrics;
+use crate::resp::Resp;
+use crate::routes::Routes;
 use crate::shutdown::PhaseWatch;
 
 /// Connections that the kernel holds until they are taken.
@@ -44,18 +51,24 @@ pub(crate) struct Listener {
 /// What serving a connection takes.
 #[derive(Clone)]
 pub(crate) struct Serving {
-    pub(crate) router: Router,
+    pub(crate) door: Doorway,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
+    pub(crate) room: Room,
     pub(crate) phase: PhaseWatch,
+    /// With it, every connection begins with a header of the PROXY protocol.
+    pub(crate) proxied: Option<Proxied>,
     /// With it, only TLS is spoken.
     pub(crate) tls: Option<Tls>,
 }
 
-/// The connections of a listener that takes no more.
-pub(crate) struct Remaining {
-    slots: Arc<Semaphore>,
-    connections_max: usize,
+/// Who speaks with whoever connects.
+#[derive(Clone)]
+pub(crate) enum Doorway {
+    /// HTTP/1 and HTTP/2, gRPC among it.
+    Http(Routes),
+    /// The Redis protocol.
+    Resp(Resp),
 }
 
 impl Listener {
@@ -68,6 +81,9 @@ impl Listener {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // Connections of a process that has ended do not hold its address.
         socket.set_reuseaddr(true)?;
+        // Connections have it from their listener. Those of Redis clients may be quiet for hours: that their peer
+        // is gone must show some day.
+        socket.set_keepalive(matches!(serving.door, Doorway::Resp(_)))?;
         socket.bind(address)?;
         let socket = socket.listen(BACKLOG)?;
         let address = socket.local_addr()?;
@@ -79,22 +95,19 @@ impl Listener {
         self.address
     }
 
-    /// Takes connections and serves them until the end, and returns those that are then left.
-    pub(crate) async fn run(self) -> Remaining {
-        let connections_max = self.serving.limits.connections_max;
-        let slots = Arc::new(Semaphore::new(connections_max));
+    /// Takes connections and serves them until the end. Those that are then left go on.
+    pub(crate) async fn run(self) {
         let mut phase = self.serving.phase.clone();
         tokio::select! {
-            () = self.take_connections(&slots) => {}
+            () = self.take_connections() => {}
             () = phase.draining() => {}
         }
         // Whoever has connected by now is in flight as well.
-        let _ = timeout(LAST_CALL, self.take_connections(&slots)).await;
-        Remaining { slots, connections_max }
+        let _ = timeout(LAST_CALL, self.take_connections()).await;
     }
 
     /// Takes connections for ever.
-    async fn take_connections(&self, slots: &Arc<Semaphore>) {
+    async fn take_connections(&self) {
         let mut failures: u64 = 0;
         loop {
             match self.socket.accept().await {
@@ -103,7 +116,7 @@ impl Listener {
                         info!(address = %self.address, failures, "connections are taken again");
                         failures = 0;
                     }
-                    self.serve(stream, peer, slots);
+                    self.serve(stream, peer);
                 }
                 Err(error) if is_the_peers(&error) => {}
                 Err(error) => {
@@ -118,8 +131,8 @@ impl Listener {
     }
 
     /// Serves a connection by its own task, or closes it if there are too many.
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, slots: &Arc<Semaphore>) {
-        let Ok(slot) = Arc::clone(slots).try_acquire_owned() else {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(slot) = self.serving.room.take() else {
             self.serving.metrics.connection_refused();
             return;
         };
@@ -127,44 +140,92 @@ impl Listener {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         // Answers are small and wanted at once. If it cannot be had, they come all the same.
         let _ = stream.set_nodelay(true);
+        let serving = match &self.serving.proxied {
+            None => self.serving.converse(stream, peer, &self.protocols),
+            Some(proxied) => self.serve_proxied(proxied.clone(), stream, peer),
+        };
         let counted = self.serving.metrics.connection();
-        let limits = &self.serving.limits;
-        let connection = Connection {
-            stream,
-            peer,
-            router: self.serving.router.clone(),
-            protocols: Arc::clone(&self.protocols),
-            timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
-            phase: self.serving.phase.clone(),
-            metrics: self.serving.metrics.clone(),
-        };
-        match &self.serving.tls {
-            None => tokio::spawn(async move {
-                connection.serve().await;
-                drop((counted, slot));
-            }),
-            Some(tls) => {
-                let acceptor = tls.acceptor();
-                tokio::spawn(async move {
-                    connection.serve_tls(acceptor).await;
-                    drop((counted, slot));
-                })
+        tokio::spawn(async move {
+            serving.await;
+            drop((counted, slot));
+        });
+    }
+
+    /// Serves a connection once it is known whose it is.
+    fn serve_proxied(
+        &self,
+        proxied: Proxied,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (serving, protocols) = (self.serving.clone(), Arc::clone(&self.protocols));
+        Box::pin(async move {
+            let (patience, phase) = (serving.limits.header_timeout, serving.phase.clone());
+            // In a box, which is gone when the conversation begins.
+            let metrics = &serving.metrics;
+            let client = proxied.client(&mut stream, peer, patience, phase, metrics);
+            let client = Box::pin(client).await;
+            if let Some(client) = client {
+                serving.converse(stream, client, &protocols).await;
             }
-        };
+        })
     }
 }
 
-impl Remaining {
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.connections_max - self.slots.available_permits()
+impl Serving {
+    /// What a connection does from its first byte to its last.
+    fn converse(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        protocols: &Arc<Protocols>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let Self { door, metrics, limits, phase, tls, .. } = self;
+        let acceptor = tls.as_ref().map(Tls::acceptor);
+        match door {
+            Doorway::Http(routes) => {
+                let connection = Connection {
+                    stream,
+                    peer,
+                    routes: routes.clone(),
+                    protocols: Arc::clone(protocols),
+                    timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
+                    phase: phase.clone(),
+                    metrics: metrics.clone(),
+                };
+                match acceptor {
+                    None => Box::pin(connection.serve()),
+                    Some(acceptor) => Box::pin(connection.serve_tls(acceptor)),
+                }
+            }
+            Doorway::Resp(resp) => {
+                let (resp, phase, patience) = (resp.clone(), phase.clone(), limits.header_timeout);
+                match acceptor {
+                    None => Box::pin(async move { resp.converse(stream, peer, phase).await }),
+                    Some(acceptor) => Box::pin(async move {
+                        let accepting = timeout(patience, acceptor.accept(stream));
+                        // In a box, which is gone when the conversation begins.
+                        let accepted = Box::pin(before_the_end(accepting, phase.clone())).await;
+                        if let Some(Ok(Ok(stream))) = accepted {
+                            resp.converse(stream, peer, phase).await;
+                        }
+                    }),
+                }
+            }
+        }
     }
+}
 
-    /// Waits until there is none.
-    pub(crate) async fn ended(&self) {
-        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
-        // Nobody closes the semaphore.
-        let _ = self.slots.acquire_many(all).await;
+/// Waits for something, but at the end only for what is on its way.
+async fn before_the_end<T>(doing: impl Future<Output = T>, mut phase: PhaseWatch) -> Option<T> {
+    let end = async {
+        phase.draining().await;
+        sleep(QUIET).await;
+    };
+    tokio::select! {
+        biased;
+        done = doing => Some(done),
+        () = end => None,
     }
 }
 
@@ -181,6 +242,7 @@ fn is_the_peers(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
     use axum::extract::ConnectInfo;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -190,10 +252,19 @@ mod tests {
     use crate::config::Config;
     use crate::shutdown::{Phase, Phases};
 
-    fn listen(router: Router, phases: &Phases) -> Listener {
+    fn listen(router: Router, phases: &Phases, slots: &Slots) -> Listener {
         let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
         let limits = Config::default().limits;
-        let serving = Serving { router, metrics, limits, phase: phases.watch(), tls: None };
+        let door = Doorway::Http(router.into());
+        let serving = Serving {
+            door,
+            metrics,
+            limits,
+            room: slots.rooms().next().unwrap(),
+            phase: phases.watch(),
+            proxied: None,
+            tls: None,
+        };
         Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), serving).unwrap()
     }
 
@@ -222,7 +293,8 @@ mod tests {
                 get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }),
             );
         let phases = Phases::new();
-        let listener = listen(router, &phases);
+        let slots = Slots::new(100, 1);
+        let listener = listen(router, &phases, &slots);
         let address = listener.address();
         let listening = tokio::spawn(listener.run());
 
@@ -235,8 +307,8 @@ mod tests {
         assert!(answer.ends_with(&stream.local_addr().unwrap().to_string()), "{answer}");
 
         phases.enter(Phase::Draining);
-        let remaining = listening.await.unwrap();
-        remaining.ended().await;
-        assert_eq!(remaining.count(), 0);
+        listening.await.unwrap();
+        slots.all_free().await;
+        assert_eq!(slots.taken(), 0);
     }
 }

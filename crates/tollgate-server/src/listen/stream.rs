@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// A stream of bytes that can be waited for without a buffer to read them into.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Whether there is something to read, if only that the peer has closed. Reads nothing.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }

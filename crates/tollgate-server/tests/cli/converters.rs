@@ -17,6 +17,11 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
         let left_out: Vec<_> =
             dry.stderr.lines().filter(|line| line.contains(": left out: ")).collect();
         assert_eq!(left_out.len(), 6, "{dry:?}");
+        assert!(dry.stderr.ends_with("6 limits were left out: see above.\n"), "{dry:?}");
+        let others = "note: 9 other rules apply to requests of every domain, also of these: --replace removes them\n";
+        assert!(dry.stderr.contains(others), "{dry:?}");
+        let alone = gate.run(&[&import[..], &["--dry-run", "--replace"]].concat());
+        assert!(!alone.stderr.contains("other rules"), "{alone:?}");
         assert!(
             left_out[0]
                 .contains("envoy.yaml:43: left out: `tenant: again`: is on the way down twice"),
@@ -55,7 +60,7 @@ fn limitadors_limits_come_in() {
                 .contains("limitador.yaml:38: left out: limit `two at once`: the condition"),
             "{imported:?}"
         );
-        assert!(imported.stderr.ends_with("14 rules are in force.\n"), "{imported:?}");
+        assert!(imported.stderr.contains("14 rules are in force.\n"), "{imported:?}");
         let rules = gate.json(&["rules", "list"]);
         assert_eq!(
             rules["rules"][11]["key_pattern"],

@@ -1,9 +1,10 @@
 //! A tiny HTTP/1.1 client: blocking, one request at a time.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
 use super::PATIENCE;
 
@@ -26,7 +27,22 @@ pub(crate) struct Response {
 impl Client {
     /// Connects.
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        Self::new(TcpStream::connect_timeout(&address, PATIENCE)?, address)
+    }
+
+    /// Connects from another address of this machine, such as 127.0.0.2.
+    pub(crate) fn connect_from(from: IpAddr, address: SocketAddr) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let stream = runtime.block_on(async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((from, 0).into())?;
+            socket.connect(address).await?.into_std()
+        })?;
+        stream.set_nonblocking(false)?;
+        Self::new(stream, address)
+    }
+
+    fn new(stream: TcpStream, address: SocketAddr) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;

@@ -64,9 +64,23 @@ impl Launch {
         }
     }
 
-    /// `tollgate serve` on a free port, and these arguments.
+    /// `tollgate serve` on a free port for HTTP and none for others, and these arguments.
     pub(crate) fn serve(arguments: &[&str]) -> Self {
-        Self::new(&["serve"]).args(arguments).env("TOLLGATE_LISTEN_HTTP", "127.0.0.1:0")
+        Self::new(&["serve"])
+            .args(arguments)
+            .env("TOLLGATE_LISTEN_HTTP", "127.0.0.1:0")
+            .env("TOLLGATE_LISTEN_GRPC", "")
+            .env("TOLLGATE_LISTEN_RESP", "")
+    }
+
+    /// The same with a free port for gRPC, too.
+    pub(crate) fn with_grpc(self) -> Self {
+        self.env("TOLLGATE_LISTEN_GRPC", "127.0.0.1:0")
+    }
+
+    /// The same with a free port for the Redis protocol, too.
+    pub(crate) fn with_resp(self) -> Self {
+        self.env("TOLLGATE_LISTEN_RESP", "127.0.0.1:0")
     }
 
     /// More arguments.
@@ -112,8 +126,7 @@ impl Launch {
         // Made first, so that the process is killed if it never listens.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Server { address: unknown, child, log, folder: self.folder };
-        let line = server.wait_for_line(|line| line.contains("listening"));
-        server.address = address_in(&line).parse().unwrap();
+        server.address = server.address_of("http");
         server
     }
 
@@ -231,6 +244,13 @@ impl Server {
         self.log.wait_for("a line", |lines| lines.iter().find(|line| is_it(line)).cloned())
     }
 
+    /// Where it listens for `grpc` or `resp`.
+    pub(crate) fn address_of(&self, listener: &str) -> SocketAddr {
+        let line =
+            self.wait_for_line(|line| line.contains("listening") && listener_in(line) == listener);
+        address_in(&line).parse().unwrap()
+    }
+
     /// All it has written to standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.log.lines.lock().0.join("\n")
@@ -242,6 +262,17 @@ impl Drop for Server {
         // By its id, and only if it has not ended: no other process can be hit.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The listener in a line of the log, be it JSON or text.
+fn listener_in(line: &str) -> String {
+    match serde_json::from_str::<Value>(line) {
+        Ok(line) => line["listener"].as_str().unwrap_or_default().to_owned(),
+        Err(_) => {
+            let rest = line.split("listener=").nth(1).unwrap_or_default();
+            rest.trim_start_matches('"').chars().take_while(char::is_ascii_alphanumeric).collect()
+        }
     }
 }
 

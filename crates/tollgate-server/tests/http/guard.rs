@@ -36,6 +36,9 @@ fn a_foreign_host_is_refused() {
         ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io"]
     {
         assert_eq!(status(foreign), 403, "{foreign}");
+        // Which does not go by the router.
+        let check = server.request("POST", "/v1/check", &[("host", foreign)], "{}");
+        assert_eq!(check.status, 403, "{foreign}");
     }
 }
 

@@ -60,9 +60,12 @@ fn the_document_describes_every_route() {
     let paths = document["paths"].as_object().unwrap();
     let described: Vec<_> = paths.keys().map(String::as_str).collect();
     let expected = [
+        "/healthcheck",
+        "/json",
         "/livez",
         "/metrics",
         "/readyz",
+        "/v1/authorize",
         "/v1/buckets/{key}",
         "/v1/buckets/{rule}/{subject}",
         "/v1/buckets/{rule}/{subject}/grant",

@@ -101,6 +101,24 @@ fn names_are_there_once() {
     assert_eq!(missing, [""; 0]);
 }
 
+/// Nothing is left out, and what proxies go by is in it.
+#[test]
+fn it_is_the_whole() {
+    let server = launch().start();
+    let document = server.get("/openapi.json").json();
+    for (path, method) in [("/json", "post"), ("/healthcheck", "get"), ("/v1/authorize", "trace")] {
+        assert!(document["paths"][path][method].is_object(), "{method} {path}");
+    }
+    let answers = &document["paths"]["/v1/authorize"]["get"]["responses"];
+    for status in ["200", "429", "403"] {
+        for header in ["ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-reset"] {
+            assert!(answers[status]["headers"][header].is_object(), "{status} {header}");
+        }
+    }
+    assert!(answers["200"]["headers"]["x-tollgate-delay-ms"].is_object());
+    assert_eq!(answers["429"]["headers"]["retry-after"]["schema"]["minimum"], 1);
+}
+
 /// Runs Schemathesis against this server, with these further settings, and fails if it finds anything.
 fn drive(server: &Server, examples: u64, settings: &[&str]) {
     let program = root().join("target/schemathesis/bin/st");

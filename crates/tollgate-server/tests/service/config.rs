@@ -113,25 +113,30 @@ fn all_mistakes_are_shown_at_once_where_they_stand() {
     }
 }
 
-/// One file serves a fleet while it is upgraded: what later versions know is taken, and said to do nothing.
+/// Lists are lists in the file, and parted by commas elsewhere.
 #[test]
-fn settings_of_later_versions_are_noted() {
-    let file = r#"
-[listen]
-grpc = "127.0.0.1:8081"
-resp = ""
-"#;
-    let finished = Launch::serve(&["--check-config"])
-        .file("tollgate.toml", file)
-        .env("TOLLGATE_PROXIES_TRUSTED", "10.0.0.0/8")
-        .run();
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
-    for name in ["listen.grpc", "listen.resp", "proxies.trusted"] {
-        let note = format!("note: {name} comes with a later version, and does nothing in this one");
-        assert!(finished.stdout.contains(&note), "{}", finished.stdout);
+fn lists_are_written_in_two_ways() {
+    let file = "[proxies]\ntrusted = [\"10.0.0.0/8\", \"::1\"]\n";
+    let checked = |launch: Launch| launch.args(&["--check-config"]).run();
+    let of_file = checked(Launch::serve(&[]).file("tollgate.toml", file));
+    let of_variable =
+        checked(Launch::serve(&[]).env("TOLLGATE_PROXIES_TRUSTED", "10.0.0.0/8, ::1"));
+    for finished in [of_file, of_variable] {
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+        let line = finished.stdout.lines().find(|line| line.contains("proxies.trusted")).unwrap();
+        assert!(line.contains("10.0.0.0/8") && line.contains("::1"), "{line}");
     }
-    let server = Launch::serve(&[]).env("TOLLGATE_LISTEN_GRPC", "127.0.0.1:0").start();
-    assert_eq!(server.get("/readyz").status, 200);
+    for (file, wrong) in [
+        ("[proxies]\ntrusted = [\"10.0.0.0/33\"]\n", "`10.0.0.0/33` is no network"),
+        ("[proxies]\ntrusted = [10]\n", "`proxies.trusted` is a list of texts in quotes"),
+        ("[listen]\nproxy_protocol = [\"htp\"]\n", "`htp` is none of http, grpc, resp"),
+        ("[authorize]\nuser_header = \"x y\"\n", "`x y` is no name of a header"),
+        ("[authorize]\nattribute_headers = [\"tenant\"]\n", "such as tenant=x-tenant-id"),
+    ] {
+        let finished = checked(Launch::serve(&[]).file("tollgate.toml", file));
+        assert_eq!(finished.code, Some(2), "{file}");
+        assert!(finished.stderr.contains(wrong), "{}", finished.stderr);
+    }
 }
 
 #[test]
@@ -146,7 +151,9 @@ fn broken_toml_is_shown_where_it_breaks() {
 
 #[test]
 fn others_are_not_let_in_without_a_token() {
-    let launch = || Launch::new(&["serve"]).file("tollgate.toml", "[listen]\nhttp = \"0.0.0.0:0\"");
+    let file = "[listen]\nhttp = \"0.0.0.0:0\"";
+    let launch =
+        || Launch::serve(&[]).without_env("TOLLGATE_LISTEN_HTTP").file("tollgate.toml", file);
     let finished = launch().run();
     assert_eq!(finished.code, Some(2));
     assert_eq!(
@@ -165,6 +172,9 @@ fn others_are_not_let_in_without_a_token() {
     let ipv6 = Launch::serve(&["--listen-http", "[::]:0"]).run();
     assert_eq!(ipv6.code, Some(2));
     assert!(ipv6.stderr.starts_with("error: --listen-http: others can reach [::]:0"));
+    let resp = Launch::serve(&["--listen-resp", "0.0.0.0:0"]).run();
+    assert_eq!(resp.code, Some(2));
+    assert!(resp.stderr.starts_with("error: --listen-resp: others can reach 0.0.0.0:0"));
 
     let short = launch().env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
     short.wait_for_line(|line| line.contains("admin.token has less than 16 bytes"));
@@ -174,6 +184,24 @@ fn others_are_not_let_in_without_a_token() {
     assert!(server.address.ip().is_unspecified());
     server.address.set_ip([127, 0, 0, 1].into());
     assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn the_redis_protocol_needs_a_password_where_others_can_come() {
+    let warning = "others can reach the Redis protocol at 0.0.0.0:0 without a password";
+    let launch = |address: &str| {
+        Launch::new(&["serve", "--check-config", "--listen-resp", address])
+            .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+    };
+    let open = launch("0.0.0.0:0").run();
+    assert_eq!(open.code, Some(0));
+    assert!(open.stdout.contains(warning), "{}", open.stdout);
+    let shut = launch("0.0.0.0:0").env("TOLLGATE_RESP_PASSWORD", "canary").run();
+    let local = launch("127.0.0.1:0").run();
+    for quiet in [shut, local] {
+        assert_eq!(quiet.code, Some(0));
+        assert!(!quiet.stdout.contains("without a password"), "{}", quiet.stdout);
+    }
 }
 
 #[test]
@@ -405,6 +433,7 @@ fn reference_row(key: &Key) -> String {
         Kind::Choice { choices, .. } => format!("`{}`", choices.join("`, `")),
         Kind::Number { min, max, .. } => format!("{min} to {max}"),
         Kind::Path { .. } => "a file".to_owned(),
+        Kind::List { .. } => "a list".to_owned(),
         Kind::Secret { .. } => "a secret".to_owned(),
     };
     let flag = key.flag.map_or_else(String::new, |flag| format!("`--{flag}`"));

@@ -9,6 +9,7 @@ mod common;
 mod config;
 mod connections;
 mod http2;
+mod proxy_protocol;
 mod redis;
 mod redis_trouble;
 mod reload;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 
 use tollgate::RuleSet;
-use tollgate_server::config::StoreUrl;
+use tollgate_server::config::{Door, StoreUrl};
 use tollgate_server::rules_source::RulesSource;
 use tollgate_server::startup::Startup;
 
@@ -78,7 +78,7 @@ fn help_and_version_go_to_standard_output() {
     assert_eq!(version.stdout, format!("tollgate {}\n", env!("CARGO_PKG_VERSION")));
     let help = Launch::new(&["serve", "--help"]).run();
     assert_eq!(help.code, Some(0));
-    for said in ["--rules", "TOLLGATE_LISTEN_HTTP", "[default: 127.0.0.1:8080]", "Examples:"] {
+    for said in ["--rules", "TOLLGATE_LISTEN_HTTP", "127.0.0.1:8080]", "Examples:"] {
         assert!(help.stdout.contains(said), "{said} in {}", help.stdout);
     }
     assert!(!help.stdout.contains("--admin-token"), "everybody can see flags");
@@ -105,8 +105,9 @@ fn asked(line: &str) -> (String, String) {
 }
 
 fn the_message_tells_the_truth(server: &Server, source: &RulesSource, rules: &RuleSet) {
+    let listeners = [(Door::Http, server.address)];
     let startup = Startup {
-        address: server.address,
+        listeners: &listeners,
         is_tls: false,
         source,
         rules,

@@ -21,6 +21,7 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(["serve", "--listen-http", "127.0.0.1:0"])
+        .args(["--listen-grpc", "127.0.0.1:0", "--listen-resp", "127.0.0.1:0"])
         .env_clear()
         .envs(environment.iter().copied())
         .current_dir(folder.path())
@@ -52,7 +53,7 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
 #[test]
 fn a_person_gets_a_message_and_colours() {
     let seen = on_a_terminal(&[("TERM", "xterm")]);
-    assert!(seen.starts_with("tollgate "), "{seen}");
+    assert!(seen.starts_with("tollgate ") && seen.contains(", gRPC on 127."), "{seen}");
     assert!(seen.contains("the 9 starter rules in sqlite:tollgate.db"), "{seen}");
     assert!(seen.contains("\u{1b}[") && seen.contains("SIGINT"), "{seen}");
     assert!(!seen.contains("{\"timestamp\""), "{seen}");

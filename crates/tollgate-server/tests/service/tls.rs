@@ -16,15 +16,15 @@ use tollgate_tests::tls::{Certificates, Pair, ServerCertificate};
 use super::http2::Http2;
 use crate::common::{Launch, PATIENCE, Server, eventually, now};
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// Somebody who trusts this authority, and shows this certificate.
-struct Client {
+pub(crate) struct Client {
     config: ClientConfig,
 }
 
 impl Client {
-    fn trusting(authority: &Path, identity: Option<&Pair>) -> Self {
+    pub(crate) fn trusting(authority: &Path, identity: Option<&Pair>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -49,10 +49,15 @@ impl Client {
 
     /// Connects, and shakes hands.
     fn connect(&self, server: &Server) -> io::Result<Stream> {
+        let socket = TcpStream::connect(server.address)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        self.over(socket)
+    }
+
+    /// Shakes hands over a connection.
+    pub(crate) fn over(&self, mut socket: TcpStream) -> io::Result<Stream> {
         let name = ServerName::try_from("localhost").unwrap();
         let mut session = ClientConnection::new(Arc::new(self.config.clone()), name).unwrap();
-        let mut socket = TcpStream::connect(server.address)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
         while session.is_handshaking() {
             session.complete_io(&mut socket)?;
         }
@@ -69,7 +74,7 @@ impl Client {
     }
 }
 
-fn ask(stream: &mut Stream, path: &str, connection: &str) -> io::Result<()> {
+pub(crate) fn ask(stream: &mut Stream, path: &str, connection: &str) -> io::Result<()> {
     let head =
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: {connection}\r\n\r\n");
     stream.write_all(head.as_bytes())

@@ -50,11 +50,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", value_enum, requires = "from", default_value_t = Counted::TokenBucket)]
     algorithm: Counted,
 
-    /// Remove the rules that are not in the file, as is usual
+    /// Remove the rules that are not in the file (the default, but not with --from)
     #[arg(long, conflicts_with = "merge")]
     replace: bool,
 
-    /// Keep the rules that are not in the file, as is usual for other formats
+    /// Keep the rules that are not in the file (the default with --from)
     #[arg(long)]
     merge: bool,
 
@@ -87,7 +87,12 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     let is_foreign = arguments.from.is_some();
     let is_merged = arguments.merge || (is_foreign && !arguments.replace);
     let rules = if is_merged || is_foreign {
-        settled(&rules, &backend.rule_set().await?, is_merged)?
+        let settled = settled(&rules, &backend.rule_set().await?, is_merged)?;
+        if is_foreign {
+            // Those that stay come after those of the file.
+            tell_of_others(&settled[rules.len()..]);
+        }
+        settled
     } else {
         rules
     };
@@ -110,6 +115,11 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     } else if !output.json {
         Output::data(&diff::shown(&planned.diff, output.in_colours))?;
         say("Nothing was changed.");
+    }
+    let left_out = notes.iter().filter(|note| note.is_left_out).count();
+    if left_out > 0 {
+        let limits = counted(left_out, "limit was left out", "limits were left out");
+        say(&(limits + ": see above."));
     }
     if output.json {
         let report = json!({"applied": is_applied, "diff": planned.diff, "notes": notes});
@@ -169,6 +179,20 @@ fn unreadable(path: &Path, text: &str, wrong: &Wrong) -> Failure {
 fn tell(notes: &[Note], path: &Path) {
     for note in notes {
         say(&format!("{}:{}: {note}", path.display(), note.line));
+    }
+}
+
+/// Says how many rules are in force beside those of a file in another format, whose limits are for one domain each.
+fn tell_of_others(others: &[Rule]) {
+    let is_of_any_domain = |rule: &&Rule| {
+        rule.is_active() && rule.conditions().iter().all(|(name, _)| name.name() != "domain")
+    };
+    let count = others.iter().filter(is_of_any_domain).count();
+    if count > 0 {
+        let rules = counted(count, "other rule applies", "other rules apply");
+        say(&format!(
+            "note: {rules} to requests of every domain, also of these: --replace removes them"
+        ));
     }
 }
 

@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use axum::http::HeaderValue;
 
 use super::*;
@@ -14,11 +16,13 @@ fn config(token: Option<&str>) -> Config {
 }
 
 fn guard(token: Option<&str>, is_loopback: bool) -> Guard {
-    Guard::new(&config(token), address(is_loopback)).unwrap()
+    guard_of(config(token), is_loopback)
 }
 
-fn address(is_loopback: bool) -> SocketAddr {
-    SocketAddr::from((if is_loopback { [127, 0, 0, 1] } else { [0, 0, 0, 0] }, 8080))
+fn guard_of(mut config: Config, is_loopback: bool) -> Guard {
+    let ip = if is_loopback { [127, 0, 0, 1] } else { [0, 0, 0, 0] };
+    config.listen.http = Some(SocketAddr::from((ip, 8080)));
+    Guard::new(&config).unwrap()
 }
 
 fn stored(name: &str, role: Role) -> StoredToken {
@@ -61,7 +65,7 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
 fn while_tokens_are_not_known_nobody_may_administer_without_one() {
     let mut config = config(None);
     config.database.url = Config::default().database.url;
-    let open = Guard::new(&config, address(true)).unwrap();
+    let open = guard_of(config.clone(), true);
     let none = HeaderMap::new();
     for role in Role::ALL {
         assert_eq!(open.require(&none, peer(1), role), Err(Refusal::Unknown));
@@ -69,7 +73,7 @@ fn while_tokens_are_not_known_nobody_may_administer_without_one() {
     assert_eq!(open.require(&showing("tg_ci"), peer(1), Role::Read), Err(Refusal::Unknown));
     open.set_tokens(Vec::new());
     assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
-    let elsewhere = Guard::new(&config, address(false)).unwrap();
+    let elsewhere = guard_of(config, false);
     assert_eq!(elsewhere.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
 }
 

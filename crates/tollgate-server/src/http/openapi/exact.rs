@@ -30,7 +30,7 @@ pub(super) fn exact(document: &mut Value) {
 /// What an operation is about: `rules` for `/v1/rules/{id}`.
 fn tag(path: &str) -> String {
     let of_api = path.strip_prefix("/v1/").and_then(|path| path.split('/').next());
-    of_api.unwrap_or("health").into()
+    of_api.unwrap_or(if path == "/json" { "json" } else { "health" }).into()
 }
 
 /// Whole numbers that are not negative have all of 64 bits.
@@ -126,6 +126,9 @@ fn headers(method: &str, responses: &mut Map<String, Value>) {
             let has_version = name == "etag" && (method == "get" || status == "201");
             if has_version || name == "location" {
                 header["required"] = true.into();
+            }
+            if name == "retry-after" {
+                header["schema"]["minimum"] = 1.into();
             }
         }
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule_id;
+use crate::app::App;
 use crate::data::{DataError, Database, Page, RuleChange};
-use crate::http::App;
 use crate::http::access::Reader;
 use crate::http::openapi::parts::{RulePath, WrongOrDown};
 use crate::http::problem::Problem;

@@ -15,14 +15,15 @@ use super::columns::Columns;
 use super::schema::{NewRule, RulePatch};
 use super::view::RuleView;
 use super::{rule_id, stored, tagged};
+use crate::app::App;
 use crate::data::{DataError, Database, Page, RuleFilter, StoredRule};
+use crate::http::HttpLimits;
 use crate::http::access::Admin;
 use crate::http::body::{self, Object};
 use crate::http::etag::Versions;
 use crate::http::openapi::parts::{DryRun, IfMatch, RulePath, WrongOrDown};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::{App, HttpLimits};
 use crate::rules_source::RulesSource;
 
 /// How often a change is tried if others change the same meanwhile.

@@ -1,0 +1,49 @@
+//! Makes Rust of Envoy's rate limit protocol, without `protoc`.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use protox::prost_reflect::prost_types::FileDescriptorSet;
+use protox::prost_reflect::prost_types::field_descriptor_proto::Type;
+
+/// Where the files of the protocol are, and the one that names the others.
+const FOLDER: &str = "proto";
+const SERVICE: &str = "envoy/service/ratelimit/v3/rls.proto";
+
+/// The message whose values are what clients send, and the field that has them.
+const ENTRY: (&str, &str, &str) = ("RateLimitDescriptor", "Entry", "value");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={FOLDER}");
+    let mut compiler = protox::Compiler::new([FOLDER])?;
+    // Comments are written for the pages of Envoy's documentation, and are no Rust documentation.
+    compiler.include_imports(true).include_source_info(false).open_file(SERVICE)?;
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder")?);
+    // What the reflection service tells others about the protocol.
+    fs::write(out.join("rls.bin"), compiler.encode_file_descriptor_set())?;
+    tonic_prost_build::configure()
+        // The service is `grpc::service`, and the client is for tests.
+        .build_server(false)
+        .build_transport(false)
+        .include_file("rls.rs")
+        .compile_fds(with_values_as_bytes(compiler.file_descriptor_set()))?;
+    Ok(())
+}
+
+/// The protocol with the values of entries as bytes, which are the same on the wire. They are what a client sent in a
+/// header, and need not be text: a message with such a one has to be read all the same.
+fn with_values_as_bytes(mut set: FileDescriptorSet) -> FileDescriptorSet {
+    let (outer, inner, name) = ENTRY;
+    let messages = set.file.iter_mut().flat_map(|file| &mut file.message_type);
+    let entries = messages
+        .filter(|message| message.name() == outer)
+        .flat_map(|message| &mut message.nested_type)
+        .filter(|message| message.name() == inner);
+    for field in entries.flat_map(|entry| &mut entry.field).filter(|field| field.name() == name) {
+        field.set_type(Type::Bytes);
+    }
+    set
+}

@@ -1,0 +1,134 @@
+//! What all front doors share: the limiter, and what takes note of its answers.
+
+use std::sync::Arc;
+
+use tollgate::client_ip::ClientIp;
+use tollgate::headers::Headers;
+use tollgate::{
+    Answer, AnyStore, Ask, Charge, Charged, Decision, Limiter, LocalStore, MemoryStore, Mode,
+    OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
+};
+
+use crate::audit::Audit;
+use crate::config::Authorize;
+use crate::http::{Guard, HttpLimits};
+use crate::metrics::Metrics;
+use crate::ready::Readiness;
+use crate::recent::Recent;
+use crate::snapshot::Keeper;
+use crate::stats::Stats;
+
+/// What answers for buckets without a rule while the store is in trouble.
+pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
+
+/// Everything that a front door needs. It asks here, and answers in its own words.
+#[derive(Debug)]
+pub struct App {
+    /// What decides.
+    pub limiter: Limiter<AnyStore>,
+    /// What counts.
+    pub metrics: Metrics,
+    /// Whether requests may be sent here.
+    pub ready: Readiness,
+    /// Who may ask.
+    pub guard: Arc<Guard>,
+    /// How much may be asked at once.
+    pub limits: HttpLimits,
+    /// Whom requests are from.
+    pub client_ip: ClientIp,
+    /// What answers tell about the limits.
+    pub headers: Headers,
+    /// Whether calls over gRPC may give tokens back.
+    pub has_grpc_refunds: bool,
+    /// What `/v1/authorize` reads beside the headers of proxies.
+    pub authorize: Authorize,
+    /// What keeps the rules in force up to date.
+    pub keeper: Keeper,
+    /// What records violations.
+    pub audit: Audit,
+    /// The last requests.
+    pub recent: Recent,
+    /// What the rules decided in the last minutes.
+    pub stats: Stats,
+}
+
+impl App {
+    /// Checks a request, and takes note of the verdict.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble that no policy could answer for.
+    pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
+        let timer = self.metrics.start();
+        let verdict = self.limiter.check(request).await?;
+        self.metrics.decided(timer, &verdict);
+        self.recent.note(request, verdict.is_allowed());
+        self.audit.note(request, &verdict);
+        Ok(verdict)
+    }
+
+    /// Takes tokens from the bucket of a key, and says whether it was made without the store.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub async fn take(
+        &self,
+        key: &str,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(Decision, bool), Trouble> {
+        self.take_bytes(key.as_bytes(), quota, cost).await
+    }
+
+    /// [`take`](Self::take)s, where a key need not be text.
+    pub(crate) async fn take_bytes(
+        &self,
+        key: &[u8],
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(Decision, bool), Trouble> {
+        let timer = self.metrics.start();
+        let store = self.limiter.store();
+        let key = store.key(Space::Take, &[key]);
+        let charged = store.charge(&[take_charge(&key, quota, cost)]).await?;
+        let Charged { decisions, degraded } = charged;
+        self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
+        Ok((decisions[0], degraded))
+    }
+
+    /// Asks for several things at once, and takes note of every verdict. What only looked is not remembered: tried
+    /// again it would be charged.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub async fn check_together(&self, asks: &[Ask<'_, '_>]) -> Result<Together, Trouble> {
+        let timer = self.metrics.start();
+        let together = self.limiter.check_together(asks).await?;
+        self.metrics.decided_together(timer, asks, &together);
+        for (ask, answer) in asks.iter().zip(together.answers()) {
+            if let (Ask::Request { request, is_probe }, Answer::Verdict(verdict)) = (ask, answer) {
+                if !is_probe {
+                    // One that another denied was not charged, and did not go ahead.
+                    self.recent.note(request, together.is_allowed());
+                }
+                self.audit.note(request, verdict);
+            }
+        }
+        Ok(together)
+    }
+}
+
+/// [`App::take_bytes`] at once, where the store is in this process. Whoever asks takes note of the decision.
+#[inline]
+pub(crate) fn take_now(store: &MemoryStore, key: &[u8], quota: &Quota, cost: u64) -> Decision {
+    let key = store.key(Space::Take, &[key]);
+    store.charge_one_now(take_charge(&key, quota, cost))
+}
+
+/// What a bucket without a rule is charged.
+#[inline]
+fn take_charge<'a, K>(key: &'a K, quota: &'a Quota, cost: u64) -> Charge<'a, K> {
+    Charge { key, quota, cost, mode: Mode::Enforce, on_error: TAKE_ON_ERROR, is_probe: false }
+}

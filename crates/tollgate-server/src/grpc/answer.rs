@@ -1,0 +1,126 @@
+//! The answer to a call, and what Envoy is to tell its client: header fields and, for a denial, the body.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+use tollgate::headers::{Headers, Legacy, PROBLEM_JSON, Policies, Policy};
+use tollgate::{Answer, Micros, Verdict};
+
+use super::descriptors::{Of, Part};
+use super::rls::envoy::config::core::v3 as core;
+use super::rls::envoy::service::ratelimit::v3::RateLimitResponse;
+use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use super::statuses;
+
+/// A part of a call and the answer to it; none if it is not known what became of it.
+pub(super) type Answered<'a, 'p> = (&'a Part<'p>, Option<&'a Answer>);
+
+/// The answer to a call by the answers to its parts, in their order.
+pub(super) fn response(
+    headers: Headers,
+    answered: &[Answered<'_, '_>],
+    is_degraded: bool,
+) -> RateLimitResponse {
+    let policies = policies(answered);
+    let is_violated = policies.is_violated();
+    let status = |answered: &Answered<'_, '_>| statuses::status(answered, &policies);
+    let mut response = RateLimitResponse {
+        overall_code: if is_violated { Code::OverLimit } else { Code::Ok }.into(),
+        statuses: answered.iter().map(status).collect(),
+        response_headers_to_add: fields(headers, &policies),
+        dynamic_metadata: metadata(answered, &policies, is_degraded),
+        ..RateLimitResponse::default()
+    };
+    if is_violated {
+        response.response_headers_to_add.push(field(&header::CONTENT_TYPE, &PROBLEM_JSON));
+        response.raw_body = policies.problem_json(StatusCode::TOO_MANY_REQUESTS);
+    }
+    response
+}
+
+/// What the client is told of: everything that was asked. What was given back is not.
+fn policies<'a>(answered: &[Answered<'a, '_>]) -> Policies<'a> {
+    let mut policies = Policies::default();
+    for (part, answer) in answered.iter().filter(|(part, _)| part.refund().is_none()) {
+        match (&part.of, answer) {
+            (_, Some(Answer::Verdict(verdict))) => policies.add_verdict(verdict),
+            (Of::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
+                let (name, decision) = (&part.descriptor.keys, limit.decision(decision));
+                policies.add(Policy::new(name, &limit.quota, decision));
+            }
+            // Requests are answered by verdicts, and what was asked is answered.
+            (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => {}
+        }
+    }
+    policies
+}
+
+/// The fields that Envoy adds to what its client gets. Those that begin with `X-RateLimit` are Envoy's own to make,
+/// of the statuses, if its filter is told to: from both, clients would get them twice.
+fn fields(headers: Headers, policies: &Policies<'_>) -> Vec<core::HeaderValue> {
+    let headers = Headers { legacy: Legacy::Off, ..headers };
+    // None of the other fields tells a time of day.
+    let fields = headers.fields(policies, Micros::new(0));
+    fields.map(|(name, value)| field(&name, &value)).collect()
+}
+
+fn field(name: &HeaderName, value: &HeaderValue) -> core::HeaderValue {
+    core::HeaderValue {
+        key: name.as_str().to_owned(),
+        // All of them are printable ASCII.
+        value: value.to_str().unwrap_or_default().to_owned(),
+        ..core::HeaderValue::default()
+    }
+}
+
+/// What Envoy's log and its other filters may want to know: which rule denied it, which would have were it not in
+/// shadow mode, and that the store did not answer.
+fn metadata(
+    answered: &[Answered<'_, '_>],
+    policies: &Policies<'_>,
+    is_degraded: bool,
+) -> Option<Struct> {
+    let mut fields = Vec::new();
+    if let Some(violated) = policies.tightest().filter(|policy| policy.is_violated()) {
+        let rule = violated.rule();
+        let or_null = |kind: Option<Kind>| kind.unwrap_or(Kind::NullValue(0));
+        fields.extend([
+            ("violated_policy", text(policies.name(violated).to_string())),
+            ("violated_tier", or_null(rule.map(|rule| text(rule.scope().name())))),
+            ("violated_rule", or_null(rule.map(|rule| text(rule.key_pattern().as_str())))),
+            ("rule_id", or_null(rule.map(|rule| number(rule.rule_id())))),
+            ("retry_after_ms", or_null(violated.decision().retry_after_ms().map(number))),
+        ]);
+    }
+    let shadows: Vec<_> = answered.iter().flat_map(would_have_denied).collect();
+    if !shadows.is_empty() {
+        fields.push(("shadow_rule_ids", Kind::ListValue(ListValue { values: shadows })));
+    }
+    if is_degraded {
+        fields.push(("degraded", Kind::BoolValue(true)));
+    }
+    let value = |(name, kind): (&str, Kind)| (name.to_owned(), Value { kind: Some(kind) });
+    (!fields.is_empty()).then(|| Struct { fields: fields.into_iter().map(value).collect() })
+}
+
+/// The ids of the rules in shadow mode that would have denied it.
+fn would_have_denied<'a, 'p>(
+    (_, answer): &Answered<'a, 'p>,
+) -> impl Iterator<Item = Value> + use<'a, 'p> {
+    let verdict = match answer {
+        Some(Answer::Verdict(verdict)) => Some(verdict),
+        Some(Answer::Decision(_)) | None => None,
+    };
+    let tiers = verdict.into_iter().flat_map(Verdict::tiers);
+    let denied = tiers.filter(|tier| !tier.is_enforced() && !tier.decision.is_granted());
+    denied.map(|tier| Value { kind: Some(number(tier.rule.rule_id())) })
+}
+
+fn text(text: impl Into<String>) -> Kind {
+    Kind::StringValue(text.into())
+}
+
+/// Rule ids and waits are exact up to 2^53, as in JSON.
+fn number(number: u64) -> Kind {
+    Kind::NumberValue(number as f64)
+}

@@ -1,0 +1,73 @@
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+fn limits() -> HttpLimits {
+    HttpLimits {
+        body_bytes_max: 1 << 20,
+        body_timeout: Duration::from_secs(1),
+        batch_max: 1,
+        attributes_max: 8,
+        value_bytes_max: 64,
+    }
+}
+
+fn call(domain: &str, entries: &[(String, String)]) -> RateLimitRequest {
+    let entry =
+        |(key, value): &(String, String)| Entry { key: key.clone(), value: value.clone().into() };
+    let entries = entries.iter().map(entry).collect();
+    let descriptor = RateLimitDescriptor { entries, ..RateLimitDescriptor::default() };
+    RateLimitRequest { domain: domain.into(), descriptors: vec![descriptor], hits_addend: 0 }
+}
+
+/// Short texts of the characters that a key is put together with.
+fn entries() -> impl Strategy<Value = Vec<(String, String)>> {
+    vec(("[1:,a]{1,3}", "[1:,a]{0,3}"), 1..4)
+}
+
+proptest! {
+    #[test]
+    fn own_keys_are_the_same_only_for_the_same_entries(
+        (domain, other_domain) in ("[1:a]{1,3}", "[1:a]{1,3}"),
+        (ones, others) in (entries(), entries()),
+    ) {
+        let (one, other) = (call(&domain, &ones), call(&other_domain, &others));
+        let limit = OwnLimit::read(&RateLimitOverride { requests_per_unit: 1, unit: 1 }).unwrap();
+        let key = |call| read(call, &limits()).unwrap()[0].own_key(&limit);
+        let is_same = domain == other_domain && ones == others;
+        prop_assert_eq!(key(&one) == key(&other), is_same);
+    }
+
+    /// Whatever is sent, it is read or refused.
+    #[test]
+    fn nothing_is_too_odd_to_be_read(
+        domain in ".{0,80}",
+        entries in vec((".{0,80}", ".{0,80}"), 0..10),
+        (hits, own_hits, is_negative_hits) in (any::<u32>(), any::<Option<u64>>(), any::<bool>()),
+        limit in any::<Option<(u32, i32)>>(),
+    ) {
+        let mut call = call(&domain, &entries);
+        call.hits_addend = hits;
+        call.descriptors[0].hits_addend = own_hits;
+        call.descriptors[0].is_negative_hits = is_negative_hits;
+        call.descriptors[0].limit = limit
+            .map(|(requests_per_unit, unit)| RateLimitOverride { requests_per_unit, unit: unit % 9 });
+        if let Ok(descriptors) = read(&call, &limits()) {
+            let part = descriptors[0].part();
+            prop_assert_eq!(part.ask().is_none(), is_negative_hits);
+            prop_assert_eq!(part.refund().is_some(), is_negative_hits);
+        }
+    }
+}
+
+#[test]
+fn every_unit_takes_the_largest_limit() {
+    for unit in 1..=6 {
+        let limit = RateLimitOverride { requests_per_unit: u32::MAX, unit };
+        let read = OwnLimit::read(&limit).unwrap();
+        assert_eq!(read.quota.capacity(), u64::from(u32::MAX), "{:?}", read.unit);
+    }
+}

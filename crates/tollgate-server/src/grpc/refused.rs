@@ -1,0 +1,48 @@
+//! Why a call gets no answer.
+
+use std::fmt;
+
+use tollgate::Trouble;
+use tonic::Status;
+
+/// Why a call gets no answer.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Something in the message is wrong.
+    Field {
+        /// Which: `descriptors[0].entries[1].key`.
+        field: String,
+        /// Why.
+        reason: String,
+    },
+    /// The store is in trouble, and no policy could answer for it.
+    Store(Trouble),
+}
+
+impl Refused {
+    /// This field is wrong.
+    pub(super) fn field(field: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Self::Field { field: field.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<Trouble> for Refused {
+    fn from(trouble: Trouble) -> Self {
+        Self::Store(trouble)
+    }
+}
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Field { field, reason } => {
+                Self::invalid_argument(format!("{field}: {reason}"))
+            }
+            // The kind only: what the server said is for the operator, and in the log.
+            Refused::Store(trouble) => {
+                let kind = trouble.kind();
+                Self::unavailable(format!("the store is in trouble ({kind}): try again"))
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What is asked in Envoy's rate limit protocol.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// The figures of Envoy's rate limit protocol. Clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct GrpcMetrics {
+    by_outcome: Family<CallLabels, Counter>,
+    /// Its counters, in the order of [`OUTCOMES`].
+    calls: [Counter; 3],
+    /// Descriptors that gave tokens back, `POST /json` among them.
+    pub(crate) refunds: Counter,
+}
+
+/// What became of a call over gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallOutcome {
+    /// It was allowed.
+    Ok,
+    /// It was denied.
+    OverLimit,
+    /// It was answered with an error, which Envoy may take for leave to go ahead.
+    Error,
+}
+
+const OUTCOMES: [&str; 3] = ["ok", "over_limit", "error"];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    outcome: &'static str,
+}
+
+impl Default for GrpcMetrics {
+    fn default() -> Self {
+        let by_outcome = Family::<CallLabels, Counter>::default();
+        // All from the start, so that rates can be told from the first one on.
+        let calls = OUTCOMES.map(|outcome| by_outcome.get_or_create_owned(&CallLabels { outcome }));
+        Self { by_outcome, calls, refunds: Counter::default() }
+    }
+}
+
+impl GrpcMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let calls = self.by_outcome.clone();
+        registry.register("grpc_calls", "Calls of ShouldRateLimit over gRPC by outcome", calls);
+        registry.register(
+            "refunds",
+            "Descriptors of Envoy's protocol that gave tokens back",
+            self.refunds.clone(),
+        );
+    }
+
+    /// Counts a call over gRPC.
+    pub(crate) fn called(&self, outcome: CallOutcome) {
+        self.calls[outcome as usize].inc();
+    }
+}

@@ -1,0 +1,133 @@
+//! What is asked over the Redis protocol.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// The figures of the Redis protocol. Clones count together.
+#[derive(Clone, Debug)]
+pub(crate) struct RespMetrics {
+    by_kind: Family<CommandLabels, Counter>,
+    /// Its counters, in the order of [`CommandKind::ALL`] and [`OUTCOMES`].
+    commands: [[Counter; 3]; 4],
+    /// Connections that ended because of what came.
+    pub(crate) protocol_errors: Counter,
+    /// Wrong passwords.
+    pub(crate) auth_failures: Counter,
+}
+
+/// A kind of command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandKind {
+    /// `CL.THROTTLE`
+    Throttle,
+    /// `TG.CHECK`
+    Check,
+    /// `TG.TAKE`
+    Take,
+    /// About the connection, or none that there is.
+    Other,
+}
+
+/// What became of commands, to be counted at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CommandCounts([[u64; 3]; 4]);
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandOutcome {
+    /// It was granted, or otherwise done.
+    Ok,
+    /// It was denied.
+    Denied,
+    /// It was answered with an error.
+    Error,
+}
+
+const OUTCOMES: [&str; 3] = ["ok", "denied", "error"];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CommandLabels {
+    command: &'static str,
+    outcome: &'static str,
+}
+
+impl CommandKind {
+    const ALL: [Self; 4] = [Self::Throttle, Self::Check, Self::Take, Self::Other];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Throttle => "cl.throttle",
+            Self::Check => "tg.check",
+            Self::Take => "tg.take",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl CommandCounts {
+    /// Counts a command.
+    #[inline]
+    pub(crate) fn note(&mut self, kind: CommandKind, outcome: CommandOutcome) {
+        self.0[kind as usize][outcome as usize] += 1;
+    }
+}
+
+impl Default for RespMetrics {
+    fn default() -> Self {
+        let by_kind = Family::<CommandLabels, Counter>::default();
+        // All from the start, so that rates can be told from the first one on.
+        let commands = CommandKind::ALL.map(|kind| {
+            OUTCOMES.map(|outcome| {
+                by_kind.get_or_create_owned(&CommandLabels { command: kind.name(), outcome })
+            })
+        });
+        Self {
+            by_kind,
+            commands,
+            protocol_errors: Counter::default(),
+            auth_failures: Counter::default(),
+        }
+    }
+}
+
+impl RespMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "resp_commands",
+            "Commands of the Redis protocol by outcome",
+            self.by_kind.clone(),
+        );
+        registry.register(
+            "resp_protocol_errors",
+            "Connections that ended because what came was no command",
+            self.protocol_errors.clone(),
+        );
+        registry.register(
+            "resp_auth_failures",
+            "Wrong passwords shown over the Redis protocol",
+            self.auth_failures.clone(),
+        );
+    }
+
+    /// Counts commands.
+    pub(crate) fn count(&self, counts: &CommandCounts) {
+        let both = self.commands.iter().flatten().zip(counts.0.iter().flatten());
+        for (counter, count) in both.filter(|(_, count)| **count > 0) {
+            counter.inc_by(*count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_stand_in_their_order() {
+        for (position, kind) in CommandKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, position);
+        }
+    }
+}

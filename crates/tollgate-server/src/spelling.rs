@@ -1,0 +1,207 @@
+//! What the bytes that a client sent are as text: every path in one spelling, so that nobody gets past a rule by writing
+//! `//login`, `/./login` or `/%6cogin`.
+
+use std::borrow::Cow;
+
+/// In capitals, as RFC 3986 has it.
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// A value as text: UTF-8, or else the Latin-1 that headers once were, so that different bytes are different texts.
+pub(crate) fn text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.into(),
+        Err(_) => value.iter().copied().map(char::from).collect(),
+    }
+}
+
+/// The path of a URI in its one spelling, at most so many bytes of it: ASCII, and without query and fragment.
+///
+/// - An absolute URI loses its scheme and host.
+/// - Letters, digits, `-`, `.`, `_` and `~` are written as they are, whether they came so or as `%6C`. Whatever else
+///   came with `%` stays so, in capitals: `%2f` is `%2F`, and no slash. Bytes that are no visible ASCII get a `%`.
+/// - Several slashes in a row are one, and segments of one or two dots are gone, with what they lead back over.
+///
+/// Case and a slash at the end stay: whether `/login/` is `/login` is for the application to say, and the rules.
+pub(crate) fn endpoint(uri: &[u8], bytes_max: usize) -> String {
+    let path = without_origin(uri);
+    let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
+    let written = one_spelling(&path[..end]);
+    // What has no slash in front is no path: `*`, which `OPTIONS` may ask about.
+    let mut path = if written == "*" { written } else { without_detours(&written) };
+    // ASCII, which can be cut anywhere.
+    path.truncate(bytes_max);
+    path
+}
+
+/// What follows the host of an absolute URI; anything else as it is.
+fn without_origin(uri: &[u8]) -> &[u8] {
+    let is_scheme = |scheme: &[u8]| {
+        scheme.first().is_some_and(u8::is_ascii_alphabetic)
+            && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    };
+    let Some(colon) = uri.windows(3).position(|three| three == b"://") else { return uri };
+    if !is_scheme(&uri[..colon]) {
+        return uri;
+    }
+    let rest = &uri[colon + 3..];
+    let host_end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    &rest[host_end..]
+}
+
+fn one_spelling(path: &[u8]) -> String {
+    let mut written = String::with_capacity(path.len() + 1);
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let escaped = match (byte, after) {
+            (b'%', [high, low, after @ ..]) => {
+                let value = hex(*high).zip(hex(*low)).map(|(high, low)| high << 4 | low);
+                value.inspect(|_| rest = after)
+            }
+            _ => None,
+        };
+        let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        match escaped {
+            Some(value) if is_unreserved(value) => written.push(value.into()),
+            Some(value) => push_escaped(&mut written, value),
+            None if byte.is_ascii_graphic() => written.push(byte.into()),
+            None => push_escaped(&mut written, byte),
+        }
+    }
+    written
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| value.try_into().ok())
+}
+
+fn push_escaped(to: &mut String, byte: u8) {
+    let digit = |value: u8| char::from(HEX[usize::from(value & 0xf)]);
+    to.extend(['%', digit(byte >> 4), digit(byte)]);
+}
+
+/// The path that is left of one without empty segments and dots.
+fn without_detours(path: &str) -> String {
+    let mut segments = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    let is_folder = matches!(path.rsplit('/').next(), Some("" | "." | ".."));
+    let mut plain = String::with_capacity(path.len() + 1);
+    for segment in &segments {
+        plain.push('/');
+        plain.push_str(segment);
+    }
+    if is_folder || segments.is_empty() {
+        plain.push('/');
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LONG: usize = 1024;
+
+    fn path(uri: &str) -> String {
+        endpoint(uri.as_bytes(), LONG)
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        let same = [
+            "/login",
+            "//login",
+            "///login?next=/a/../b",
+            "/./login",
+            "/x/../login",
+            "/x//../login",
+            "/../../login",
+            "/%6cogin",
+            "/%6Cogin#top",
+            "/%2e/login",
+            "/x/%2E%2e/login",
+            "http://example.com/login",
+            "HTTPS://user@example.com:443//login?x",
+            "login",
+        ];
+        for uri in same {
+            assert_eq!(path(uri), "/login", "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_another_resource_stays_one() {
+        let kept = [
+            ("/login/", "/login/"),
+            ("/Login", "/Login"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/%252e/login", "/%252e/login"),
+            ("/a%", "/a%"),
+            ("/a%zz%4", "/a%zz%4"),
+            ("/a;v=1", "/a;v=1"),
+            ("/...", "/..."),
+            ("/a/.", "/a/"),
+            ("/a/..", "/"),
+            ("", "/"),
+            ("?x", "/"),
+            ("http://example.com", "/"),
+            ("http://example.com?x=/y", "/"),
+            ("/go?to=http://example.com/login", "/go"),
+            ("/http://example.com/login", "/http:/example.com/login"),
+            ("*", "*"),
+        ];
+        for (uri, expected) in kept {
+            assert_eq!(path(uri), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_escaped() {
+        assert_eq!(endpoint("/café \t".as_bytes(), LONG), "/caf%C3%A9%20%09");
+        assert_eq!(endpoint(b"/caf%c3%a9/\xff", LONG), "/caf%C3%A9/%FF");
+    }
+
+    #[test]
+    fn a_long_one_is_cut() {
+        let long = format!("/api/{}", "é".repeat(5000));
+        let cut = endpoint(long.as_bytes(), LONG);
+        assert_eq!(cut.len(), LONG);
+        assert!(cut.starts_with("/api/%C3%A9%C3"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_has_a_spelling_that_stays(uri in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let once = endpoint(&uri, LONG);
+            prop_assert!(once.is_ascii() && once.len() <= LONG);
+            prop_assert!(once == "*" || once.starts_with('/'));
+            prop_assert!(!once.contains("//") && !once.contains("/./") && !once.contains("/../"));
+            prop_assert_eq!(endpoint(once.as_bytes(), LONG), once);
+        }
+
+        #[test]
+        fn an_escape_more_makes_no_difference(
+            uri in "(/[a-z.~_-]{0,5}){1,5}", choices in proptest::collection::vec(any::<bool>(), 40),
+        ) {
+            let mut escaped = String::new();
+            for (byte, is_escaped) in uri.bytes().zip(choices) {
+                if is_escaped && byte != b'/' {
+                    escaped += &format!("%{byte:02x}");
+                } else {
+                    escaped.push(byte.into());
+                }
+            }
+            prop_assert_eq!(path(&escaped), path(&uri[..escaped.len().min(uri.len())]));
+        }
+    }
+}

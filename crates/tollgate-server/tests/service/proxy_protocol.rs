@@ -1,0 +1,307 @@
+//! The PROXY protocol in front of listeners: whose connections are served, and for whom they are taken.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use tollgate_tests::tls::{Certificates, ServerCertificate};
+
+use super::http2::Http2;
+use super::tls;
+use crate::common::{Client, Launch, PATIENCE, Server, now, pause};
+
+/// Where every test's own connections come from.
+const LOOPBACK: &str = "127.0.0.0/8, ::1";
+
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+fn expecting(trusted: &str) -> Launch {
+    Launch::serve(&["--admin-failures-per-minute", "1"])
+        .env("TOLLGATE_LISTEN_PROXY_PROTOCOL", "http")
+        .env("TOLLGATE_PROXIES_TRUSTED", trusted)
+        .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+}
+
+fn version_1(client: SocketAddr) -> Vec<u8> {
+    let (family, proxy) = if client.is_ipv4() { ("TCP4", "192.0.2.1") } else { ("TCP6", "::1") };
+    format!("PROXY {family} {} {proxy} {} 8080\r\n", client.ip(), client.port()).into_bytes()
+}
+
+/// With a field that nobody knows behind the addresses.
+fn version_2(client: SocketAddr) -> Vec<u8> {
+    let (family, addresses) = match client {
+        SocketAddr::V4(v4) => (0x11, [v4.ip().octets(), [192, 0, 2, 1]].concat()),
+        SocketAddr::V6(v6) => (0x21, [v6.ip().octets(), [1; 16]].concat()),
+    };
+    let ports = [client.port().to_be_bytes(), 8080_u16.to_be_bytes()].concat();
+    framed(0x21, family, &[&addresses[..], &ports, b"\xee\0\x03abc"].concat())
+}
+
+fn framed(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u16).to_be_bytes();
+    [SIGNATURE, &[command, family], &length, body].concat()
+}
+
+fn connect(server: &Server, header: &[u8]) -> Client {
+    let mut client = server.connect();
+    client.send(header).unwrap();
+    client
+}
+
+/// Shows a token that is wrong, and says how that was taken: 401 the first time, 429 if the same address has done
+/// it before.
+fn show_wrong_token(client: &mut Client, token: &str) -> u16 {
+    let headers = [("authorization", &*format!("Bearer {token}"))];
+    client.request("GET", "/v1/rules", &headers, b"").unwrap().status
+}
+
+/// A proxy brings others, wherever Tollgate listens for it: nobody administers without a token.
+#[test]
+fn a_proxied_listener_needs_a_token() {
+    let finished = expecting(LOOPBACK).without_env("TOLLGATE_ADMIN_TOKEN").run();
+    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("there is no token for administration"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn a_connection_is_its_clients() {
+    let server = expecting(LOOPBACK).start();
+    let clients = ["203.0.113.9:51234", "203.0.113.10:51234", "[2001:db8::9]:51234"];
+    for client in clients.map(|client| client.parse().unwrap()) {
+        let mut first = connect(&server, &version_1(client));
+        assert_eq!(show_wrong_token(&mut first, "a"), 401, "{client}");
+        // Another port, another version: the same address.
+        let again = SocketAddr::new(client.ip(), 7);
+        let mut second = connect(&server, &version_2(again));
+        assert_eq!(show_wrong_token(&mut second, "b"), 429, "{client}");
+    }
+    // IPv4 in IPv6 is IPv4.
+    let mapped = "[::ffff:203.0.113.9]:51234".parse().unwrap();
+    assert_eq!(show_wrong_token(&mut connect(&server, &version_2(mapped)), "c"), 429);
+}
+
+/// Headers are believed by whom the connection is from, not by who made it.
+#[test]
+fn a_client_is_believed_no_more_than_without() {
+    let rules = "[[rule]]\nrule_id = 1\nkey_pattern = \"ip:{ip}\"\ntokens = 1\nperiod = \"1h\"\n";
+    let server = expecting("127.0.0.0/8, 10.0.0.0/8")
+        .args(&["--rules", "rules.toml"])
+        .file("rules.toml", rules)
+        .start();
+    let ask = |client: &str, forwarded: &str| {
+        let mut connection = connect(&server, &version_2(client.parse().unwrap()));
+        let headers = [("x-forwarded-for", forwarded)];
+        connection.request("GET", "/v1/authorize", &headers, b"").unwrap().status
+    };
+    assert_eq!(ask("203.0.113.9:5", "198.51.100.7"), 200);
+    assert_eq!(ask("203.0.113.9:5", "198.51.100.8"), 429);
+    // Another proxy of ours stands before the one that made the connection.
+    assert_eq!(ask("10.0.0.2:5", "198.51.100.7"), 200);
+    assert_eq!(ask("10.0.0.3:5", "198.51.100.7, 10.0.0.2"), 429);
+}
+
+/// Health checks of a proxy, and connections that it says nothing about.
+#[test]
+fn a_proxy_may_ask_for_itself() {
+    let server = expecting(LOOPBACK).start();
+    let headers: [&[u8]; 5] = [
+        b"PROXY UNKNOWN\r\n",
+        b"PROXY UNKNOWN ffff::1 ffff::1 1 2\r\n",
+        &framed(0x20, 0, &[]),
+        &framed(0x20, 0x11, &[0; 12]),
+        // Over a socket of the proxy's own machine.
+        &framed(0x21, 0x31, &[0; 216]),
+    ];
+    let mut statuses = headers.iter().map(|header| {
+        let mut client = connect(&server, header);
+        assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+        show_wrong_token(&mut client, "a")
+    });
+    assert_eq!(statuses.next(), Some(401));
+    assert!(statuses.all(|status| status == 429));
+}
+
+#[test]
+fn a_header_may_come_in_pieces_and_with_what_follows() {
+    let server = expecting(LOOPBACK).start();
+    let client = "203.0.113.9:51234".parse().unwrap();
+    let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    for header in [version_1(client), version_2(client)] {
+        for piece in [1, 5, 17] {
+            let mut connection = server.connect();
+            for bytes in header.chunks(piece) {
+                connection.send(bytes).unwrap();
+                pause(Duration::from_millis(1));
+            }
+            connection.send(request).unwrap();
+            assert_eq!(connection.read_response().unwrap().status, 200);
+        }
+        let mut at_once = connect(&server, &[&header[..], request].concat());
+        assert_eq!(at_once.read_response().unwrap().status, 200);
+        // It is said once: HTTP has no such method.
+        at_once.send(&header).unwrap();
+        at_once.send(b"\r\n\r\n").unwrap();
+        assert!(at_once.read_response().is_ok_and(|answer| answer.status == 400));
+    }
+}
+
+#[test]
+fn whoever_does_not_say_it_is_not_served() {
+    let server = expecting(LOOPBACK).args(&["--limits-header-timeout-ms", "500"]).start();
+    let headers: [&[u8]; 10] = [
+        b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST /v1/check HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"PROXY TCP4 203.0.113.9 192.0.2.1 51234\r\nGET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"PROXY TCP4 203.0.113.256 192.0.2.1 51234 8080\r\n",
+        b"PROXY TCP4 2001:db8::1 2001:db8::2 51234 8080\r\n",
+        b"PROXY TCP4 203.0.113.9 192.0.2.1 51234 8080\n",
+        &[b"PROXY TCP4 ".as_slice(), &[b'1'; 200]].concat(),
+        // Not about a connection, no such version, and far too long.
+        &framed(0x21, 0x12, &[0; 12]),
+        &framed(0x31, 0x11, &[0; 12]),
+        &framed(0x21, 0x11, &[0; 60_000]),
+    ];
+    for header in headers {
+        let mut client = server.connect();
+        // The rest of what is too long may find nobody.
+        let _ = client.send(header);
+        let shown = String::from_utf8_lossy(&header[..header.len().min(80)]);
+        assert_eq!(client.read_to_end(), "", "{shown:?}");
+    }
+    are_counted(&server, "header");
+}
+
+/// Whoever has set a proxy up wrongly can see it.
+fn are_counted(server: &Server, reason: &str) {
+    let mut client = connect(server, &version_1("127.0.0.1:7".parse().unwrap()));
+    let headers = [("authorization", "Bearer correct-horse-battery-staple")];
+    let metrics = client.request("GET", "/metrics", &headers, b"").unwrap().body;
+    let counter = format!("tollgate_proxy_protocol_refused_total{{reason=\"{reason}\"}} ");
+    assert!(metrics.contains(&counter), "{metrics}");
+}
+
+#[test]
+fn whoever_is_not_trusted_is_not_served() {
+    let server = expecting("10.0.0.0/8, 192.0.2.1").start();
+    let client = "10.1.2.3:51234".parse().unwrap();
+    for header in [version_1(client), version_2(client), b"GET / HTTP/1.1\r\n".to_vec()] {
+        let mut connection = server.connect();
+        let _ = connection.send(&header);
+        assert_eq!(connection.read_to_end(), "");
+    }
+}
+
+#[test]
+fn there_is_little_time_to_say_it() {
+    let server = expecting(LOOPBACK).args(&["--limits-header-timeout-ms", "300"]).start();
+    for begun in [b"".as_slice(), b"PROXY TCP4 203.0.", SIGNATURE] {
+        let started = now();
+        assert_eq!(connect(&server, begun).read_to_end(), "");
+        let took = now() - started;
+        assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(5), "{took:?}");
+    }
+    are_counted(&server, "timeout");
+    // Nor does it take any of the time that follows.
+    let mut connection = connect(&server, &version_1("203.0.113.9:51234".parse().unwrap()));
+    assert_eq!(connection.request("GET", "/livez", &[], b"").unwrap().status, 200);
+}
+
+#[test]
+fn the_end_does_not_wait_for_it() {
+    let server = expecting(LOOPBACK).args(&["--limits-header-timeout-ms", "60000"]).start();
+    let _silent = server.connect();
+    let _begun = connect(&server, b"PROXY TCP4 ");
+    assert_eq!(
+        connect(&server, b"PROXY UNKNOWN\r\n").request("GET", "/livez", &[], b"").unwrap().status,
+        200
+    );
+    server.signal("TERM");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains("everything is answered"), "{}", ended.stderr);
+}
+
+#[test]
+fn http2_and_tls_follow_it() {
+    let certificates = Certificates::new();
+    let pair = certificates.server(ServerCertificate::Good);
+    let header = version_2("203.0.113.9:51234".parse().unwrap());
+    let socket = |server: &Server| {
+        let mut socket = TcpStream::connect(server.address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(&header).unwrap();
+        socket
+    };
+
+    let server = expecting(LOOPBACK).start();
+    let mut http2 = Http2::over(socket(&server));
+    http2.get(1, "/livez");
+    assert!(http2.is_ok(1));
+
+    let server = expecting(LOOPBACK)
+        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
+        .env("TOLLGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
+        .start();
+    let client = tls::Client::trusting(&certificates.authority(), None);
+    let mut stream = client.over(socket(&server)).unwrap();
+    tls::ask(&mut stream, "/livez", "close").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+/// Each listener by itself.
+#[test]
+fn other_listeners_do_not_expect_it() {
+    let server = Launch::serve(&[])
+        .with_grpc()
+        .env("TOLLGATE_LISTEN_PROXY_PROTOCOL", "grpc,resp")
+        .env("TOLLGATE_PROXIES_TRUSTED", LOOPBACK)
+        .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+        .start();
+    assert_eq!(server.get("/livez").status, 200);
+    let address = server.address_of("grpc");
+    let mut without = TcpStream::connect(address).unwrap();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    without.write_all(preface).unwrap();
+    // Closed, with or without a word about what came too late.
+    assert!(without.read(&mut [0; 9]).unwrap_or(0) == 0);
+    let mut with = TcpStream::connect(address).unwrap();
+    with.set_read_timeout(Some(PATIENCE)).unwrap();
+    with.write_all(&[&version_1("203.0.113.9:5".parse().unwrap())[..], preface].concat()).unwrap();
+    let mut settings = [0; 9];
+    with.read_exact(&mut settings).unwrap();
+    assert_eq!(settings[3], 4, "{settings:?}");
+}
+
+#[test]
+fn somebody_must_be_trusted_to_say_it() {
+    let launch = Launch::serve(&["--listen-proxy-protocol", "http"]);
+    let finished = launch.run();
+    assert_eq!(finished.code, Some(2));
+    let message = "the PROXY protocol is expected, and no proxy is trusted to speak it";
+    assert!(finished.stderr.contains(message), "{}", finished.stderr);
+    let finished = Launch::serve(&["--listen-proxy-protocol", "http,htp"]).run();
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains("`htp` is none of"), "{}", finished.stderr);
+}
+
+/// A proxy brings others with it, to an address of this machine as well.
+#[test]
+fn others_need_a_token() {
+    for door in ["http", "grpc", "resp"] {
+        let finished = Launch::serve(&["--listen-proxy-protocol", door])
+            .env("TOLLGATE_LISTEN_RESP", "127.0.0.1:0")
+            .with_grpc()
+            .env("TOLLGATE_PROXIES_TRUSTED", LOOPBACK)
+            .run();
+        assert_eq!(finished.code, Some(2), "{door}");
+        let message = "and there is no token for administration";
+        assert!(finished.stderr.contains(message), "{}", finished.stderr);
+        assert!(finished.stderr.contains("--listen-proxy-protocol"), "{}", finished.stderr);
+    }
+}
