@@ -1,0 +1,20 @@
+//! The gRPC front door: called by a gRPC client, and by the real Envoy in front of an application.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod app;
+mod calls;
+mod docs;
+mod health;
+mod imported;
+mod json;
+mod limits;
+mod messages;
+mod proxied;
+mod proxy;
+mod refunds;
+mod rls;
+mod trouble;

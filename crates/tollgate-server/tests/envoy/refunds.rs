@@ -1,0 +1,150 @@
+//! How much a call takes, that it can only ask, and that it can give back.
+
+use crate::common::{Launch, on_every_store, with_rules};
+use crate::rls::{Code, RateLimitDescriptor, RateLimitUnit, Rls, call, descriptor};
+
+const RULES: &str = r#"
+[[rule]]
+rule_id = 1
+key_pattern = "user:{user_id}"
+tokens = 1
+period = "1d"
+burst_capacity = 10
+"#;
+
+fn launch() -> Launch {
+    with_rules(RULES).with_grpc()
+}
+
+fn user(id: &str) -> RateLimitDescriptor {
+    descriptor(&[("user_id", id)])
+}
+
+#[test]
+fn hits_are_of_the_call_unless_a_descriptor_has_its_own() {
+    on_every_store(launch, |server| {
+        let rls = Rls::of(server);
+        let mut three = call(&[user("1"), user("2").hits(5)]);
+        three.hits_addend = 3;
+        assert_eq!(rls.call(three).unwrap().remaining(), [7, 5]);
+        assert_eq!(rls.ask(&[user("1"), user("2")]).remaining(), [6, 4]);
+        // More than there can be: never, and so no time to come back at.
+        let never = rls.ask(&[user("1").hits(11)]);
+        assert_eq!((never.is_ok(), never.remaining()), (false, vec![6]));
+        assert_eq!(never.header("retry-after"), None);
+        let huge = rls.ask(&[user("1").hits(u64::MAX), user("1").hits(u64::MAX)]);
+        assert_eq!(huge.codes(), [Code::OverLimit; 2]);
+        // The same bucket twice: both together.
+        let twice = rls.ask(&[user("1").hits(3), user("1").hits(3)]);
+        assert_eq!((twice.is_ok(), twice.remaining()), (true, vec![0, 0]));
+    });
+}
+
+#[test]
+fn no_hits_ask_and_can_deny_and_take_nothing() {
+    on_every_store(launch, |server| {
+        let rls = Rls::of(server);
+        for _ in 0..3 {
+            assert_eq!(rls.ask(&[user("1").hits(0)]).remaining(), [10]);
+        }
+        rls.ask(&[user("1").hits(10)]);
+        let probe = rls.ask(&[user("1").hits(0)]);
+        assert_eq!((probe.is_ok(), probe.codes()), (false, vec![Code::OverLimit]));
+        assert!(probe.header("retry-after").is_some());
+        // It denies the whole call, which then takes nothing.
+        let both = rls.ask(&[user("2").hits(4), user("1").hits(0)]);
+        assert_eq!((both.is_ok(), both.codes()), (false, vec![Code::Ok, Code::OverLimit]));
+        let both = rls.ask(&[user("2").hits(4), user("3").hits(0)]);
+        assert_eq!((both.is_ok(), both.remaining()), (true, vec![6, 10]));
+        assert_eq!(rls.ask(&[user("3").hits(0)]).remaining(), [10]);
+    });
+}
+
+#[test]
+fn negative_hits_are_given_back_whatever_the_verdict() {
+    on_every_store(launch, |server| {
+        let rls = Rls::of(server);
+        rls.ask(&[user("1").hits(8)]);
+        let back = rls.ask(&[user("1").hits(3).negative()]);
+        assert_eq!((back.is_ok(), back.remaining()), (true, vec![5]));
+        assert_eq!(back.statuses[0].current_limit.as_ref().unwrap().name, "user");
+        // One, if it is not said how many; and never more than there can be.
+        assert_eq!(rls.ask(&[user("1").negative()]).remaining(), [6]);
+        assert_eq!(rls.ask(&[user("1").hits(u64::MAX).negative()]).remaining(), [10]);
+        assert_eq!(rls.ask(&[user("1").hits(0).negative()]).remaining(), [10]);
+
+        rls.ask(&[user("1").hits(10)]);
+        rls.ask(&[user("2").hits(10)]);
+        let mixed = rls.ask(&[user("1"), user("2").hits(4).negative(), user("3").hits(0)]);
+        assert_eq!(mixed.codes(), [Code::OverLimit, Code::Ok, Code::Ok]);
+        assert_eq!((mixed.is_ok(), mixed.remaining()), (false, vec![0, 4, 10]));
+        let mixed = rls.ask(&[user("2").hits(1).negative(), user("3")]);
+        assert_eq!((mixed.is_ok(), mixed.remaining()), (true, vec![5, 9]));
+        // Nobody's bucket: nothing to give to.
+        let nobody = rls.ask(&[descriptor(&[("who", "knows")]).negative()]);
+        assert_eq!((nobody.is_ok(), nobody.codes()), (true, vec![Code::Ok]));
+    });
+}
+
+#[test]
+fn what_another_descriptor_replaces_is_not_given_to() {
+    let rules = r#"
+[[rule]]
+rule_id = 1
+key_pattern = "user:{user_id}"
+name = "user"
+tokens = 2
+period = "1d"
+
+[[rule]]
+rule_id = 2
+key_pattern = "vip:{vip}"
+replaces = ["user"]
+tokens = 5
+period = "1d"
+"#;
+    on_every_store(
+        || with_rules(rules).with_grpc(),
+        |server| {
+            let rls = Rls::of(server);
+            let vip = || descriptor(&[("vip", "1")]);
+            assert!(rls.ask(&[user("1").hits(2)]).is_ok());
+            // Charged is the one that replaces, and so it gets back what it paid, alone.
+            assert_eq!(rls.ask(&[user("1"), vip()]).remaining()[1], 4);
+            assert_eq!(rls.ask(&[user("1").negative(), vip().negative()]).remaining()[1], 5);
+            assert!(!rls.ask(&[user("1")]).is_ok());
+            rls.ask(&[user("1").negative(), vip()]);
+            assert!(!rls.ask(&[user("1")]).is_ok());
+        },
+    );
+}
+
+#[test]
+fn giving_back_is_counted_and_can_be_switched_off() {
+    let server = launch().start();
+    let rls = Rls::of(&server);
+    rls.ask(&[user("1").hits(2).negative(), user("2"), user("3").negative()]);
+    assert!(server.get("/metrics").body.contains("tollgate_refunds_total 2"));
+
+    let server = launch().args(&["--grpc-refunds", "off"]).start();
+    let rls = Rls::of(&server);
+    assert!(rls.ask(&[user("1").hits(10)]).is_ok());
+    let refused = rls.call(call(&[user("2"), user("1").negative()])).unwrap_err();
+    assert_eq!(refused.message(), "descriptors[1].is_negative_hits: grpc.refunds is off");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert!(!rls.ask(&[user("1")]).is_ok());
+    assert_eq!(rls.ask(&[user("2")]).remaining(), [9], "nothing was charged");
+}
+
+#[test]
+fn own_limits_are_asked_and_given_back_alike() {
+    on_every_store(launch, |server| {
+        let rls = Rls::of(server);
+        let own = || user("1").limit(5, RateLimitUnit::Hour);
+        assert_eq!(rls.ask(&[own().hits(0)]).remaining(), [5]);
+        assert_eq!(rls.ask(&[own().hits(5)]).remaining(), [0]);
+        assert!(!rls.ask(&[own().hits(0)]).is_ok());
+        assert_eq!(rls.ask(&[own().hits(2).negative()]).remaining(), [2]);
+        assert_eq!(rls.ask(&[own(), user("2").hits(0)]).remaining(), [1, 10]);
+    });
+}
