@@ -1,0 +1,62 @@
+//! Real, unmodified proxies with the files of `examples/proxies`, in front of a real upstream, asking the real
+//! binary; and what they ask: `/v1/authorize`.
+//!
+//! `make servers` fetches the proxies; if one is missing, that is a panic, never a skipped test.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod app;
+mod authorize;
+mod behaviour;
+mod docs;
+mod hostile;
+mod proxy;
+mod stage;
+
+use proxy::Kind;
+
+/// The same tests for every proxy.
+macro_rules! for_every_proxy {
+    ($($name:ident => $kind:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn clients_see_the_limits() {
+                behaviour::clients_see_the_limits($kind);
+            }
+
+            #[test]
+            fn nobody_gets_past() {
+                behaviour::nobody_gets_past($kind);
+            }
+
+            #[test]
+            fn no_byte_and_no_length_gets_past() {
+                hostile::no_byte_and_no_length_gets_past($kind);
+            }
+
+            #[test]
+            fn only_a_failure_goes_on() {
+                hostile::only_a_failure_goes_on($kind);
+            }
+
+            #[test]
+            fn tollgate_may_be_down() {
+                behaviour::tollgate_may_be_down($kind);
+            }
+        }
+    )*};
+}
+
+for_every_proxy! {
+    nginx_403 => Kind::Nginx403;
+    nginx_429 => Kind::Nginx429;
+    caddy => Kind::Caddy;
+    caddy_short => Kind::CaddyShort;
+    traefik => Kind::Traefik;
+    haproxy => Kind::HaProxy;
+}

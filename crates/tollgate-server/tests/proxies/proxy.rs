@@ -1,0 +1,209 @@
+//! Starting proxies with the files that people are given.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use tollgate_tests::process::Process;
+use tollgate_tests::servers::free_port;
+
+use crate::common::{Client, eventually};
+
+/// The addresses in the files.
+const TOLLGATE: &str = "127.0.0.1:8080";
+const APP: &str = "127.0.0.1:3000";
+const LISTEN: &str = "127.0.0.1:8000";
+
+/// How often another port is tried, if somebody has taken the last one.
+const STARTS_MAX: usize = 5;
+
+/// A proxy, by the files it is set up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Nginx403,
+    Nginx429,
+    Caddy,
+    CaddyShort,
+    Traefik,
+    HaProxy,
+}
+
+/// How long proxies wait for Tollgate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As the files have it.
+    AsWritten,
+    /// For as long as a busy machine needs.
+    Long,
+}
+
+/// A running proxy. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    process: Process,
+    folder: TempDir,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Nginx403,
+        Self::Nginx429,
+        Self::Caddy,
+        Self::CaddyShort,
+        Self::Traefik,
+        Self::HaProxy,
+    ];
+
+    /// The name of its program in the folder of servers.
+    fn server(self) -> &'static str {
+        match self {
+            Self::Nginx403 | Self::Nginx429 => "nginx",
+            Self::Caddy | Self::CaddyShort => "caddy",
+            Self::Traefik => "traefik",
+            Self::HaProxy => "haproxy",
+        }
+    }
+
+    /// Its files in `examples/proxies`.
+    pub(crate) fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::Nginx403 => &["nginx-403.conf"],
+            Self::Nginx429 => &["nginx-429.conf"],
+            Self::Caddy => &["Caddyfile"],
+            Self::CaddyShort => &["Caddyfile.short"],
+            Self::Traefik => &["traefik/traefik.yml", "traefik/tollgate.yml"],
+            Self::HaProxy => &["haproxy.cfg", "tollgate.lua"],
+        }
+    }
+
+    /// How it is started in the folder of its files.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Nginx403 | Self::Nginx429 => &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
+            Self::Caddy => &["run", "--config", "Caddyfile"],
+            Self::CaddyShort => &["run", "--adapter", "caddyfile", "--config", "Caddyfile.short"],
+            Self::Traefik => &["--configfile", "traefik.yml"],
+            Self::HaProxy => &["-db", "-f", "haproxy.cfg"],
+        }
+    }
+
+    /// What Debian's nginx.conf has around the files of `conf.d`, as far as it is needed, for one process.
+    fn around(self) -> Option<(&'static str, String)> {
+        let (Self::Nginx403 | Self::Nginx429) = self else { return None };
+        let text = format!(
+            "daemon off; master_process off; pid nginx.pid; error_log stderr;
+             events {{ worker_connections 512; }}
+             http {{
+                 access_log off;
+                 client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+                 uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+                 include {};
+             }}",
+            self.files()[0]
+        );
+        Some(("nginx.conf", text))
+    }
+}
+
+impl Proxy {
+    /// Starts it between clients, this Tollgate and this application, and waits until it serves.
+    pub(crate) fn start(
+        kind: Kind,
+        patience: Patience,
+        tollgate: SocketAddr,
+        app: SocketAddr,
+    ) -> Self {
+        for _ in 0..STARTS_MAX {
+            let proxy = Self::try_start(kind, patience, tollgate, app);
+            let serves = eventually("the proxy", || {
+                let ended = proxy.process.ended().is_some();
+                if ended { Some(false) } else { proxy.serves().then_some(true) }
+            });
+            if serves {
+                return proxy;
+            }
+            // Another process has its port, or the files are wrong.
+            println!("{kind:?} ended: {}", proxy.log());
+        }
+        panic!("{kind:?} does not start");
+    }
+
+    fn try_start(kind: Kind, patience: Patience, tollgate: SocketAddr, app: SocketAddr) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        for file in kind.files() {
+            let path = Path::new(file);
+            let text = fs::read_to_string(examples().join(path)).unwrap();
+            let text = with_addresses(&text, tollgate, app, address);
+            let text = if patience == Patience::Long { patient(&text) } else { text };
+            fs::write(folder.path().join(path.file_name().unwrap()), text).unwrap();
+        }
+        if let Some((name, text)) = kind.around() {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let log = File::create(folder.path().join("log")).unwrap();
+        let program = servers().join(kind.server()).join("server").canonicalize();
+        let program =
+            program.unwrap_or_else(|_| panic!("{} is missing: run `make servers`", kind.server()));
+        let process = Process::start(program, |command| {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            command.args(kind.arguments()).current_dir(folder.path()).env_clear().env("PATH", path);
+            // Caddy keeps to its folder, too.
+            command.env("HOME", folder.path());
+            command.env("CADDY_ADMIN", format!("unix/{}", folder.path().join("admin").display()));
+            write_to(command, &log);
+        });
+        Self { address, process, folder }
+    }
+
+    /// Sends a request over a connection of its own.
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address).unwrap()
+    }
+
+    /// What it has written.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn serves(&self) -> bool {
+        let ask = || Client::connect(self.address)?.request("GET", "/ready", &[], b"");
+        ask().is_ok_and(|response| response.header("x-app").is_some())
+    }
+}
+
+fn write_to(command: &mut Command, log: &File) {
+    command.stdout(log.try_clone().unwrap()).stderr(log.try_clone().unwrap());
+}
+
+/// A file with these addresses in the place of its own, each of which must be there if the file has any of them.
+fn with_addresses(text: &str, tollgate: SocketAddr, app: SocketAddr, listen: SocketAddr) -> String {
+    text.replace(TOLLGATE, &tollgate.to_string())
+        .replace(APP, &app.to_string())
+        .replace(LISTEN, &listen.to_string())
+        // Lua takes the two apart, and Caddy binds to the one.
+        .replace(r#""127.0.0.1", 8080"#, &format!(r#""127.0.0.1", {}"#, tollgate.port()))
+        .replace("http://:8000", &format!("http://:{}", listen.port()))
+}
+
+/// The same with timeouts that no test reaches: that a busy machine takes longer is not what is tried.
+fn patient(text: &str) -> String {
+    text.replace("100ms", "15s")
+        .replace("50ms", "15s")
+        .replace("PATIENCE_S = 0.1", "PATIENCE_S = 15")
+}
+
+/// The files that people are given.
+pub(crate) fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/proxies")
+}
+
+fn servers() -> PathBuf {
+    std::env::var_os("TOLLGATE_SERVERS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers"),
+        PathBuf::from,
+    )
+}

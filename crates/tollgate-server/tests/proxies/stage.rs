@@ -1,0 +1,89 @@
+//! A proxy between a client, Tollgate and an application.
+
+use std::net::IpAddr;
+
+use crate::app::App;
+use crate::common::{Client, Launch, Response, Server};
+use crate::proxy::{Kind, Patience, Proxy};
+
+/// Nothing comes back while a test runs: an hour is long.
+pub(crate) const RULES: &str = r#"
+[[rule]]
+rule_id = 1
+key_pattern = "ip:{ip}"
+tokens = 1
+period = "1h"
+burst_capacity = 3
+conditions = { endpoint = "/limited/**" }
+
+[[rule]]
+rule_id = 2
+key_pattern = "user:{user_id}"
+tokens = 1
+period = "1h"
+burst_capacity = 2
+conditions = { endpoint = "/users" }
+
+[[rule]]
+rule_id = 3
+key_pattern = "login:{ip}"
+tokens = 1
+period = "1h"
+burst_capacity = 4
+conditions = { endpoint = "/login", method = "POST" }
+
+[[rule]]
+rule_id = 4
+key_pattern = "crowd:{ip}"
+tokens = 1
+period = "1h"
+burst_capacity = 20
+conditions = { endpoint = "/crowd", host = "crowd.example" }
+"#;
+
+/// Who asks, where it matters: nobody that Tollgate trusts.
+pub(crate) const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) proxy: Proxy,
+    pub(crate) tollgate: Server,
+    _app: App,
+}
+
+/// Tollgate with the rules above, that believes proxies on 127.0.0.1.
+pub(crate) fn tollgate() -> Launch {
+    Launch::serve(&["--rules", "r.toml", "--proxies-trusted", "127.0.0.1"])
+        .args(&["--authorize-user-header", "x-api-key"])
+        .file("r.toml", RULES)
+}
+
+impl Stage {
+    pub(crate) fn set(kind: Kind, patience: Patience) -> Self {
+        let (app, tollgate) = (App::start(), tollgate().start());
+        let proxy = Proxy::start(kind, patience, tollgate.address, app.address);
+        Self { proxy, tollgate, _app: app }
+    }
+
+    /// Sends a request over a connection of its own.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
+        self.proxy.connect().request(method, path, headers, body.as_bytes()).unwrap()
+    }
+
+    /// The same from an address that nobody trusts.
+    pub(crate) fn request_from_afar(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response {
+        let mut client = Client::connect_from(CLIENT, self.proxy.address).unwrap();
+        client.request(method, path, headers, b"").unwrap()
+    }
+}
