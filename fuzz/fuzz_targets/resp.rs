@@ -1,0 +1,41 @@
+//! Whatever comes over the Redis protocol, in whatever pieces: no panic, the same commands, and nothing beyond
+//! the bounds.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+use self::parser::{ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, COMMAND_BYTES_MAX, Malformed, Parser};
+
+// The parser alone: the service is not built with sanitizers.
+#[path = "../../crates/tollgate-server/src/resp/parser.rs"]
+mod parser;
+
+/// What comes out of a stream that arrives in pieces of this size.
+fn parse(bytes: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
+    let (mut parser, mut input, mut commands) = (Parser::default(), Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        input.extend_from_slice(piece);
+        loop {
+            let bytes = match parser.next(&input) {
+                Ok(Some(command)) => {
+                    assert!(command.len() <= ARGUMENTS_MAX);
+                    assert!(command.bytes() <= COMMAND_BYTES_MAX.min(input.len()));
+                    assert!(command.arguments(0).all(|argument| argument.len() <= ARGUMENT_BYTES_MAX));
+                    commands.push(command.arguments(0).map(<[u8]>::to_vec).collect());
+                    command.bytes()
+                }
+                Ok(None) => break,
+                Err(malformed) => return (commands, Some(malformed)),
+            };
+            assert!(bytes > 0);
+            input.drain(..bytes);
+        }
+    }
+    (commands, None)
+}
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let (piece, bytes) = input;
+    assert_eq!(parse(bytes, bytes.len().max(1)), parse(bytes, usize::from(piece).max(1)));
+});
