@@ -4,7 +4,7 @@ CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis,tollgate/axum
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test test-faults bench bench-redis docs fmt fmt-check lint doc-check servers schemathesis unit model clean
+.PHONY: help run test test-faults bench bench-redis bench-server docs fmt fmt-check lint doc-check servers redis-cell schemathesis clients unit model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,11 +24,15 @@ test-faults: servers ## All faults in full size on real servers, and a million s
 bench: ## Measure against the peers, side by side, in one run
 	cd bench && $(CARGO) run --release
 
-# The module is one of the peers; without it the run goes on and says so.
-bench-redis: servers ## Measure the Redis store on a private Redis
-	-$(CARGO) build --release -p redis-cell --manifest-path bench/redis-cell/Cargo.toml --target-dir bench/target/redis-cell
+bench-redis: servers redis-cell ## Measure the Redis store on a private Redis
 	$(CARGO) build --release --bin tollgate
 	cd bench && $(CARGO) run --release --bin redis
+
+# A peer that cannot be had is left out, and the run says so.
+bench-server: ## Measure HTTP, gRPC and RESP beside null servers and peers
+	-CARGO="$(CARGO)" bench/peers bench/target/peers
+	$(CARGO) build --release --bin tollgate
+	cd bench && $(CARGO) run --release --bin server
 
 docs: ## Build the API documentation
 	$(CARGO) doc --workspace --no-deps $(FEATURES)
@@ -46,15 +50,22 @@ fmt-check:
 doc-check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items $(FEATURES)
 
-servers: ## Fetch the Redis, Valkey and PostgreSQL servers that tests run against
+servers: ## Fetch the servers and proxies that tests run against
 	tests/servers target/servers
+
+# The module is a peer, and what CL.THROTTLE is held against; where it cannot be built, both go on and say so.
+redis-cell: ## Build the redis-cell module
+	-$(CARGO) build --release -p redis-cell --manifest-path bench/redis-cell/Cargo.toml --target-dir bench/target/redis-cell
 
 schemathesis: ## Fetch what drives the API from its OpenAPI document
 	tests/schemathesis target/schemathesis
 
+clients: ## Fetch the languages and Redis clients that tests run
+	tests/clients target/clients
+
 # Unit, property, documentation and end-to-end tests; the last run the real binary on free ports, and
 # real servers.
-unit: servers schemathesis
+unit: servers redis-cell schemathesis clients
 	$(CARGO) test --workspace $(FEATURES)
 
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock

@@ -1,0 +1,14 @@
+//! The program of `docs/clients/rust.md`, built here so that the tests can run it: it asks a service that runs.
+//!
+//! ```text
+//! make run
+//! cargo run -p tollgate-server --example client
+//! ```
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "it waits for a token, and shows what it was told"
+)]
+
+include!("../../../examples/clients/rust/check.rs");

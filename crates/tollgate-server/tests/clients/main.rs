@@ -1,0 +1,14 @@
+//! Clients in many languages, as they are, against the real binary: the programs in `examples/clients`, and the usual
+//! Redis clients at their defaults.
+//!
+//! `make clients` fetches languages and clients; if one is missing, that is a panic, never a skipped test.
+
+#![cfg(test)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod defaults;
+mod docs;
+mod examples;
+mod program;

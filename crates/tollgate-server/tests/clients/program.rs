@@ -1,0 +1,144 @@
+//! Running a program in its language.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::common::{Launch, Server, eventually};
+
+/// A program that is yet to run, and the folder it runs in.
+#[derive(Debug)]
+pub(crate) struct Program {
+    command: Command,
+    folder: TempDir,
+}
+
+/// A program that runs. Dropping it kills it.
+struct Running(Child);
+
+/// A service for HTTP and the Redis protocol.
+pub(crate) fn serve() -> Server {
+    Launch::serve(&[]).with_resp().start()
+}
+
+/// The folder that everything is in.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+// ===== impl Program =====
+
+impl Program {
+    /// A source file, in the language that its name tells.
+    pub(crate) fn new(source: &Path) -> Self {
+        assert!(source.exists(), "there is no {}", source.display());
+        let folder = tempfile::tempdir().unwrap();
+        let command = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("py") => run_by(fetched("python/bin/python"), source),
+            Some("mjs") => run_by("node".into(), &beside_modules(source, folder.path())),
+            Some("go") => Command::new(built_by_go(source, folder.path())),
+            Some("java") => run_by("java".into(), source),
+            Some("php") => run_by("php".into(), source),
+            Some("rb") => run_by("ruby".into(), source),
+            Some("rs") => Command::new(built_by_cargo()),
+            _ => panic!("no language that is known: {}", source.display()),
+        };
+        Self { command, folder }
+    }
+
+    /// Another environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Whom to ask, where the programs look for it.
+    pub(crate) fn ask(self, server: &Server) -> Self {
+        self.env("TOLLGATE_RESP", &server.address_of("resp").to_string())
+            .env("TOLLGATE_URL", &format!("http://{}", server.address))
+    }
+
+    /// What it prints. It must end well, and have nothing to complain about.
+    pub(crate) fn run(mut self) -> String {
+        let stdout = self.folder.path().join("stdout");
+        let stderr = self.folder.path().join("stderr");
+        self.command
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap());
+        let Ok(child) = self.command.spawn() else { missing(&format!("{:?}", self.command)) };
+        let mut running = Running(child);
+        let status = eventually("a program to end", || running.0.try_wait().unwrap());
+        let printed = fs::read_to_string(stdout).unwrap();
+        let complaint = fs::read_to_string(stderr).unwrap();
+        let is_well = status.success() && complaint.is_empty();
+        assert!(is_well, "{:?}: {status}\n{printed}{complaint}", self.command);
+        printed
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // By its id, and only if it has not ended: no other process can be hit.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+// ===== languages =====
+
+fn run_by(interpreter: PathBuf, source: &Path) -> Command {
+    let mut command = Command::new(interpreter);
+    command.arg(source);
+    command
+}
+
+/// A copy in a folder that has the packages, for modules look for them where they are themselves.
+fn beside_modules(source: &Path, folder: &Path) -> PathBuf {
+    symlink(fetched("node/node_modules"), folder.join("node_modules")).unwrap();
+    let copy = folder.join(source.file_name().unwrap());
+    fs::copy(source, &copy).unwrap();
+    copy
+}
+
+/// Go's packages are Debian's, and what was compiled once is kept.
+fn built_by_go(source: &Path, folder: &Path) -> PathBuf {
+    let program = folder.join("program");
+    let output = Command::new("go")
+        .args(["build", "-o"])
+        .args([&program, source])
+        .env("GO111MODULE", "off")
+        .env("GOFLAGS", "")
+        .env("GOPATH", "/usr/share/gocode")
+        .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
+        .output();
+    let Ok(output) = output else { missing("go") };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// Cargo builds examples beside the tests.
+fn built_by_cargo() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.ancestors().nth(2).unwrap().join("examples/client");
+    let command = "cargo build -p tollgate-server --example client";
+    assert!(program.exists(), "{} is missing: run `{command}`", program.display());
+    program
+}
+
+/// What `make clients` fetched.
+fn fetched(path: &str) -> PathBuf {
+    let fetched = root().join("target/clients").join(path);
+    if !fetched.exists() {
+        missing(&fetched.display().to_string());
+    }
+    fetched
+}
+
+fn missing(what: &str) -> ! {
+    panic!("{what} is missing: run `make clients`")
+}

@@ -1,0 +1,50 @@
+// Asks Tollgate over the Redis protocol, with go-redis (`go get github.com/redis/go-redis/v9`).
+//
+// Not run by the tests: that command needs the module proxy, and failed where they run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
+func take(ctx context.Context, tollgate *redis.Client, key string) (int64, error) {
+	for {
+		got, err := tollgate.Do(ctx, "CL.THROTTLE", key, 2, 1, 1).Int64Slice()
+		if err != nil {
+			return 0, err
+		}
+		denied, left, retryAfter := got[0], got[2], got[3]
+		if denied == 0 {
+			return left, nil
+		}
+		if retryAfter < 0 {
+			return 0, fmt.Errorf("this will never be allowed")
+		}
+		fmt.Printf("denied, waiting %d s\n", retryAfter)
+		time.Sleep(time.Duration(retryAfter) * time.Second)
+	}
+}
+
+func main() {
+	address := os.Getenv("TOLLGATE_RESP")
+	if address == "" {
+		address = "127.0.0.1:6380"
+	}
+	ctx := context.Background()
+	tollgate := redis.NewClient(&redis.Options{Addr: address})
+	defer tollgate.Close()
+	for i := 0; i < 4; i++ {
+		left, err := take(ctx, tollgate, "client:go-redis")
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("allowed, %d left\n", left)
+	}
+}

@@ -1,0 +1,37 @@
+// Asks Tollgate over the Redis protocol, with Jedis.
+//
+// Not run by the tests: `mvn dependency:get -Dartifact=redis.clients:jedis:5.2.0` needs Maven Central, and failed where
+// they run.
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import redis.clients.jedis.JedisPooled;
+import redis.clients.jedis.commands.ProtocolCommand;
+
+public class JedisCheck {
+    private static final ProtocolCommand THROTTLE = () -> "CL.THROTTLE".getBytes(StandardCharsets.UTF_8);
+
+    /** Three at once, and one per second. Waits as long as it is told to. */
+    static long take(JedisPooled tollgate, String key) throws InterruptedException {
+        while (true) {
+            List<?> answer = (List<?>) tollgate.sendCommand(THROTTLE, key, "2", "1", "1");
+            long denied = (Long) answer.get(0), left = (Long) answer.get(2), retryAfter = (Long) answer.get(3);
+            if (denied == 0) {
+                return left;
+            }
+            if (retryAfter < 0) {
+                throw new IllegalArgumentException("this will never be allowed");
+            }
+            System.out.println("denied, waiting " + retryAfter + " s");
+            Thread.sleep(retryAfter * 1000);
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        String address = System.getenv().getOrDefault("TOLLGATE_RESP", "127.0.0.1:6380");
+        try (JedisPooled tollgate = new JedisPooled("redis://" + address)) {
+            for (int i = 0; i < 4; i++) {
+                System.out.println("allowed, " + take(tollgate, "client:jedis") + " left");
+            }
+        }
+    }
+}

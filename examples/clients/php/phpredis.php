@@ -1,0 +1,31 @@
+<?php
+// Asks Tollgate over the Redis protocol, with the phpredis extension (`apt install php-redis`, `pecl install redis`).
+
+[$host, $port] = explode(':', getenv('TOLLGATE_RESP') ?: '127.0.0.1:6380');
+$tollgate = new Redis();
+$tollgate->connect($host, (int) $port);
+
+/** Three at once, and one per second. Waits as long as it is told to. */
+function take(Redis $tollgate, string $key): int
+{
+    while (true) {
+        $answer = $tollgate->rawCommand('CL.THROTTLE', $key, 2, 1, 1);
+        if ($answer === false) {
+            throw new RuntimeException($tollgate->getLastError());
+        }
+        [$denied, , $left, $retryAfter] = $answer;
+        if (!$denied) {
+            return $left;
+        }
+        if ($retryAfter < 0) {
+            throw new InvalidArgumentException('this will never be allowed');
+        }
+        echo "denied, waiting {$retryAfter} s\n";
+        sleep($retryAfter);
+    }
+}
+
+for ($i = 0; $i < 4; $i++) {
+    $left = take($tollgate, 'client:phpredis');
+    echo "allowed, {$left} left\n";
+}

@@ -1,0 +1,28 @@
+<?php
+// Asks Tollgate over the Redis protocol, with Predis (`composer require predis/predis`, `apt install php-predis`).
+
+require 'Predis/Autoloader.php'; // with Composer: vendor/autoload.php
+Predis\Autoloader::register();
+
+$tollgate = new Predis\Client('tcp://' . (getenv('TOLLGATE_RESP') ?: '127.0.0.1:6380'));
+
+/** Three at once, and one per second. Waits as long as it is told to. */
+function take(Predis\Client $tollgate, string $key): int
+{
+    while (true) {
+        [$denied, , $left, $retryAfter] = $tollgate->executeRaw(['CL.THROTTLE', $key, 2, 1, 1]);
+        if (!$denied) {
+            return $left;
+        }
+        if ($retryAfter < 0) {
+            throw new InvalidArgumentException('this will never be allowed');
+        }
+        echo "denied, waiting {$retryAfter} s\n";
+        sleep($retryAfter);
+    }
+}
+
+for ($i = 0; $i < 4; $i++) {
+    $left = take($tollgate, 'client:predis');
+    echo "allowed, {$left} left\n";
+}

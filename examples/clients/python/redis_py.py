@@ -1,0 +1,25 @@
+"""Asks Tollgate over the Redis protocol, with redis-py (`pip install redis`), at its default settings."""
+
+import os
+import time
+
+import redis
+
+host, port = os.environ.get("TOLLGATE_RESP", "127.0.0.1:6380").rsplit(":", 1)
+tollgate = redis.Redis(host=host, port=int(port))
+
+
+def take(key):
+    """Three at once, and one per second. Waits as long as it is told to."""
+    while True:
+        denied, _limit, left, retry_after, _reset = tollgate.execute_command("CL.THROTTLE", key, 2, 1, 1)
+        if not denied:
+            return left
+        if retry_after < 0:
+            raise ValueError("this will never be allowed")
+        print(f"denied, waiting {retry_after} s", flush=True)
+        time.sleep(retry_after)
+
+
+for _ in range(4):
+    print(f"allowed, {take('client:python')} left", flush=True)
