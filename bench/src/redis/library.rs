@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 use tollgate::{Limiter, OnError, Quota, RedisStore, RuleSet, Space, Store};
 
 use crate::keys::SUBJECTS;
-use crate::stats::{median, quantile, quiet};
+use crate::quiet::quiet;
+use crate::stats::{median, quantile};
 use crate::units::{CHARGE, NAIVE};
 
 pub(crate) const TASKS: [usize; 4] = [1, 8, 64, 512];

@@ -9,9 +9,11 @@ mod library;
 mod machine;
 mod memory;
 mod processes;
+mod quiet;
 mod raw;
 mod report;
 mod server;
+#[path = "../stats.rs"]
 mod stats;
 mod targets;
 mod units;

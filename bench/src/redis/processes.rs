@@ -15,7 +15,7 @@ use tollgate_tests::servers::free_port;
 use tollgate_tests::wait;
 
 use crate::keys::SUBJECTS;
-use crate::stats::quiet;
+use crate::quiet::quiet;
 
 const PROCESSES: usize = 3;
 /// Connections to each, one request on each at a time.

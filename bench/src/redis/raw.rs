@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::quiet::quiet;
 use crate::server::Server;
-use crate::stats::{median, quantile, quiet};
+use crate::stats::{median, quantile};
 use crate::units::{NAIVE_1, OURS_1, Units};
 use crate::wire::{Wire, write_time};
 

@@ -12,8 +12,3 @@ pub(crate) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
     let place = (values.len().saturating_sub(1) as f64 * share).round() as usize;
     values.get(place).copied().unwrap_or(f64::NAN)
 }
-
-/// The rate of rounds in which the machine did little else: nine in ten are slower.
-pub(crate) fn quiet(rates: impl Iterator<Item = f64>) -> f64 {
-    quantile(rates, 0.9)
-}

@@ -1,0 +1,180 @@
+//! Everybody in turn, again and again, so that whatever else the machine does falls on all alike.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::cores;
+use crate::doors::Place;
+use crate::load::{Load, Tally};
+use crate::requests::Requests;
+use crate::servers::Server;
+use crate::stats::{median, quantile};
+
+/// Before a round is timed: those who had their turn in between have taken the caches.
+const WARM_UP: Duration = Duration::from_millis(100);
+
+/// Somebody's door with a load on it.
+pub(crate) struct Entrant<'a> {
+    pub(crate) contender: &'static str,
+    pub(crate) place: Place,
+    pub(crate) pid: u32,
+    pub(crate) load: Load<'a>,
+}
+
+/// What a door can do, by the median of its rounds.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Capacity {
+    pub(crate) contender: &'static str,
+    pub(crate) place: Place,
+    pub(crate) requests_per_sec: f64,
+    /// Processor time for one request: the server's, and the load's.
+    pub(crate) server_us: f64,
+    pub(crate) load_us: f64,
+    pub(crate) denied_share: f64,
+}
+
+/// How long a door takes, by the median of its rounds.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) contender: &'static str,
+    pub(crate) place: Place,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+}
+
+struct Round {
+    seconds: f64,
+    server: Duration,
+    load: Duration,
+    tally: Tally,
+}
+
+/// How much everybody can do.
+pub(crate) fn capacities(
+    entrants: &mut [Entrant<'_>],
+    rounds: usize,
+    length: Duration,
+    notes: &mut Vec<String>,
+) -> Vec<Capacity> {
+    in_turn(entrants, rounds, notes, |entrant| entrant.closed(length))
+        .into_iter()
+        .map(|(entrant, rounds)| {
+            let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure));
+            Capacity {
+                contender: entrant.contender,
+                place: entrant.place,
+                requests_per_sec: of(|round| round.tally.answers as f64 / round.seconds),
+                server_us: of(|round| micros(round.server) / round.tally.answers as f64),
+                load_us: of(|round| micros(round.load) / round.tally.answers as f64),
+                denied_share: of(|round| round.tally.denied as f64 / round.tally.answers as f64),
+            }
+        })
+        .collect()
+}
+
+/// How long everybody takes, at the rate of their door.
+pub(crate) fn latencies(
+    entrants: &mut [Entrant<'_>],
+    rounds: usize,
+    length: Duration,
+    notes: &mut Vec<String>,
+) -> Vec<Latency> {
+    let quantiles = |entrant: &mut Entrant<'_>| {
+        let (_, mut ns) = entrant.load.open(&timetable(entrant.place.door.rate(), length))?;
+        // The first have found cold caches.
+        ns.drain(..ns.len() / 10);
+        let at = |share| quantile(ns.iter().map(|ns| *ns as f64 / 1e3), share);
+        Ok([at(0.5), at(0.99)])
+    };
+    in_turn(entrants, rounds, notes, quantiles)
+        .into_iter()
+        .map(|(entrant, rounds)| Latency {
+            contender: entrant.contender,
+            place: entrant.place,
+            p50_us: median(rounds.iter().map(|[p50, _]| *p50)),
+            p99_us: median(rounds.iter().map(|[_, p99]| *p99)),
+        })
+        .collect()
+}
+
+/// Everybody's rounds. Who fails is left out from there on, and it is noted.
+fn in_turn<'e, 'a, T>(
+    entrants: &'e mut [Entrant<'a>],
+    rounds: usize,
+    notes: &mut Vec<String>,
+    mut turn: impl FnMut(&mut Entrant<'a>) -> io::Result<T>,
+) -> Vec<(&'e Entrant<'a>, Vec<T>)> {
+    let mut done: Vec<_> = entrants.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 1..=rounds {
+        eprintln!("  round {round} of {rounds}");
+        for (entrant, done) in entrants.iter_mut().zip(&mut done) {
+            let Ok(figures) = done else { continue };
+            match turn(entrant) {
+                Ok(figure) => figures.push(figure),
+                Err(error) => *done = Err(error),
+            }
+        }
+    }
+    let mut kept = Vec::new();
+    for (entrant, done) in entrants.iter().zip(done) {
+        match done {
+            Ok(figures) => kept.push((entrant, figures)),
+            Err(error) => notes.push(format!(
+                "{}, {} was left out: {error}.",
+                entrant.contender,
+                entrant.place.name()
+            )),
+        }
+    }
+    kept
+}
+
+impl<'a> Entrant<'a> {
+    /// The load of a place at a server; first of all everything is asked once, if that is new there.
+    pub(crate) fn new(
+        server: &Server,
+        place: Place,
+        requests: &'a Requests,
+        is_new: bool,
+    ) -> io::Result<Self> {
+        let dialect = place.door.dialect(server.name);
+        let dialect = dialect.ok_or_else(|| io::Error::other("there is no such door"))?;
+        let (port, protocol) = (server.port(place.door), dialect.protocol());
+        let mut load = Load::connect(port, protocol, place.shape(), requests)?;
+        if is_new {
+            load.all()?;
+        }
+        Ok(Self { contender: server.name, place, pid: server.pid(), load })
+    }
+
+    fn closed(&mut self, length: Duration) -> io::Result<Round> {
+        self.load.closed_for(WARM_UP)?;
+        let (server, load, started) = (cores::time_of(self.pid), cores::own_time(), Instant::now());
+        let tally = self.load.closed_for(length)?;
+        Ok(Round {
+            seconds: started.elapsed().as_secs_f64(),
+            server: cores::time_of(self.pid).saturating_sub(server),
+            load: cores::own_time().saturating_sub(load),
+            tally,
+        })
+    }
+}
+
+/// When requests are due, in nanoseconds: at this rate, but as independent people come, and the same for everybody.
+fn timetable(rate: u64, length: Duration) -> Vec<u64> {
+    let mut random = fastrand::Rng::with_seed(11);
+    let gap_ns = 1e9 / rate as f64;
+    let mut at = 0.0;
+    std::iter::repeat_with(|| {
+        at -= gap_ns * (1.0 - random.f64()).ln();
+        at as u64
+    })
+    .take_while(|at| u128::from(*at) < length.as_nanos())
+    .collect()
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

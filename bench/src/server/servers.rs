@@ -1,0 +1,122 @@
+//! The servers, each a process of its own with all its doors open.
+
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tollgate_tests::process::Process;
+use tollgate_tests::servers::free_port;
+use tollgate_tests::wait;
+
+use crate::cores;
+use crate::doors::{Door, NULL, THROTTLECRAB, TOLLGATE};
+use crate::null::Answers;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Where `make bench-server` leaves the programs, unless `TOLLGATE_BIN` names ours.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/tollgate");
+const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/peers/bin/throttlecrab-server");
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/rules.toml");
+
+/// More than are ever open at once.
+const CONNECTIONS_MAX: usize = 20_000;
+
+/// Longer than a run takes.
+const IDLE_TIMEOUT_MS: u64 = 3_600_000;
+
+/// A server that runs until this is dropped.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    process: Process,
+    ports: [u16; 4],
+    /// What it writes goes there, and goes with it.
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Tollgate as it comes, with its rules from a file.
+    pub(crate) fn tollgate(is_pinned: bool) -> Result<Self, String> {
+        let program =
+            std::env::var_os("TOLLGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
+        let (http, grpc, resp) = (free_port(), free_port(), free_port());
+        Self::start(TOLLGATE, &program, is_pinned, [http, grpc, resp, resp], |command| {
+            for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOLLGATE_")) {
+                command.env_remove(name);
+            }
+            let at = |port| format!("127.0.0.1:{port}");
+            command
+                .args(["serve", "--rules", RULES])
+                .env("TOLLGATE_LISTEN_HTTP", at(http))
+                .env("TOLLGATE_LISTEN_GRPC", at(grpc))
+                .env("TOLLGATE_LISTEN_RESP", at(resp))
+                .env("TOLLGATE_LIMITS_CONNECTIONS_MAX", CONNECTIONS_MAX.to_string())
+                // Others have long turns in between.
+                .env("TOLLGATE_LIMITS_IDLE_TIMEOUT_MS", IDLE_TIMEOUT_MS.to_string())
+                .env("TOLLGATE_LOG_LEVEL", "error");
+        })
+    }
+
+    /// The floor: this program, which reads requests and always answers the same.
+    pub(crate) fn null(is_pinned: bool, answers: &Answers) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        answers.save(folder.path()).map_err(|error| error.to_string())?;
+        let ports = [(); 4].map(|()| free_port());
+        let path = folder.path().to_owned();
+        let mut server = Self::start(NULL, &program, is_pinned, ports, |command| {
+            command.arg("--null").arg(path).args(ports.map(|port| port.to_string()));
+        })?;
+        server._folder = folder;
+        Ok(server)
+    }
+
+    /// throttlecrab's own server with its defaults.
+    pub(crate) fn throttlecrab(is_pinned: bool) -> Result<Self, String> {
+        let ports @ [http, grpc, resp, _] = [(); 4].map(|()| free_port());
+        Self::start(THROTTLECRAB, Path::new(PEER), is_pinned, [http, grpc, resp, resp], |command| {
+            for (door, port) in ["http", "grpc", "redis"].into_iter().zip(ports) {
+                command.arg(format!("--{door}"));
+                command.args([&format!("--{door}-host"), "127.0.0.1"]);
+                command.args([&format!("--{door}-port"), &port.to_string()]);
+            }
+            command.args(["--log-level", "error"]);
+        })
+    }
+
+    fn start(
+        name: &'static str,
+        program: &Path,
+        is_pinned: bool,
+        ports: [u16; 4],
+        configure: impl FnOnce(&mut Command),
+    ) -> Result<Self, String> {
+        if !program.exists() {
+            return Err(format!("{} is missing: make bench-server builds it", program.display()));
+        }
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let process = Process::start("taskset", |command| {
+            command.args(["-c", &cores::of_servers(is_pinned)]).arg(program);
+            command.current_dir(folder.path()).stdout(Stdio::null());
+            configure(command);
+        });
+        let is_open = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        let are_open = || ports.iter().all(|port| is_open(*port));
+        if wait::within(START_LIMIT, || process.ended().is_some() || are_open()) && are_open() {
+            Ok(Self { name, process, ports, _folder: folder })
+        } else {
+            Err(format!("{} did not start", program.display()))
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub(crate) fn port(&self, door: Door) -> u16 {
+        self.ports[door as usize]
+    }
+}

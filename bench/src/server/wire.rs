@@ -1,0 +1,90 @@
+//! What goes over a connection: requests that were encoded beforehand, and answers of which only the end and
+//! the outcome are looked for. A client does no more than it must, so that it is not what is measured.
+
+mod http1;
+mod http2;
+mod resp;
+
+use std::io;
+
+use self::http2::Http2;
+
+/// How a door is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+    /// gRPC, with one path for everything that is asked.
+    Grpc {
+        path: &'static str,
+    },
+    Resp,
+}
+
+/// One connection's side of it.
+#[derive(Debug)]
+pub(crate) enum Wire {
+    Http1,
+    Grpc(Http2),
+    Resp,
+}
+
+/// An answer that is complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer<'a> {
+    /// Which request it is for; nothing if they come in order.
+    pub(crate) stream: Option<u32>,
+    /// What it says: a body, a message, a value.
+    pub(crate) body: &'a [u8],
+}
+
+impl Protocol {
+    pub(crate) fn wire(self) -> Wire {
+        match self {
+            Self::Http1 => Wire::Http1,
+            Self::Grpc { path } => Wire::Grpc(Http2::new(path)),
+            Self::Resp => Wire::Resp,
+        }
+    }
+}
+
+impl Wire {
+    /// Adds a request to what is to be sent, and says by which number its answer is known.
+    pub(crate) fn ask(&mut self, request: &[u8], output: &mut Vec<u8>) -> u32 {
+        match self {
+            Self::Grpc(http2) => http2.ask(request, output),
+            Self::Http1 | Self::Resp => {
+                output.extend_from_slice(request);
+                0
+            }
+        }
+    }
+
+    /// Takes whole answers from what has come, and says how many bytes they were. What the protocol itself
+    /// has to say goes to `output`.
+    pub(crate) fn answers(
+        &mut self,
+        input: &[u8],
+        output: &mut Vec<u8>,
+        mut take: impl FnMut(Answer<'_>),
+    ) -> io::Result<usize> {
+        if let Self::Grpc(http2) = self {
+            return http2.answers(input, output, take);
+        }
+        let mut done = 0;
+        loop {
+            let rest = &input[done..];
+            let answer = match self {
+                Self::Resp => resp::value(rest)?.map(|length| (length, &rest[..length])),
+                _ => http1::response(rest)?,
+            };
+            let Some((length, body)) = answer else { return Ok(done) };
+            take(Answer { stream: None, body });
+            done += length;
+        }
+    }
+}
+
+/// An answer that nobody should get.
+fn wrong(what: impl Into<String>) -> io::Error {
+    io::Error::other(what.into())
+}
