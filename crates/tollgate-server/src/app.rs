@@ -1,6 +1,7 @@
 //! What all front doors share: the limiter, and what takes note of its answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::client_ip::ClientIp;
 use tollgate::headers::Headers;
@@ -11,7 +12,7 @@ use tollgate::{
 
 use crate::audit::Audit;
 use crate::config::Authorize;
-use crate::http::{Guard, HttpLimits};
+use crate::http::Guard;
 use crate::metrics::Metrics;
 use crate::ready::Readiness;
 use crate::recent::Recent;
@@ -33,7 +34,7 @@ pub struct App {
     /// Who may ask.
     pub guard: Arc<Guard>,
     /// How much may be asked at once.
-    pub limits: HttpLimits,
+    pub limits: RequestLimits,
     /// Whom requests are from.
     pub client_ip: ClientIp,
     /// What answers tell about the limits.
@@ -50,6 +51,21 @@ pub struct App {
     pub recent: Recent,
     /// What the rules decided in the last minutes.
     pub stats: Stats,
+}
+
+/// Bounds on what a client may send.
+#[derive(Clone, Debug)]
+pub struct RequestLimits {
+    /// Bytes in the body of one request; a batch may have sixteen times as many.
+    pub body_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// Members of a batch.
+    pub batch_max: usize,
+    /// Attributes of a request.
+    pub attributes_max: usize,
+    /// Bytes in a key or the value of an attribute.
+    pub value_bytes_max: usize,
 }
 
 impl App {
@@ -131,4 +147,9 @@ pub(crate) fn take_now(store: &MemoryStore, key: &[u8], quota: &Quota, cost: u64
 #[inline]
 fn take_charge<'a, K>(key: &'a K, quota: &'a Quota, cost: u64) -> Charge<'a, K> {
     Charge { key, quota, cost, mode: Mode::Enforce, on_error: TAKE_ON_ERROR, is_probe: false }
+}
+
+/// What clients are told of store trouble: the kind only. What the server said is for the operator, and in the log.
+pub(crate) fn told(trouble: &Trouble) -> String {
+    format!("the store is in trouble ({}): try again", trouble.kind())
 }

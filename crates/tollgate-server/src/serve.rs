@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tollgate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use tracing::{info, warn};
 
-use crate::app::App;
+use crate::app::{App, RequestLimits};
 use crate::audit::Audit;
 use crate::config::{Config, Door, StoreUrl, reason};
 use crate::descriptors;
-use crate::http::{Guard, HttpLimits};
+use crate::http::Guard;
 use crate::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
 use crate::logging::{self, Audience};
 use crate::metrics::Metrics;
@@ -179,7 +179,7 @@ async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
         metrics,
         ready,
         guard,
-        limits: HttpLimits {
+        limits: RequestLimits {
             body_bytes_max: config.limits.body_bytes_max,
             body_timeout: config.limits.body_timeout,
             batch_max: config.limits.batch_max,

@@ -1,7 +1,8 @@
-//! What the bytes that a client sent are as text: every path in one spelling, so that nobody gets past a rule by writing
-//! `//login`, `/./login` or `/%6cogin`.
+//! What the bytes that a client sent are as text: every address and every path in one spelling, so that nobody gets past
+//! a rule by writing `//login`, `/./login` or `/%6cogin`.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 /// In capitals, as RFC 3986 has it.
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -12,6 +13,15 @@ pub(crate) fn text(value: &[u8]) -> Cow<'_, str> {
         Ok(text) => text.into(),
         Err(_) => value.iter().copied().map(char::from).collect(),
     }
+}
+
+/// An address in its one spelling: IPv4 inside IPv6 is IPv4. None if it is no address.
+pub(crate) fn address(text: &str) -> Option<Cow<'_, str>> {
+    Some(match text.parse().ok()? {
+        // IPv4 has only one spelling that parses.
+        IpAddr::V4(_) => text.into(),
+        IpAddr::V6(ip) => ip.to_canonical().to_string().into(),
+    })
 }
 
 /// The path of a URI in its one spelling, at most so many bytes of it: ASCII, and without query and fragment.

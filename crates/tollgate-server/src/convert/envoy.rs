@@ -22,14 +22,10 @@ use super::names::{attribute, is_literal, is_plain};
 use super::siblings::{Sibling, Value};
 use super::yaml::{Node, parse};
 use super::{Converted, Limit, Wrong};
+use crate::names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
 
 /// Deeper trees are no configuration.
 const DEPTH_MAX: usize = 8;
-
-/// The attribute that is a call's domain.
-const DOMAIN: &str = "domain";
-/// The attribute that is the keys of a descriptor, in order, with commas between.
-const DESCRIPTOR: &str = "descriptor";
 
 /// What a descriptor may say.
 const OF_DESCRIPTOR: [&str; 9] = [
@@ -160,7 +156,7 @@ impl Walk<'_> {
         let is_unlimited = limit.get("unlimited").is_some_and(Node::is_true);
         let unit = limit.get("unit").and_then(Node::text).unwrap_or_default();
         let requests = limit.get("requests_per_unit").and_then(Node::number);
-        let tokens = match (seconds(unit), requests) {
+        let tokens = match (unit_seconds(unit), requests) {
             _ if is_unlimited => None,
             (Some(seconds), Some(tokens)) => Some((tokens, seconds)),
             _ => {
@@ -193,7 +189,8 @@ impl Walk<'_> {
     fn conditions(&self, path: &[Step<'_>]) -> Vec<(String, String)> {
         let keys: Vec<_> = path.iter().map(|step| step.key).collect();
         let steps = path.iter().filter_map(|step| Some((step.attribute, step.condition.clone()?)));
-        let all = steps.chain([(DOMAIN, self.domain.to_owned()), (DESCRIPTOR, keys.join(","))]);
+        let all =
+            steps.chain([(DOMAIN, self.domain.to_owned()), (DESCRIPTOR, keys.join(BETWEEN_KEYS))]);
         all.map(|(attribute, condition)| (attribute.to_owned(), condition)).collect()
     }
 }
@@ -258,21 +255,6 @@ fn replaces(limit: &Node) -> Vec<String> {
 fn what(path: &[Step<'_>]) -> String {
     let pieces: Vec<_> = path.iter().map(|step| step.piece.as_str()).collect();
     format!("`{}`", pieces.join(" / "))
-}
-
-/// How long the window of a unit is there.
-fn seconds(unit: &str) -> Option<u64> {
-    const DAY: u64 = 24 * 60 * 60;
-    Some(match unit.to_ascii_lowercase().as_str() {
-        "second" => 1,
-        "minute" => 60,
-        "hour" => 60 * 60,
-        "day" => DAY,
-        "week" => 7 * DAY,
-        "month" => 30 * DAY,
-        "year" => 365 * DAY,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Descriptors beside each other in a configuration of envoyproxy/ratelimit: which values each takes.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::net::Ipv6Addr;
 
 use super::yaml::Node;
+use crate::spelling::address;
 
 /// A descriptor, as far as those beside it matter.
 #[derive(Debug)]
@@ -75,8 +76,7 @@ impl Sibling<'_> {
         match self.value {
             // A request has its address in one spelling, whatever the caller's was.
             Value::Exact(value) if self.attribute == "ip" => {
-                let address = value.parse::<Ipv6Addr>();
-                Some(address.map_or_else(|_| value.into(), |ip| ip.to_canonical().to_string()))
+                Some(address(value).map_or_else(|| value.into(), Cow::into_owned))
             }
             Value::Exact(value) => Some(value.into()),
             // Theirs does not stop at a `/`.

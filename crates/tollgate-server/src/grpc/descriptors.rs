@@ -9,7 +9,6 @@
 //! `/v1/authorize` takes it.
 
 use std::borrow::Cow;
-use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use tollgate::{
@@ -23,19 +22,12 @@ use super::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor:
 };
 use super::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use super::rls::envoy::r#type::v3::RateLimitUnit;
-use crate::app::TAKE_ON_ERROR;
-use crate::http::HttpLimits;
-use crate::names;
-use crate::spelling::{endpoint, text};
+use crate::app::{RequestLimits, TAKE_ON_ERROR};
+use crate::names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
+use crate::spelling::{address, endpoint, text};
 
 /// The most descriptors of a call: as much as may be asked at once.
 const DESCRIPTORS_MAX: usize = ASKS_MAX;
-
-/// The attributes that every descriptor has: the domain of the call, and its own keys in their order.
-const DOMAIN: &str = "domain";
-const DESCRIPTOR: &str = "descriptor";
-/// Parts the keys in the latter.
-const BETWEEN_KEYS: &str = ",";
 
 /// What a call without a number asks for.
 const HITS_DEFAULT: u64 = 1;
@@ -43,8 +35,6 @@ const HITS_DEFAULT: u64 = 1;
 /// What a limit of no requests answers.
 const NOTHING: Decision =
     Decision { outcome: Outcome::Never, limit: 0, remaining: 0, reset_after: 0 };
-
-const DAY: Duration = Duration::from_hours(24);
 
 /// A descriptor that is in order, and what its entries make together.
 #[derive(Debug)]
@@ -108,7 +98,7 @@ pub(super) enum Of<'a> {
 /// The descriptors of a call, all in order.
 pub(super) fn read<'a>(
     call: &'a RateLimitRequest,
-    limits: &HttpLimits,
+    limits: &RequestLimits,
 ) -> Result<Vec<Descriptor<'a>>, Refused> {
     if call.domain.is_empty() {
         return Err(Refused::field("domain", "is empty"));
@@ -126,7 +116,7 @@ pub(super) fn read<'a>(
 }
 
 fn check_length(
-    limits: &HttpLimits,
+    limits: &RequestLimits,
     text: &str,
     field: impl FnOnce() -> String,
 ) -> Result<(), Refused> {
@@ -144,7 +134,7 @@ impl<'a> Descriptor<'a> {
         call: &'a RateLimitRequest,
         descriptor: &'a RateLimitDescriptor,
         position: usize,
-        limits: &HttpLimits,
+        limits: &RequestLimits,
     ) -> Result<Self, Refused> {
         let field = |rest: &str| format!("descriptors[{position}].{rest}");
         let entries = descriptor.entries.as_slice();
@@ -236,7 +226,8 @@ impl<'a> KeyValue<'a> {
         }
         let name = names::attribute(key);
         let spelled = match name {
-            Some("ip") => address(&value),
+            // Only what is another spelling is kept beside what was sent.
+            Some("ip") => address(&value).filter(|one| *one != value).map(Cow::into_owned),
             // What has no slash in front is the operator's name for something.
             Some("endpoint") if sent.starts_with(b"/") => Some(endpoint(sent, bytes_max)),
             _ => None,
@@ -245,30 +236,17 @@ impl<'a> KeyValue<'a> {
     }
 }
 
-/// An address as `/v1/check` would spell it: only IPv6 has several spellings.
-fn address(value: &str) -> Option<String> {
-    let address = value.contains(':').then(|| value.parse::<Ipv6Addr>().ok())??;
-    Some(address.to_canonical().to_string())
-}
-
 // ===== impl OwnLimit, Hits =====
 
 impl OwnLimit {
     fn read(limit: &RateLimitOverride) -> Result<Self, (&'static str, String)> {
         let RateLimitOverride { requests_per_unit, .. } = *limit;
         let unit = limit.unit();
-        let period = match unit {
-            RateLimitUnit::Second => Duration::from_secs(1),
-            RateLimitUnit::Minute => Duration::from_mins(1),
-            RateLimitUnit::Hour => Duration::from_hours(1),
-            RateLimitUnit::Day => DAY,
-            RateLimitUnit::Month => 30 * DAY,
-            RateLimitUnit::Year => 365 * DAY,
-            RateLimitUnit::Unknown => {
-                let why = "is none of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
-                return Err(("limit.unit", why.into()));
-            }
+        let Some(seconds) = unit_seconds(unit.as_str_name()) else {
+            let why = "is none of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
+            return Err(("limit.unit", why.into()));
         };
+        let period = Duration::from_secs(seconds);
         let quota = quota(requests_per_unit.max(1), period)
             .map_err(|error| ("limit.requests_per_unit", error.to_string()))?;
         Ok(Self { requests_per_unit, unit, quota })

@@ -5,6 +5,8 @@ use std::fmt;
 use tollgate::Trouble;
 use tonic::Status;
 
+use crate::app::told;
+
 /// Why a call gets no answer.
 #[derive(Debug)]
 pub(crate) enum Refused {
@@ -38,11 +40,7 @@ impl From<Refused> for Status {
             Refused::Field { field, reason } => {
                 Self::invalid_argument(format!("{field}: {reason}"))
             }
-            // The kind only: what the server said is for the operator, and in the log.
-            Refused::Store(trouble) => {
-                let kind = trouble.kind();
-                Self::unavailable(format!("the store is in trouble ({kind}): try again"))
-            }
+            Refused::Store(trouble) => Self::unavailable(told(&trouble)),
         }
     }
 }

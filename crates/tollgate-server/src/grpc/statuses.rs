@@ -14,22 +14,12 @@ use super::rls::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
 };
 use super::rls::envoy::r#type::v3::RateLimitUnit;
+use crate::names;
 
 /// What is left where a rule says that there is no limit, as the reference service has it.
 const UNLIMITED: u32 = u32::MAX;
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
-
-/// The units that a limit may have, by their seconds. Months and years are as long as Envoy counts them.
-const UNITS: [(u64, Unit); 7] = [
-    (1, Unit::Second),
-    (60, Unit::Minute),
-    (60 * 60, Unit::Hour),
-    (24 * 60 * 60, Unit::Day),
-    (7 * 24 * 60 * 60, Unit::Week),
-    (30 * 24 * 60 * 60, Unit::Month),
-    (365 * 24 * 60 * 60, Unit::Year),
-];
 
 /// How a descriptor stands by its answer: by its worst tier. `policies` are those that the whole call tells of.
 pub(super) fn status(
@@ -96,8 +86,7 @@ fn of_own(part: &Part<'_>, limit: &OwnLimit) -> RateLimit {
 
 /// The unit that is as long as this.
 fn unit(seconds: u64) -> Unit {
-    let found = UNITS.iter().find(|(length, _)| *length == seconds);
-    found.map_or(Unit::Unknown, |(_, unit)| *unit)
+    names::unit_of(seconds).and_then(Unit::from_str_name).unwrap_or(Unit::Unknown)
 }
 
 /// Whole seconds, rounded up, for Envoy reads no parts of them: the wait where there is one, else the time until

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hint::black_box;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::BoxError;
@@ -24,7 +23,9 @@ use super::openapi::parts::Wrong;
 use super::openapi::values::{ModeName, ScopeName};
 use super::problem::Problem;
 use super::scalar::{Id, Text, Whole};
-use super::{App, HttpLimits, answer, body};
+use super::{App, answer, body};
+use crate::app::RequestLimits;
+use crate::spelling;
 
 /// So many members of a batch are on their way to the store at once. They are sent in their order over one
 /// connection, and so charged in it, without a round trip for each.
@@ -205,7 +206,7 @@ pub fn is_check(bytes: &[u8]) -> bool {
 
 impl<'a> CheckBody<'a> {
     /// Everything but the address, which is looked at where it is read.
-    pub(super) fn validate(&self, limits: &HttpLimits) -> Result<(), Problem> {
+    pub(super) fn validate(&self, limits: &RequestLimits) -> Result<(), Problem> {
         let texts = [
             ("user_id", self.user_id.as_ref().map(|id| &id.0)),
             ("endpoint", self.endpoint.as_ref().map(|text| &text.0)),
@@ -264,14 +265,9 @@ impl<'a> CheckBody<'a> {
     }
 }
 
-/// An address in its one spelling: IPv4 inside IPv6 is IPv4.
+/// An address in its one spelling.
 pub(super) fn address<'a>(field: &str, text: &'a str) -> Result<Cow<'a, str>, Problem> {
-    match text.parse() {
-        // IPv4 has only one spelling that parses.
-        Ok(IpAddr::V4(_)) => Ok(Cow::Borrowed(text)),
-        Ok(IpAddr::V6(ip)) => Ok(Cow::Owned(ip.to_canonical().to_string())),
-        Err(_) => Err(Problem::field(field, "is not an address")),
-    }
+    spelling::address(text).ok_or_else(|| Problem::field(field, "is not an address"))
 }
 
 struct AttributesVisitor;

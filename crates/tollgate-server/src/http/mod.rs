@@ -23,7 +23,6 @@ mod take;
 pub(crate) mod violations;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -39,7 +38,7 @@ pub use self::check::is_check;
 pub(crate) use self::check::{PATH as CHECK_PATH, check_now as check};
 pub use self::guard::Guard;
 use self::problem::Problem;
-use crate::app::App;
+use crate::app::{App, RequestLimits};
 
 /// How much larger a batch may be than a single request.
 const BATCH_BYTES_FACTOR: usize = 16;
@@ -51,21 +50,6 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The header of answers that were made without the store.
 const DEGRADED: HeaderName = HeaderName::from_static("x-tollgate-degraded");
-
-/// Bounds on what a client may send.
-#[derive(Clone, Debug)]
-pub struct HttpLimits {
-    /// Bytes in the body of one request; a batch may have sixteen times as many.
-    pub body_bytes_max: usize,
-    /// How long a body may take to arrive.
-    pub body_timeout: Duration,
-    /// Members of a batch.
-    pub batch_max: usize,
-    /// Attributes of a request.
-    pub attributes_max: usize,
-    /// Bytes in a key or the value of an attribute.
-    pub value_bytes_max: usize,
-}
 
 /// The routes, and what stands in front of them.
 pub fn router(app: Arc<App>) -> Router {
@@ -132,7 +116,7 @@ fn marked(mut response: Response, degraded: bool) -> Response {
     response
 }
 
-impl HttpLimits {
+impl RequestLimits {
     fn batch_bytes_max(&self) -> usize {
         self.body_bytes_max.saturating_mul(BATCH_BYTES_FACTOR)
     }

@@ -27,7 +27,8 @@ use super::etag::{Versions, etag};
 use super::openapi::parts::{DryRun, IfMatch, IfNoneMatch, OverridePath, WrongOrDown};
 use super::problem::Problem;
 use super::query::Query;
-use super::{App, HttpLimits, subject};
+use super::{App, subject};
+use crate::app::RequestLimits;
 use crate::data::{DataError, Database, OverrideFilter, OverrideSpec, Page, StoredOverride};
 use crate::time::Timestamp;
 
@@ -298,7 +299,7 @@ fn spec(
     let rules = app.limiter.rules();
     let missing = || Problem::field("rule_id", format_args!("there is no rule {rule_id}"));
     let rule = rules.get(rule_id).ok_or_else(missing)?;
-    let limits: &HttpLimits = &app.limits;
+    let limits: &RequestLimits = &app.limits;
     let spec = body.spec(rule, subject, limits, Timestamp::now())?;
     let note = note(rule, &spec.instead);
     Ok((spec, note))

@@ -9,6 +9,7 @@ use tollgate::Trouble;
 use tollgate::rules::FieldError;
 use utoipa::ToSchema;
 
+use crate::app::told;
 use crate::data::DataError;
 
 /// What went wrong, as RFC 9457 writes it.
@@ -125,9 +126,7 @@ pub(super) fn whole_seconds(wait: Duration) -> u64 {
 /// 503: the store is in trouble, and no policy can answer in its place.
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
-        // The kind only: what the server said is for the operator, and in the log.
-        let detail = format!("the store is in trouble ({}): try again", trouble.kind());
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, told(&trouble))
     }
 }
 

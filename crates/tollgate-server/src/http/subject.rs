@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use tollgate::Rule;
 use tollgate::rules::Attribute;
 
-use super::HttpLimits;
 use super::check::address;
 use super::problem::Problem;
+use crate::app::RequestLimits;
 use crate::audit::Pseudonyms;
 
 /// A subject of this rule in its one spelling, in which requests have it too.
@@ -19,7 +19,7 @@ use crate::audit::Pseudonyms;
 pub(super) fn subject<'a>(
     rule: &Rule,
     text: &'a str,
-    limits: &HttpLimits,
+    limits: &RequestLimits,
 ) -> Result<Cow<'a, str>, Problem> {
     let Some(attribute) = rule.subject_attribute() else {
         let only = rule.key_pattern().as_str();
@@ -41,7 +41,7 @@ pub(super) fn value<'a>(
     field: &str,
     attribute: &Attribute,
     text: &'a str,
-    limits: &HttpLimits,
+    limits: &RequestLimits,
 ) -> Result<Cow<'a, str>, Problem> {
     limits.check_length(field, text.len())?;
     match attribute {

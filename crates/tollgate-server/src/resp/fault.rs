@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::name::Known;
+use crate::app::told;
 
 /// Why a command was not done: the text of its error, with the word that says which kind it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +56,7 @@ impl Fault {
 
     /// The store cannot tell, and nothing may answer in its place.
     pub(super) fn trouble(trouble: &tollgate::Trouble) -> Self {
-        // The kind only: what the server said is for the operator, and in the log.
-        let kind = trouble.kind();
-        Self(format!("UNAVAILABLE the store is in trouble ({kind}): try again").into())
+        Self(format!("UNAVAILABLE {}", told(trouble)).into())
     }
 }
 

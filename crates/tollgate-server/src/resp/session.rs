@@ -14,7 +14,7 @@ use super::name::{Known, Name};
 use super::parser::{COMMAND_BYTES_MAX, Command};
 use super::password::Password;
 use super::reply::{Protocol, Replies};
-use crate::http::HttpLimits;
+use crate::app::RequestLimits;
 use crate::metrics::resp::RespMetrics;
 
 /// The longest command of somebody who has not shown the password, in bytes: long secrets fit into it.
@@ -42,7 +42,7 @@ pub(super) struct House {
     /// What clients must show first, if anything.
     pub(super) password: Option<Password>,
     /// Bounds on what they may send.
-    pub(super) limits: HttpLimits,
+    pub(super) limits: RequestLimits,
     /// What counts their mistakes.
     pub(super) metrics: RespMetrics,
     /// When it opened.

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn limits() -> HttpLimits {
-    HttpLimits {
+fn limits() -> RequestLimits {
+    RequestLimits {
         body_bytes_max: 1 << 20,
         body_timeout: Duration::from_secs(1),
         batch_max: 1,

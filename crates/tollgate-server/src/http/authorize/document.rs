@@ -1,5 +1,6 @@
 //! What the API's document says about `/v1/authorize`: the same for every method.
 
+use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::{OpenApi, ToSchema};
 
@@ -68,17 +69,6 @@ struct QuotaExceeded {
             ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
             ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
         )),
-        (status = 403, description = "The same, if the parameter `deny` is 403", body = QuotaExceeded,
-            content_type = "application/problem+json", headers(
-            ("x-tollgate-decision" = String, description = "`denied`"),
-            ("x-tollgate-degraded" = String, description = "`true` if it was made without the store"),
-            ("ratelimit-policy" = String, description = "The limits"),
-            ("ratelimit" = String, description = "What is left"),
-            ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
-            ("x-ratelimit-remaining" = u64, description = "What is left under it"),
-            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
-            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
-        )),
         (status = 431, description = "Do not: the header is too long to be read. Said without a body"),
         (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
@@ -95,9 +85,21 @@ struct Document;
 pub(in crate::http) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     if let Some(item) = document.paths.paths.get_mut(PATH) {
+        if let Some(get) = &mut item.get {
+            denied_by_403(get);
+        }
         for_every_method(item);
     }
     document
+}
+
+/// A proxy that insists is told the same by 403.
+fn denied_by_403(operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    if let Some(RefOr::T(mut denied)) = responses.get("429").cloned() {
+        denied.description = "The same, if the parameter `deny` is 403".into();
+        responses.insert("403".into(), denied.into());
+    }
 }
 
 fn for_every_method(item: &mut PathItem) {
@@ -119,7 +121,7 @@ fn for_every_method(item: &mut PathItem) {
 /// `HEAD` is answered without a body.
 fn without_bodies(mut operation: Operation) -> Operation {
     for response in operation.responses.responses.values_mut() {
-        if let utoipa::openapi::RefOr::T(response) = response {
+        if let RefOr::T(response) = response {
             response.content.clear();
         }
     }

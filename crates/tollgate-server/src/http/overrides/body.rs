@@ -7,8 +7,8 @@ use tollgate::rules::{Override, RuleSpec};
 use tollgate::{Algorithm, Quota, RateError, Refill, Rule};
 use utoipa::ToSchema;
 
+use crate::app::RequestLimits;
 use crate::data::OverrideSpec;
-use crate::http::HttpLimits;
 use crate::http::body::storable;
 use crate::http::openapi::values::{self, AlgorithmName, RefillName, Time, Wait};
 use crate::http::problem::Problem;
@@ -51,7 +51,7 @@ impl OverrideBody<'_> {
         &self,
         rule: &Rule,
         of: &str,
-        limits: &HttpLimits,
+        limits: &RequestLimits,
         now: Timestamp,
     ) -> Result<OverrideSpec, Problem> {
         let of = subject(rule, of, limits)?;

@@ -16,8 +16,8 @@ use super::schema::{NewRule, RulePatch};
 use super::view::RuleView;
 use super::{rule_id, stored, tagged};
 use crate::app::App;
+use crate::app::RequestLimits;
 use crate::data::{DataError, Database, Page, RuleFilter, StoredRule};
-use crate::http::HttpLimits;
 use crate::http::access::Admin;
 use crate::http::body::{self, Object};
 use crate::http::etag::Versions;
@@ -240,7 +240,7 @@ fn log(by: &str, rule_id: u64, version: u64, what: &str) {
 }
 
 /// The body of a rule.
-async fn read(limits: &HttpLimits, request: HttpRequest<Body>) -> Result<bytes::Bytes, Problem> {
+async fn read(limits: &RequestLimits, request: HttpRequest<Body>) -> Result<bytes::Bytes, Problem> {
     body::read(request, limits.body_bytes_max, limits.body_timeout).await
 }
 

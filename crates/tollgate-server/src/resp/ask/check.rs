@@ -1,18 +1,18 @@
 //! `TG.CHECK`: a request against the rules.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 use tollgate::rules::Attribute;
 use tollgate::{Request, Tier, Verdict};
 
 use super::number::whole;
 use super::take::retry_after_ms;
-use crate::http::HttpLimits;
+use crate::app::RequestLimits;
 use crate::resp::fault::{Fault, shown};
 use crate::resp::name::Known;
 use crate::resp::parser::Command;
 use crate::resp::reply::Replies;
+use crate::spelling;
 
 /// What is asked about a request.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl<'i> Check<'i> {
     pub(crate) fn read(
         command: &Command<'_, 'i>,
         known: &Known,
-        limits: &HttpLimits,
+        limits: &RequestLimits,
     ) -> Result<Self, Fault> {
         if command.len().is_multiple_of(2) {
             return Err(Fault::arguments(known));
@@ -102,7 +102,7 @@ impl<'i> Check<'i> {
 }
 
 /// A value that is text, and no longer than it may be.
-fn text<'i>(name: &[u8], value: &'i [u8], limits: &HttpLimits) -> Result<&'i str, Fault> {
+fn text<'i>(name: &[u8], value: &'i [u8], limits: &RequestLimits) -> Result<&'i str, Fault> {
     if value.len() > limits.value_bytes_max {
         let most = format_args!("has more than {} bytes", limits.value_bytes_max);
         return Err(Fault::field(shown(name), most));
@@ -110,14 +110,9 @@ fn text<'i>(name: &[u8], value: &'i [u8], limits: &HttpLimits) -> Result<&'i str
     str::from_utf8(value).map_err(|_| Fault::field(shown(name), "is not UTF-8"))
 }
 
-/// An address in its one spelling: IPv4 inside IPv6 is IPv4.
+/// An address in its one spelling.
 fn address(text: &str) -> Result<Cow<'_, str>, Fault> {
-    match text.parse() {
-        // IPv4 has only one spelling that parses.
-        Ok(IpAddr::V4(_)) => Ok(Cow::Borrowed(text)),
-        Ok(IpAddr::V6(ip)) => Ok(Cow::Owned(ip.to_canonical().to_string())),
-        Err(_) => Err(Fault::field("ip", "is not an address")),
-    }
+    spelling::address(text).ok_or_else(|| Fault::field("ip", "is not an address"))
 }
 
 /// Allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`, degraded, `violated_tier`,

@@ -2,8 +2,8 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
 
-fn limits() -> HttpLimits {
-    HttpLimits {
+fn limits() -> RequestLimits {
+    RequestLimits {
         body_bytes_max: 16_384,
         body_timeout: Duration::from_secs(1),
         batch_max: 1,
