@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Exit;
 use super::output::counted;
-use crate::config::{Config, FILE_NAME, KEYS, Key, Kind, Sources};
+use crate::config::{Config, FILE_NAME, Key, Kind, Sources, keys};
 use crate::logging::Audience;
 use crate::rules_source::RulesSource;
 use crate::serve::{self, ServeError};
@@ -130,7 +130,7 @@ fn say(text: &str) {
 
 impl Args for Settings {
     fn augment_args(command: Command) -> Command {
-        command.args(KEYS.iter().filter_map(flag))
+        command.args(keys().filter_map(flag))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -146,8 +146,7 @@ impl FromArgMatches for Settings {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        self.0 = KEYS
-            .iter()
+        self.0 = keys()
             .filter(|key| key.flag.is_some())
             .filter_map(|key| Some((key, matches.get_one::<String>(key.name)?.clone())))
             .collect();

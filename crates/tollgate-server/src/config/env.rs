@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::error::{Place, Problem};
-use super::keys::{KEYS, Key, SECRET_BYTES_MAX};
+use super::keys::{Key, SECRET_BYTES_MAX, keys};
 use super::load::{Loader, Origin, read_bounded, reason};
 use super::suggest::closest;
 
@@ -30,11 +30,9 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
             continue;
         };
         let origin = Origin::Variable((*name).to_owned());
-        if let Some(key) = KEYS.iter().find(|key| key.variable() == *name) {
+        if let Some(key) = keys().find(|key| key.variable() == *name) {
             loader.give(key, text, origin);
-        } else if let Some(key) =
-            KEYS.iter().find(|key| key.file_variable().as_deref() == Some(*name))
-        {
+        } else if let Some(key) = keys().find(|key| key.file_variable().as_deref() == Some(*name)) {
             let is_given_too = ours.iter().any(|(other, _)| *other == key.variable());
             match read_secret(key, text, is_given_too) {
                 Ok(secret) => loader.give(key, &secret, origin),
@@ -61,7 +59,7 @@ fn read_secret(key: &Key, path: &str, is_given_too: bool) -> Result<String, Stri
 }
 
 fn unknown(name: &str) -> Problem {
-    let variables = KEYS.iter().flat_map(|key| [Some(key.variable()), key.file_variable()]);
+    let variables = keys().flat_map(|key| [Some(key.variable()), key.file_variable()]);
     // The prefix is right anyhow: it must not make strangers look alike.
     let known: Vec<_> =
         variables.flatten().map(|name| name.trim_start_matches(PREFIX).to_owned()).collect();
@@ -117,6 +115,6 @@ mod tests {
         ] {
             assert!(!is_kubernetes_link(name, value), "{name}");
         }
-        assert!(KEYS.iter().all(|key| !is_kubernetes_link(&key.variable(), value)));
+        assert!(keys().all(|key| !is_kubernetes_link(&key.variable(), value)));
     }
 }

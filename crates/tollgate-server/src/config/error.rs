@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::keys::{KEYS, Key};
+use super::keys::{Key, keys};
 use super::load::{ConfigFile, Origin};
 
 /// Everything that is wrong with the settings.
@@ -106,8 +106,8 @@ impl std::error::Error for ConfigErrors {}
 /// after `=` in a section that has a secret and wherever the name of a secret or of a URL stands, but for
 /// a URL's scheme.
 fn masked(text: &str) -> String {
-    let secrets = || KEYS.iter().filter(|key| key.is_secret()).map(Key::section_and_name);
-    let urls = || KEYS.iter().filter(|key| key.is_url()).map(Key::section_and_name);
+    let secrets = || keys().filter(|key| key.is_secret()).map(Key::section_and_name);
+    let urls = || keys().filter(|key| key.is_url()).map(Key::section_and_name);
     let mut in_secret_section = false;
     let mut masked = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{Key, Kind, keys};
 use super::load::{ConfigFile, Loader, Origin};
 use super::suggest::closest;
 
@@ -34,7 +34,7 @@ fn read_section(
     loader: &mut Loader,
 ) {
     let name = section.get_ref().as_ref();
-    let keys: Vec<_> = KEYS.iter().filter(|key| key.section_and_name().0 == name).collect();
+    let keys: Vec<_> = keys().filter(|key| key.section_and_name().0 == name).collect();
     if keys.is_empty() {
         loader.problems.push(unknown_section(name, section.span()));
         return;
@@ -115,7 +115,7 @@ fn a_kind_of(value: &DeValue<'_>) -> &'static str {
 }
 
 fn unknown_section(name: &str, span: Range<usize>) -> Problem {
-    let sections = KEYS.iter().map(|key| key.section_and_name().0);
+    let sections = keys().map(|key| key.section_and_name().0);
     let message = match (belongs_in(name), closest(name, sections)) {
         (Some(section), _) => format!("`{name}` belongs in [{section}]"),
         (None, Some(section)) => format!("unknown section `{name}`: did you mean `{section}`?"),
@@ -139,5 +139,5 @@ fn unknown_key(section: &str, name: &str, span: Range<usize>, keys: &[&Key]) -> 
 
 /// The section that has a key of this name.
 fn belongs_in(name: &str) -> Option<&'static str> {
-    KEYS.iter().map(Key::section_and_name).find(|(_, key)| *key == name).map(|(section, _)| section)
+    keys().map(Key::section_and_name).find(|(_, key)| *key == name).map(|(section, _)| section)
 }

@@ -12,7 +12,7 @@ use tollgate::rules::Attribute;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-pub use self::table::KEYS;
+pub use self::table::keys;
 use super::Config;
 use super::secret::{SHOWN, Secret};
 
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn every_default_is_sound() {
         let mut config = Config::default();
-        for key in KEYS {
+        for key in keys() {
             assert_eq!(key.set(&mut config, &key.default_text()), Ok(()), "{}", key.name);
         }
         assert_eq!(config.listen.http, Some("127.0.0.1:8080".parse().unwrap()));
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn names_flags_and_variables_are_unique() {
         let distinct = |names: Vec<String>| names.iter().collect::<HashSet<_>>().len();
-        assert_eq!(distinct(KEYS.iter().map(|key| key.name.into()).collect()), KEYS.len());
-        assert_eq!(distinct(KEYS.iter().map(Key::variable).collect()), KEYS.len());
-        let flags: Vec<_> = KEYS.iter().filter_map(|key| key.flag.map(String::from)).collect();
+        assert_eq!(distinct(keys().map(|key| key.name.into()).collect()), keys().count());
+        assert_eq!(distinct(keys().map(Key::variable).collect()), keys().count());
+        let flags: Vec<_> = keys().filter_map(|key| key.flag.map(String::from)).collect();
         assert_eq!(distinct(flags.clone()), flags.len());
-        assert_eq!(KEYS[0].variable(), "TOLLGATE_LISTEN_HTTP");
+        assert_eq!(keys().next().unwrap().variable(), "TOLLGATE_LISTEN_HTTP");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::error::{ConfigErrors, Place, Problem};
-use super::keys::{KEYS, Key};
+use super::keys::{Key, keys};
 use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
@@ -36,7 +36,7 @@ pub struct Sources {
 pub struct Loaded {
     /// The settings.
     pub config: Config,
-    /// The same as text, in the order of [`KEYS`], for people.
+    /// The same as text, in the order of [`keys`], for people.
     pub settings: Vec<Setting>,
     /// The file that was read.
     pub file: Option<ConfigFile>,
@@ -166,7 +166,7 @@ impl Loader {
             |key: &'static Key| Setting { key, shown: key.default_text(), origin: Origin::Default };
         Self {
             config: Config::default(),
-            settings: KEYS.iter().map(setting).collect(),
+            settings: keys().map(setting).collect(),
             problems: Vec::new(),
         }
     }

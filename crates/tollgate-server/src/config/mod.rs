@@ -1,7 +1,7 @@
 //! Settings: what there is to set, where values come from, and what is wrong with them.
 //!
 //! Values come, each over the one before, from the defaults, the file, the environment and the flags.
-//! [`KEYS`] is the one place that says what can be set; everything else here works from it.
+//! [`keys`] is the one place that says what can be set; everything else here works from it.
 
 mod database;
 mod env;
@@ -26,7 +26,7 @@ use tollgate::headers::{Draft, Headers, Legacy, Reset};
 
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
-pub use self::keys::{KEYS, Key, Kind};
+pub use self::keys::{Key, Kind, keys};
 use self::load::is_loopback;
 pub(crate) use self::load::reason;
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
@@ -150,7 +150,7 @@ pub struct Resp {
 
 /// Whom to believe about clients.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Proxies {
     pub trusted: Vec<IpNet>,
     pub hops: u8,
@@ -173,7 +173,7 @@ impl Proxies {
 
 /// What limited answers tell about the limits.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct AnswerHeaders {
     pub draft: Draft,
     pub has_legacy: bool,
@@ -191,7 +191,7 @@ impl AnswerHeaders {
 
 /// What `/v1/authorize` reads beside the headers of proxies.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Authorize {
     pub user_header: Option<HeaderName>,
     pub plan_header: Option<HeaderName>,
@@ -200,7 +200,7 @@ pub struct Authorize {
 
 /// The files of TLS for listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct ListenTls {
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
@@ -245,7 +245,7 @@ pub struct Admin {
 
 /// What is recorded of violations.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Audit {
     pub record: Record,
     pub privacy: Privacy,
@@ -290,7 +290,7 @@ pub struct Recent {
 
 /// Bounds on what clients may do.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "KEYS documents each")]
+#[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Limits {
     pub body_bytes_max: usize,
     pub body_timeout: Duration,
@@ -350,7 +350,7 @@ impl Default for Config {
             shutdown: Shutdown::default(),
             notes: Vec::new(),
         };
-        for key in KEYS {
+        for key in keys() {
             // Every default is a sound value: a test sets them all.
             let _ = key.set(&mut config, &key.default_text());
         }

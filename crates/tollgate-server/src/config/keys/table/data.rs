@@ -1,0 +1,212 @@
+//! Rules, who may change them, and what is remembered of requests.
+
+use std::time::Duration;
+
+use super::TIMEOUT_MS_MIN;
+use crate::config::keys::{Key, Kind};
+use crate::config::{DatabaseUrl, Privacy, Record, RulesFrom};
+
+/// Beside the embedded database.
+const SNAPSHOT_DEFAULT: &str = "tollgate.snapshot.json";
+/// Milliseconds that somebody at a terminal waits without wondering.
+const DATABASE_MS_DEFAULT: u64 = 2_000;
+const DATABASE_MS_MAX: u64 = 60_000;
+/// Wrong tokens per minute and address: more than somebody who types, less than somebody who guesses.
+const FAILURES_DEFAULT: u64 = 10;
+const FAILURES_MAX: u64 = 1_000_000;
+/// Rows of violations per second: some nine million in a day at the very worst.
+const ROWS_PER_SECOND_DEFAULT: u64 = 100;
+const ROWS_PER_SECOND_MAX: u64 = 100_000;
+/// Rows in memory, at some hundreds of bytes each.
+const AUDIT_QUEUE_DEFAULT: u64 = 10_000;
+const AUDIT_QUEUE_MAX: u64 = 1_000_000;
+const RETENTION_DAYS_DEFAULT: u64 = 30;
+const RETENTION_DAYS_MAX: u64 = 36_500;
+const RECENT_DEFAULT: u64 = 10_000;
+const RECENT_MAX: u64 = 1_000_000;
+const RECENT_SECONDS_DEFAULT: u64 = 300;
+const RECENT_SECONDS_MAX: u64 = 3_600;
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "database.url",
+        flag: Some("database-url"),
+        value: "URL",
+        doc: "Where rules, overrides, tokens and violations are kept: `sqlite:FILE` or `postgres://`; empty for nowhere",
+        kind: Kind::Url {
+            default: "sqlite:tollgate.db",
+            show: |text| {
+                DatabaseUrl::parse(text)
+                    .ok()
+                    .map(|url| url.map_or_else(String::new, |url| url.to_string()))
+            },
+            set: |config, text| {
+                config.database.url = DatabaseUrl::parse(text)?;
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "database.snapshot",
+        flag: Some("database-snapshot"),
+        value: "FILE",
+        doc: "Where the last good rules are written, to start from while the database is down; empty for nowhere",
+        kind: Kind::Path {
+            default: SNAPSHOT_DEFAULT,
+            set: |config, path| config.database.snapshot = path,
+        },
+    },
+    Key {
+        name: "database.timeout_ms",
+        flag: Some("database-timeout-ms"),
+        value: "MS",
+        doc: "The longest that a call to the administration waits for the database",
+        kind: Kind::Number {
+            default: DATABASE_MS_DEFAULT,
+            min: TIMEOUT_MS_MIN,
+            max: DATABASE_MS_MAX,
+            set: |config, ms| config.database.timeout = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "rules.source",
+        flag: Some("rules-source"),
+        value: "SOURCE",
+        doc: "Where rules come from: the database, or the file below, which needs no mention here",
+        kind: Kind::Choice {
+            default: "database",
+            choices: &["database", "file"],
+            set: |config, word| {
+                config.rules.source =
+                    if word == "file" { RulesFrom::File } else { RulesFrom::Database };
+            },
+        },
+    },
+    Key {
+        name: "rules.file",
+        flag: Some("rules"),
+        value: "FILE",
+        doc: "The file of rules; watched, and reloaded when it changes",
+        kind: Kind::Path { default: "", set: |config, path| config.rules.file = path },
+    },
+    Key {
+        name: "admin.token",
+        flag: None,
+        value: "TOKEN",
+        doc: "What administration needs; required as soon as a listener is not loopback",
+        kind: Kind::Secret { set: |config, secret| config.admin.token = secret },
+    },
+    Key {
+        name: "admin.failures_per_minute",
+        flag: Some("admin-failures-per-minute"),
+        value: "N",
+        doc: "How many wrong tokens one address may show in a minute before it must wait",
+        kind: Kind::Number {
+            default: FAILURES_DEFAULT,
+            min: 1,
+            max: FAILURES_MAX,
+            set: |config, number| config.admin.failures_per_minute = number,
+        },
+    },
+    Key {
+        name: "audit.record",
+        flag: Some("audit-record"),
+        value: "WHAT",
+        doc: "Which violations are recorded in the database",
+        kind: Kind::Choice {
+            default: "all",
+            choices: &["all", "enforced", "none"],
+            set: |config, word| {
+                config.audit.record = match word {
+                    "enforced" => Record::Enforced,
+                    "none" => Record::Nothing,
+                    _ => Record::All,
+                };
+            },
+        },
+    },
+    Key {
+        name: "audit.privacy",
+        flag: Some("audit-privacy"),
+        value: "HOW",
+        doc: "How addresses and ids are recorded: as they are, addresses cut to /24 and /48, or all hashed with a key",
+        kind: Kind::Choice {
+            default: "raw",
+            choices: &["raw", "truncated", "hashed"],
+            set: |config, word| {
+                config.audit.privacy = match word {
+                    "truncated" => Privacy::Truncated,
+                    "hashed" => Privacy::Hashed,
+                    _ => Privacy::Raw,
+                };
+            },
+        },
+    },
+    Key {
+        name: "audit.privacy_key",
+        flag: None,
+        value: "KEY",
+        doc: "What addresses and ids are hashed with, at least 16 bytes; needed for `hashed`",
+        kind: Kind::Secret { set: |config, secret| config.audit.privacy_key = secret },
+    },
+    Key {
+        name: "audit.rows_per_second",
+        flag: Some("audit-rows-per-second"),
+        value: "N",
+        doc: "The most rows of violations that this process writes in a second, on average",
+        kind: Kind::Number {
+            default: ROWS_PER_SECOND_DEFAULT,
+            min: 1,
+            max: ROWS_PER_SECOND_MAX,
+            set: |config, number| config.audit.rows_per_second = number as usize,
+        },
+    },
+    Key {
+        name: "audit.queue_max",
+        flag: Some("audit-queue-max"),
+        value: "N",
+        doc: "The most rows of violations that wait in memory to be written; more are dropped, and counted",
+        kind: Kind::Number {
+            default: AUDIT_QUEUE_DEFAULT,
+            min: 16,
+            max: AUDIT_QUEUE_MAX,
+            set: |config, number| config.audit.queue_max = number as usize,
+        },
+    },
+    Key {
+        name: "audit.retention_days",
+        flag: Some("audit-retention-days"),
+        value: "DAYS",
+        doc: "How long violations are kept; 0 for ever",
+        kind: Kind::Number {
+            default: RETENTION_DAYS_DEFAULT,
+            min: 0,
+            max: RETENTION_DAYS_MAX,
+            set: |config, days| config.audit.retention_days = days as u32,
+        },
+    },
+    Key {
+        name: "recent.requests_max",
+        flag: Some("recent-requests-max"),
+        value: "N",
+        doc: "How many of the last requests are remembered to try a rule on; 0 switches that off",
+        kind: Kind::Number {
+            default: RECENT_DEFAULT,
+            min: 0,
+            max: RECENT_MAX,
+            set: |config, number| config.recent.requests_max = number as usize,
+        },
+    },
+    Key {
+        name: "recent.seconds_max",
+        flag: Some("recent-seconds-max"),
+        value: "SECONDS",
+        doc: "How long they are remembered at most",
+        kind: Kind::Number {
+            default: RECENT_SECONDS_DEFAULT,
+            min: 1,
+            max: RECENT_SECONDS_MAX,
+            set: |config, seconds| config.recent.age_max = Duration::from_secs(seconds),
+        },
+    },
+];

@@ -1,0 +1,163 @@
+//! The service itself: its bounds, its log and its end.
+
+use std::time::Duration;
+
+use super::{TIMEOUT_MS_MAX, TIMEOUT_MS_MIN};
+use crate::config::LogFormat;
+use crate::config::keys::{Key, Kind, log_filter};
+
+/// Bytes in the body of one request.
+const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
+/// Beyond this a body is no request for a verdict.
+const BODY_BYTES_MAX_MAX: u64 = 16 * 1024 * 1024;
+/// Milliseconds for a body, and for a header, to arrive: seconds are an eternity for a few hundred bytes.
+const ARRIVAL_MS_DEFAULT: u64 = 5_000;
+/// Milliseconds that a connection may be quiet between requests: as long as proxies keep theirs.
+const IDLE_MS_DEFAULT: u64 = 60_000;
+/// Milliseconds between readiness off and no more requests: load balancers that watch see it.
+const GRACE_MS_DEFAULT: u64 = 100;
+/// Leaves time to answer what is in flight before the five seconds are over.
+const GRACE_MS_MAX: u64 = 3_000;
+const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
+const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "limits.body_bytes_max",
+        flag: Some("limits-body-bytes-max"),
+        value: "BYTES",
+        doc: "The longest body of a request; of a batch sixteen times as much",
+        kind: Kind::Number {
+            default: BODY_BYTES_MAX_DEFAULT,
+            min: 64,
+            max: BODY_BYTES_MAX_MAX,
+            set: |config, number| config.limits.body_bytes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.body_timeout_ms",
+        flag: Some("limits-body-timeout-ms"),
+        value: "MS",
+        doc: "The longest that a body may take to arrive",
+        kind: Kind::Number {
+            default: ARRIVAL_MS_DEFAULT,
+            min: TIMEOUT_MS_MIN,
+            max: TIMEOUT_MS_MAX,
+            set: |config, ms| config.limits.body_timeout = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "limits.batch_max",
+        flag: Some("limits-batch-max"),
+        value: "N",
+        doc: "The most requests in one batch",
+        kind: Kind::Number {
+            default: 100,
+            min: 1,
+            max: 10_000,
+            set: |config, number| config.limits.batch_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.attributes_max",
+        flag: Some("limits-attributes-max"),
+        value: "N",
+        doc: "The most attributes of one request",
+        kind: Kind::Number {
+            default: 32,
+            min: 1,
+            max: 1024,
+            set: |config, number| config.limits.attributes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.value_bytes_max",
+        flag: Some("limits-value-bytes-max"),
+        value: "BYTES",
+        doc: "The longest key or value of an attribute",
+        kind: Kind::Number {
+            default: 1024,
+            min: 16,
+            max: 65_536,
+            set: |config, number| config.limits.value_bytes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.connections_max",
+        flag: Some("limits-connections-max"),
+        value: "N",
+        doc: "The most connections at once, over all listeners; more are closed as they come",
+        kind: Kind::Number {
+            default: CONNECTIONS_MAX_DEFAULT,
+            min: 1,
+            max: CONNECTIONS_MAX_MAX,
+            set: |config, number| config.limits.connections_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.header_timeout_ms",
+        flag: Some("limits-header-timeout-ms"),
+        value: "MS",
+        doc: "The longest that the header of a request may take to arrive",
+        kind: Kind::Number {
+            default: ARRIVAL_MS_DEFAULT,
+            min: TIMEOUT_MS_MIN,
+            max: TIMEOUT_MS_MAX,
+            set: |config, ms| config.limits.header_timeout = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "limits.idle_timeout_ms",
+        flag: Some("limits-idle-timeout-ms"),
+        value: "MS",
+        doc: "The longest that a connection may be quiet between requests",
+        kind: Kind::Number {
+            default: IDLE_MS_DEFAULT,
+            min: TIMEOUT_MS_MIN,
+            max: TIMEOUT_MS_MAX,
+            set: |config, ms| config.limits.idle_timeout = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "log.format",
+        flag: Some("log-format"),
+        value: "FORMAT",
+        doc: "The form of the log: `auto` is text on a terminal and JSON elsewhere",
+        kind: Kind::Choice {
+            default: "auto",
+            choices: &["auto", "text", "json"],
+            set: |config, word| {
+                config.log.format = match word {
+                    "text" => LogFormat::Text,
+                    "json" => LogFormat::Json,
+                    _ => LogFormat::Auto,
+                };
+            },
+        },
+    },
+    Key {
+        name: "log.level",
+        flag: Some("log-level"),
+        value: "LEVEL",
+        doc: "What is logged: error, warn, info, debug, trace, or a filter as `info,tollgate_server=debug`",
+        kind: Kind::Text {
+            default: "info",
+            set: |config, text| {
+                config.log.level = log_filter(text)?;
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "shutdown.grace_ms",
+        flag: Some("shutdown-grace-ms"),
+        value: "MS",
+        doc: "How long requests are still taken at the end, after readiness is off",
+        kind: Kind::Number {
+            default: GRACE_MS_DEFAULT,
+            min: 0,
+            max: GRACE_MS_MAX,
+            set: |config, ms| config.shutdown.grace = Duration::from_millis(ms),
+        },
+    },
+];

@@ -1,0 +1,141 @@
+//! Where buckets are kept.
+
+use std::time::Duration;
+
+use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
+
+use crate::config::StoreUrl;
+use crate::config::keys::{Key, Kind};
+
+/// Milliseconds that a decision waits for Redis: half of what proxies wait for a decision.
+const BUDGET_MS_DEFAULT: u64 = RedisStoreBuilder::BUDGET_DEFAULT.as_millis() as u64;
+const BUDGET_MS_MAX: u64 = RedisStoreBuilder::BUDGET_MAX.as_millis() as u64;
+const DENY_CACHE_MAX_DEFAULT: u64 = RedisStoreBuilder::DENY_CACHE_DEFAULT as u64;
+const DENY_CACHE_MAX_MAX: u64 = RedisStoreBuilder::DENY_CACHE_MAX as u64;
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "store.url",
+        flag: Some("store-url"),
+        value: "URL",
+        doc: "Where buckets are kept: `memory:` is this process, and Redis has URLs of its own",
+        kind: Kind::Url {
+            default: "memory:",
+            show: |text| Some(StoreUrl::parse(text).ok()?.to_string()),
+            set: |config, text| {
+                config.store.url = StoreUrl::parse(text)?;
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "store.prefix",
+        flag: Some("store-prefix"),
+        value: "TEXT",
+        doc: "What keys in Redis begin with: services with different prefixes share nothing",
+        kind: Kind::Text {
+            default: RedisStoreBuilder::PREFIX_DEFAULT,
+            set: |config, text| {
+                config.store.prefix = text.into();
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "store.budget_ms",
+        flag: Some("store-budget-ms"),
+        value: "MS",
+        doc: "The longest that a decision waits for Redis before each rule's `on_error` answers",
+        kind: Kind::Number {
+            default: BUDGET_MS_DEFAULT,
+            min: 1,
+            max: BUDGET_MS_MAX,
+            set: |config, ms| config.store.budget = Duration::from_millis(ms),
+        },
+    },
+    Key {
+        name: "store.deny_cache_max",
+        flag: Some("store-deny-cache-max"),
+        value: "N",
+        doc: "How many denied buckets are remembered, to deny again without asking Redis; 0 switches that off",
+        kind: Kind::Number {
+            default: DENY_CACHE_MAX_DEFAULT,
+            min: 0,
+            max: DENY_CACHE_MAX_MAX,
+            set: |config, number| config.store.deny_cache_max = number as usize,
+        },
+    },
+    Key {
+        name: "store.on_eviction",
+        flag: Some("store-on-eviction"),
+        value: "POLICY",
+        doc: "What to do about a Redis that may forget buckets before they are full: warn, or do not start",
+        kind: Kind::Choice {
+            default: "warn",
+            choices: &["warn", "refuse"],
+            set: |config, word| {
+                let is_refused = word == "refuse";
+                config.store.on_eviction =
+                    if is_refused { OnEviction::Refuse } else { OnEviction::Warn };
+            },
+        },
+    },
+    Key {
+        name: "store.local_share_percent",
+        flag: Some("store-local-share-percent"),
+        value: "PERCENT",
+        doc: "How much of a quota this process grants by itself while Redis is in trouble",
+        kind: Kind::Number {
+            default: RedisStoreBuilder::LOCAL_SHARE_PERCENT_DEFAULT as u64,
+            min: 1,
+            max: 100,
+            set: |config, percent| config.store.local_share_percent = percent as u8,
+        },
+    },
+    Key {
+        name: "store.tls_ca",
+        flag: Some("store-tls-ca"),
+        value: "FILE",
+        doc: "The authorities to trust for Redis over TLS, in PEM; without it, those of the system",
+        kind: Kind::Path { default: "", set: |config, path| config.store.tls.ca = path },
+    },
+    Key {
+        name: "store.tls_certificate",
+        flag: Some("store-tls-certificate"),
+        value: "FILE",
+        doc: "The certificate to show to Redis, in PEM",
+        kind: Kind::Path { default: "", set: |config, path| config.store.tls.certificate = path },
+    },
+    Key {
+        name: "store.tls_key",
+        flag: Some("store-tls-key"),
+        value: "FILE",
+        doc: "The private key of that certificate, in PEM",
+        kind: Kind::Path { default: "", set: |config, path| config.store.tls.key = path },
+    },
+    Key {
+        name: "store.max_buckets",
+        flag: Some("store-max-buckets"),
+        value: "N",
+        doc: "How many buckets this process remembers at most, at some 50 bytes each; with Redis, its stand-ins",
+        kind: Kind::Number {
+            default: MAX_BUCKETS_DEFAULT as u64,
+            min: 1,
+            max: MAX_BUCKETS_MAX as u64,
+            set: |config, number| config.store.max_buckets = number as usize,
+        },
+    },
+    Key {
+        name: "store.on_full",
+        flag: Some("store-on-full"),
+        value: "POLICY",
+        doc: "What becomes of new keys when the store is full: one bucket for all of a rule's, or denied",
+        kind: Kind::Choice {
+            default: "overflow",
+            choices: &["overflow", "deny"],
+            set: |config, word| {
+                config.store.on_full = if word == "deny" { OnFull::Deny } else { OnFull::Overflow };
+            },
+        },
+    },
+];
