@@ -1,7 +1,7 @@
 //! Settings: what there is to set, where values come from, and what is wrong with them.
 //!
 //! Values come, each over the one before, from the defaults, the file, the environment and the flags.
-//! [`keys`] is the one place that says what can be set; everything else here works from it.
+//! [`keys()`] is the one place that says what can be set; everything else here works from it.
 
 mod database;
 mod env;
