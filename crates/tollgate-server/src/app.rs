@@ -13,6 +13,7 @@ use tollgate::{
 use crate::audit::Audit;
 use crate::config::Authorize;
 use crate::http::Guard;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::ready::Readiness;
 use crate::recent::Recent;
@@ -51,6 +52,8 @@ pub struct App {
     pub recent: Recent,
     /// What the rules decided in the last minutes.
     pub stats: Stats,
+    /// What happens now, for whoever watches.
+    pub live: Live,
 }
 
 /// Bounds on what a client may send.
@@ -80,6 +83,7 @@ impl App {
         self.metrics.decided(timer, &verdict);
         self.recent.note(request, verdict.is_allowed());
         self.audit.note(request, &verdict);
+        self.live.note(request, &verdict);
         Ok(verdict)
     }
 
@@ -109,7 +113,10 @@ impl App {
         let key = store.key(Space::Take, &[key]);
         let charged = store.charge(&[take_charge(&key, quota, cost)]).await?;
         let Charged { decisions, degraded } = charged;
-        self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
+        // To look is not to take.
+        if cost > 0 {
+            self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
+        }
         Ok((decisions[0], degraded))
     }
 
@@ -130,6 +137,7 @@ impl App {
                     self.recent.note(request, together.is_allowed());
                 }
                 self.audit.note(request, verdict);
+                self.live.note(request, verdict);
             }
         }
         Ok(together)

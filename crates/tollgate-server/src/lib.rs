@@ -17,6 +17,7 @@ pub mod floor;
 mod grpc;
 pub mod http;
 mod listen;
+pub mod live;
 pub mod logging;
 pub mod metrics;
 mod names;

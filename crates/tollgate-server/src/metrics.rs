@@ -26,6 +26,7 @@ use tollgate::{
 
 use self::audit::AuditMetrics;
 use self::durations::Durations;
+pub(crate) use self::durations::Observed;
 use self::grpc::GrpcMetrics;
 use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
@@ -41,6 +42,7 @@ pub struct Metrics {
     /// The counters of the rules in force, so that no decision looks a label up.
     rules: Arc<ArcSwap<RuleCounters>>,
     duration: Durations,
+    denied: Counter,
     degraded: Family<DegradedLabels, Counter>,
     /// Its counters, in the order of [`POLICIES`].
     by_policy: [Counter; 3],
@@ -61,6 +63,8 @@ pub struct Metrics {
     /// What is asked over the Redis protocol.
     pub(crate) resp: RespMetrics,
     snapshot: SnapshotFigures,
+    live_watchers: Gauge,
+    live_refused: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -119,6 +123,7 @@ impl Metrics {
             ))),
             decisions,
             duration: Durations::default(),
+            denied: Counter::default(),
             // All policies from the start, so that none appears out of nothing when there is trouble.
             by_policy: POLICIES.map(|policy| {
                 degraded.get_or_create_owned(&DegradedLabels { on_error: policy.name() })
@@ -138,6 +143,8 @@ impl Metrics {
             grpc: GrpcMetrics::default(),
             resp: RespMetrics::default(),
             snapshot: SnapshotFigures::default(),
+            live_watchers: Gauge::default(),
+            live_refused: Counter::default(),
         };
         metrics.register(&mut registry);
         registry.register_collector(Box::new(StoreFigures::of(store)));
@@ -151,6 +158,7 @@ impl Metrics {
         registry.register("decisions", "Decisions by rule and outcome", decisions);
         let duration = self.duration.clone();
         registry.register("decision_duration_seconds", "Time from request to verdict", duration);
+        registry.register("requests_denied", "Requests that were denied", self.denied.clone());
         let degraded = self.degraded.clone();
         registry.register("degraded", "Decisions in answers made without the store", degraded);
         registry.register("rules_reloads", "Reloads of the rules by result", self.reloads.clone());
@@ -184,6 +192,16 @@ impl Metrics {
         );
         let panics = self.panics.clone();
         registry.register("panics", "Requests that a mistake of the service ended", panics);
+        registry.register(
+            "live_watchers",
+            "Open streams of live events",
+            self.live_watchers.clone(),
+        );
+        registry.register(
+            "live_watchers_refused",
+            "Streams of live events refused because there were too many",
+            self.live_refused.clone(),
+        );
         self.audit.register(registry);
         self.grpc.register(registry);
         self.resp.register(registry);
@@ -206,7 +224,7 @@ impl Metrics {
 
     /// Counts a verdict.
     pub(crate) fn decided(&self, started: Instant, verdict: &Verdict) {
-        self.duration.observe(started.elapsed(), 1);
+        self.answered(started, verdict.is_allowed());
         self.count(&self.rules.load(), verdict, verdict.is_allowed());
     }
 
@@ -217,9 +235,9 @@ impl Metrics {
         asks: &[Ask<'_, '_>],
         together: &Together,
     ) {
-        self.duration.observe(started.elapsed(), 1);
-        let counters = self.rules.load();
         let is_allowed = together.is_allowed();
+        self.answered(started, is_allowed);
+        let counters = self.rules.load();
         for (ask, answer) in asks.iter().zip(together.answers()) {
             match (ask, answer) {
                 (_, Answer::Verdict(verdict)) => self.count(&counters, verdict, is_allowed),
@@ -237,6 +255,14 @@ impl Metrics {
                 // Requests are answered by verdicts.
                 (Ask::Request { .. }, Answer::Decision(_)) => {}
             }
+        }
+    }
+
+    /// Counts a request, whatever it was of.
+    fn answered(&self, started: Instant, is_allowed: bool) {
+        self.duration.observe(started.elapsed(), 1);
+        if !is_allowed {
+            self.denied.inc();
         }
     }
 
@@ -258,7 +284,7 @@ impl Metrics {
 
     /// Counts a decision on a bucket without a rule, and the policy that made it if the store did not.
     pub(crate) fn took(&self, started: Instant, decision: &Decision, degraded: Option<OnError>) {
-        self.duration.observe(started.elapsed(), 1);
+        self.answered(started, decision.is_granted());
         self.rules.load().take[outcome_of(decision)].inc();
         if let Some(on_error) = degraded {
             self.by_policy[on_error as usize].inc();
@@ -272,6 +298,8 @@ impl Metrics {
             return;
         }
         self.duration.observe(started.elapsed(), count);
+        let [_, denied, never] = taken.0;
+        self.denied.inc_by(denied + never);
         let counters = self.rules.load();
         for (counter, count) in counters.take.iter().zip(taken.0).filter(|(_, count)| *count > 0) {
             counter.inc_by(count);
@@ -289,6 +317,31 @@ impl Metrics {
         let by_rule = counters.by_rule.iter().map(|(id, counters)| (Some(*id), read(counters)));
         let by_rule = by_rule.chain([(None, read(&counters.take))]).collect();
         Decided { rules: counters.rules.clone(), by_rule }
+    }
+
+    /// How long decisions took so far.
+    pub(crate) fn durations(&self) -> Observed {
+        self.duration.read()
+    }
+
+    /// How many requests were denied so far.
+    pub(crate) fn denied(&self) -> u64 {
+        self.denied.get()
+    }
+
+    /// How many decisions were made without the store so far.
+    pub(crate) fn degraded(&self) -> u64 {
+        self.by_policy.iter().map(Counter::get).sum()
+    }
+
+    /// Who watches.
+    pub(crate) fn live_watchers(&self) -> Gauge {
+        self.live_watchers.clone()
+    }
+
+    /// Who wanted to watch when too many did.
+    pub(crate) fn live_refused(&self) -> Counter {
+        self.live_refused.clone()
     }
 
     /// Says which rules are in force since when (Unix seconds).

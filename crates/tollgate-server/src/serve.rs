@@ -18,6 +18,7 @@ use crate::config::{Config, Door, StoreUrl, reason};
 use crate::descriptors;
 use crate::http::Guard;
 use crate::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
+use crate::live::Live;
 use crate::logging::{self, Audience};
 use crate::metrics::Metrics;
 use crate::ready::{Check, Readiness};
@@ -174,6 +175,7 @@ async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
     let Parts { limiter, metrics, ready, guard } = parts;
     let audit = Audit::new(&config.audit, &keeper, &metrics);
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
+    let live = Live::new(&metrics, audit.pseudonyms().clone());
     let app = Arc::new(App {
         limiter,
         metrics,
@@ -194,6 +196,7 @@ async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
         audit,
         recent,
         stats: Stats::default(),
+        live,
     });
     app.metrics.reloaded(&app.limiter.rules(), Timestamp::now().seconds());
     app.ready.pass(Check::Rules);
@@ -287,6 +290,7 @@ impl Service {
         tokio::spawn(app.keeper.clone().run());
         tokio::spawn(app.audit.clone().run());
         tokio::spawn(app.stats.clone().run(app.metrics.clone()));
+        tokio::spawn(app.live.clone().run(Arc::clone(&app)));
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;

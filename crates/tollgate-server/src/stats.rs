@@ -3,6 +3,7 @@
 //! Decisions are counted by the metrics already. Here their counters are looked at every now and then, and what
 //! was added is kept for a while: requests pay nothing for it.
 
+mod counted;
 mod history;
 
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-pub(crate) use self::history::{Counts, Decided, MINUTES, RuleStats};
+pub(crate) use self::counted::{Counts, Decided, LastDecided, RuleId};
 use self::history::{History, SAMPLE_EVERY};
+pub(crate) use self::history::{MINUTES, RuleStats};
 use crate::metrics::Metrics;
 
 /// Decisions by rule and minute. Clones are the same.

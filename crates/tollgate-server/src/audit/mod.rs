@@ -12,7 +12,7 @@ mod privacy;
 mod queue;
 pub(crate) mod recorded;
 mod retention;
-mod support;
+pub(crate) mod support;
 mod writer;
 
 use std::sync::Arc;
@@ -117,7 +117,8 @@ pub(crate) async fn delete(database: &Database, of: &ViolationFilter) -> Result<
     retention::in_batches(|rows| database.delete_violations(of, rows), |_| {}).await
 }
 
-fn would_have_denied(tier: &Tier<'_>) -> bool {
+/// Is this a rule in shadow mode that would have denied the request?
+pub(crate) fn would_have_denied(tier: &Tier<'_>) -> bool {
     !tier.is_enforced() && !tier.decision.is_granted()
 }
 

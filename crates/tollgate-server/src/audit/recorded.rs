@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use tollgate::rules::Attribute;
-use tollgate::{Request, Tier};
+use tollgate::{Request, Rule, Tier};
 
 use super::Pseudonyms;
 use crate::data::{ViolationFilter, ViolationRow};
@@ -27,7 +27,7 @@ const REST_BYTES: usize = 16;
 const REST_TEXT_BYTES: usize = 23;
 
 /// The row of a tier that denied this request, or would have.
-pub(super) fn row(
+pub(crate) fn row(
     pseudonyms: &Pseudonyms,
     request: &Request<'_>,
     tier: &Tier<'_>,
@@ -47,6 +47,16 @@ pub(super) fn row(
         last_at: at,
         tokens_at_time: tier.decision.remaining,
         count: 1,
+    }
+}
+
+/// Whom the bucket is about that a rule gives this request.
+pub(crate) fn subject(pseudonyms: &Pseudonyms, request: &Request<'_>, rule: &Rule) -> String {
+    let subject = rule.subject(request).unwrap_or_default();
+    match rule.subject_attribute() {
+        Some(attribute) => fit(&pseudonyms.attribute(attribute, subject), USER_ID_BYTES_MAX),
+        // The name of the one bucket for all.
+        None => subject.into(),
     }
 }
 

@@ -14,11 +14,11 @@ use crate::metrics::audit::AuditMetrics;
 use crate::time::Timestamp;
 
 /// 2026-08-01T12:00:00Z: a minute begins.
-pub(super) const NOON: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
+pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
 
 /// A limiter whose rules, one for each mode, hold one token: what costs two is never granted, and nothing is
 /// remembered of it.
-pub(super) fn limiter(modes: &[Mode]) -> Limiter {
+pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
     let quota = Quota::per_second(1).unwrap();
     let rules = (1..).zip(modes).map(|(rule_id, mode)| {
         let pattern = format!("{}{rule_id}:{{user_id}}", mode.name());
@@ -28,12 +28,12 @@ pub(super) fn limiter(modes: &[Mode]) -> Limiter {
 }
 
 /// A request that is denied.
-pub(super) fn request(user_id: &str) -> Request<'_> {
+pub(crate) fn request(user_id: &str) -> Request<'_> {
     Request::new().user_id(user_id).ip("203.0.113.9").endpoint("/login").method("POST").cost(2)
 }
 
 /// Its verdict.
-pub(super) fn verdict(limiter: &Limiter, user_id: &str) -> Verdict {
+pub(crate) fn verdict(limiter: &Limiter, user_id: &str) -> Verdict {
     limiter.check_now(&request(user_id))
 }
 

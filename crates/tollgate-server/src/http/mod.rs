@@ -6,6 +6,7 @@ mod body;
 mod buckets;
 mod check;
 mod etag;
+mod events;
 mod explain;
 mod guard;
 mod health;
@@ -28,7 +29,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use serde::Serialize;
@@ -65,7 +66,11 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/openapi.json", get(openapi::document))
         .merge(authorize::routes())
         .merge(json::routes())
-        .merge(administration().layer(from_fn_with_state(Arc::clone(&app), body::let_arrive)))
+        .merge(
+            administration()
+                .layer(from_fn_with_state(Arc::clone(&app), body::let_arrive))
+                .layer(map_response(for_one_reader)),
+        )
         .merge(rules::import_routes())
         .fallback(any(not_found))
         .method_not_allowed_fallback(method_not_allowed)
@@ -85,6 +90,15 @@ fn administration() -> Router<Arc<App>> {
         .merge(buckets::routes())
         .merge(violations::routes())
         .merge(stats::routes())
+        .merge(events::routes())
+}
+
+/// Marks an answer of the administration: it has texts in it that others have chosen, and is of this moment.
+async fn for_one_reader(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
 }
 
 async fn not_found(uri: Uri) -> Problem {

@@ -15,10 +15,12 @@ use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use self::values::{Address, AlgorithmName, AttributeName, Flag, Id, RefillName, ShortFlag};
+use self::values::{
+    Address, AlgorithmName, AttributeName, DenyStatus, Flag, Id, RefillName, ShortFlag,
+};
 use super::{
-    authorize, buckets, check, explain, health, json, overrides, preview, rules, stats, take,
-    violations,
+    authorize, buckets, check, events, explain, health, json, overrides, preview, rules, stats,
+    take, violations,
 };
 
 /// A request to be checked against the rules.
@@ -86,7 +88,7 @@ pub(super) struct Take {
         health::ready,
         health::metrics,
     ),
-    components(schemas(Flag, ShortFlag)),
+    components(schemas(DenyStatus, Flag, ShortFlag)),
     modifiers(&Token)
 )]
 struct Document;
@@ -115,6 +117,7 @@ static JSON: LazyLock<String> = LazyLock::new(|| {
         buckets::document(),
         violations::document(),
         stats::document(),
+        events::document(),
     ];
     for part in parts {
         document.merge(part);

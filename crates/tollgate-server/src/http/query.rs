@@ -34,7 +34,7 @@ impl Query {
     /// # Errors
     ///
     /// That one is not UTF-8: reading it nevertheless would find, or delete, something else.
-    fn read(text: &str) -> Result<Self, Problem> {
+    pub(super) fn read(text: &str) -> Result<Self, Problem> {
         const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
         for part in text.split('&') {
             let written = part.to_ascii_lowercase().matches("%ef%bf%bd").count();

@@ -163,7 +163,7 @@ impl From<Counts> for DecisionCounts {
 }
 
 impl AuditFigureView {
-    fn new(figures: AuditFigures) -> Self {
+    pub(super) fn new(figures: AuditFigures) -> Self {
         let AuditFigures { noted, written, dropped } = figures;
         Self { noted, written, dropped, waiting: figures.waiting() }
     }

@@ -6,20 +6,28 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::{Request as HttpRequest, StatusCode};
+use axum::http::{Request as HttpRequest, StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill};
+use tollgate::headers::{Policies, Policy};
+use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock};
 use tracing::info;
 use utoipa::ToSchema;
 
 use super::access::Admin;
 use super::body::Object;
 use super::openapi::parts::Wrong;
+use super::openapi::values::DenyStatus;
 use super::problem::Problem;
 use super::query::Query;
 use super::scalar::{Number, Text, Whole};
 use super::{App, answer, body, subject};
+
+/// The parameter that says which status denies.
+const DENY: &str = "deny";
+
+/// The policy of the bucket, in the headers that tell of it.
+const POLICY: &str = "take";
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -63,10 +71,31 @@ pub(crate) struct TakeAnswer {
 #[utoipa::path(
     post,
     path = "/v1/take",
+    params(
+        ("deny" = Option<DenyStatus>, Query,
+            description = "The status of a denial, for clients that go by it. Then every answer has the headers that tell of limits; without it a denial is 200, and there are none"),
+    ),
     request_body = super::openapi::Take,
     responses(
-        (status = 200, description = "Granted or not", body = TakeAnswer,
-            headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
+        (status = 200, description = "Granted or not; only granted, if there is a `deny`", body = TakeAnswer, headers(
+            ("x-tollgate-degraded" = String, description = "`true` if it was made without the store"),
+            ("ratelimit-policy" = String, description = "The limit, if there is a `deny`; so are those that follow"),
+            ("ratelimit" = String, description = "What is left"),
+            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
+            ("x-ratelimit-remaining" = u64, description = "What is left"),
+            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+        )),
+        (status = 429, description = "Not granted, if `deny` is 429", body = TakeAnswer, headers(
+            ("x-tollgate-degraded" = String, description = "`true` if it was made without the store"),
+            ("ratelimit-policy" = String, description = "The limit"),
+            ("ratelimit" = String, description = "What is left"),
+            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
+            ("x-ratelimit-remaining" = u64, description = "What is left"),
+            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
+        )),
+        (status = 403, description = "The same, if `deny` is 403; or a page of another site asks",
+            content((TakeAnswer = "application/json"), (Problem = "application/problem+json"))),
         Wrong,
         (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
@@ -77,13 +106,48 @@ pub(crate) async fn take(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
+    let denied = denied_status(request.uri());
+    // Before anything is refused: who is answered without being listened to sees a broken connection.
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let denied = denied?;
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
     limits.check_length("key", body.key.0.len())?;
     let quota = body.quota()?;
     let cost = body.cost.map_or(1, |cost| cost.0);
     let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
-    Ok(answer(&TakeAnswer::new(&quota, &decision, degraded), degraded))
+    let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
+    if let Some(denied) = denied {
+        tell(&app, &quota, &decision, denied, &mut response);
+    }
+    Ok(response)
+}
+
+/// The status of a denial, if one is asked for: by the body alone a client would be told that all is well.
+fn denied_status(uri: &Uri) -> Result<Option<StatusCode>, Problem> {
+    let Some(query) = uri.query() else { return Ok(None) };
+    let query = Query::read(query)?.only(&[DENY])?;
+    match query.text(DENY) {
+        None => Ok(None),
+        Some("429") => Ok(Some(StatusCode::TOO_MANY_REQUESTS)),
+        Some("403") => Ok(Some(StatusCode::FORBIDDEN)),
+        Some(_) => Err(Problem::field(DENY, "is neither 429 nor 403")),
+    }
+}
+
+/// Tells a client by status and headers what the body says.
+fn tell(
+    app: &App,
+    quota: &Quota,
+    decision: &Decision,
+    denied: StatusCode,
+    response: &mut Response,
+) {
+    let mut policies = Policies::default();
+    policies.add(Policy::new(POLICY, quota, decision));
+    app.headers.write(&policies, SystemClock::wall(), response.headers_mut());
+    if !decision.is_granted() {
+        *response.status_mut() = denied;
+    }
 }
 
 /// Forgets the bucket of a key: it is full again.

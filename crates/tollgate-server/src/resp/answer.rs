@@ -97,7 +97,9 @@ impl Answering<'_> {
             match self.step(input, &mut bytes) {
                 Step::Ask(Ask::Take(take)) => {
                     let decision = take_now(store, take.key, &take.quota, take.cost);
-                    taken.note(&decision);
+                    if take.cost > 0 {
+                        taken.note(&decision);
+                    }
                     self.took(&take, &decision, false);
                 }
                 Step::Ask(Ask::Check(check)) => {

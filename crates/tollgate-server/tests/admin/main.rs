@@ -6,6 +6,7 @@
 mod common;
 
 mod buckets;
+mod events;
 mod explain;
 mod overrides;
 mod preview;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::Launch;
+use crate::common::{Launch, Server};
 
 const RULES: &str = r#"
 [[rule]]
@@ -77,4 +77,16 @@ fn rules_that_vanish_are_shown_no_more() {
 fn parameters_are_refused() {
     let server = Launch::serve(&[]).start();
     assert_eq!(server.get("/v1/stats?minutes=5").status, 400);
+}
+
+#[test]
+fn answers_of_the_administration_are_neither_guessed_at_nor_kept() {
+    let server = Server::start(&[]);
+    for path in
+        ["/v1/stats", "/v1/rules", "/v1/rules/1", "/v1/violations?format=csv", "/v1/rules/99"]
+    {
+        let response = server.get(path);
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(response.header("cache-control"), Some("no-store"), "{path}");
+    }
 }

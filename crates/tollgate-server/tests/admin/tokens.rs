@@ -8,7 +8,7 @@ use tollgate_server::data::{Database, Role};
 use tollgate_server::tokens;
 use tollgate_tests::postgres::Postgres;
 
-use crate::common::{Launch, Response, Server, eventually, now};
+use crate::common::{Client, Launch, Response, Server, eventually, now};
 
 const BOOTSTRAP: &str = "correct-horse-battery-staple";
 /// How long a token may be good, or not be good yet, after it has been revoked or made.
@@ -66,6 +66,17 @@ fn ask(server: &Server, method: &str, path: &str, token: Option<&str>) -> Respon
     server.request(method, path, &headers, "")
 }
 
+/// The status of an answer that may have no end.
+fn status_of(server: &Server, method: &str, path: &str, token: Option<&str>) -> u16 {
+    let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
+    let (host, bearer) = (server.address, bearer.unwrap_or_default());
+    let mut client = server.connect();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n{bearer}\r\n");
+    client.send(head.as_bytes()).unwrap();
+    client.read_head().unwrap().status
+}
+
 fn list(server: &Server, token: &str) -> Response {
     ask(server, "GET", "/v1/overrides", Some(token))
 }
@@ -100,7 +111,7 @@ fn roles_over_the_whole_api() {
         "{operations:?}"
     );
     for (method, path, needs_token) in operations {
-        let status = |token: Option<&str>| ask(&server, &method, &path, token).status;
+        let status = |token: Option<&str>| status_of(&server, &method, &path, token);
         let what = format!("{method} {path}");
         if !needs_token {
             for token in [None, Some("wrong"), Some(BOOTSTRAP)] {
@@ -160,6 +171,46 @@ fn a_revoked_token_is_unknown(server: &Server, url: &str) {
     assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
     assert_eq!(list(server, &kept).status, 200);
     assert_eq!(ask(server, "GET", "/v1/overrides", None).status, 401);
+}
+
+/// What goes on for long is looked at again.
+#[test]
+fn a_stream_ends_when_its_token_is_revoked() {
+    let server = patient().start();
+    // While there is none at all, this machine needs none; then it does.
+    let mut without = begin_to_watch(&server, None);
+    let (kept, lost) = (make(&server, "kept", Role::Read), make(&server, "lost", Role::Read));
+    assert!(without.read_to_end().ends_with("0\r\n\r\n"));
+    let mut watching = begin_to_watch(&server, Some(&lost));
+    let mut still = begin_to_watch(&server, Some(&kept));
+    let guesses = || {
+        let metrics = server.get("/metrics").body;
+        let is_wrong =
+            |line: &&str| line.contains("tollgate_auth_failures_total{reason=\"wrong\"}");
+        metrics.lines().find(is_wrong).map(ToOwned::to_owned)
+    };
+    let before = guesses();
+    revoke(&its_own(&server), "lost");
+    // It ends as it should, and does not break off.
+    assert!(watching.read_to_end().ends_with("0\r\n\r\n"));
+    let seen = now();
+    // The other one goes on.
+    while now() - seen < NOTICED_WITHIN {
+        assert!(!still.read_chunk().unwrap().is_empty());
+    }
+    assert_eq!(guesses(), before, "nobody has guessed");
+}
+
+/// A connection that events come over until they end.
+fn begin_to_watch(server: &Server, token: Option<&str>) -> Client {
+    let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
+    let (host, bearer) = (server.address, bearer.unwrap_or_default());
+    let mut client = server.connect();
+    let head =
+        format!("GET /v1/events HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{bearer}\r\n");
+    client.send(head.as_bytes()).unwrap();
+    assert_eq!(client.read_head().unwrap().status, 200);
+    client
 }
 
 /// A database that has not answered yet may hold tokens.

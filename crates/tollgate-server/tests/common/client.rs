@@ -72,6 +72,14 @@ impl Client {
 
     /// Reads the next answer.
     pub(crate) fn read_response(&mut self) -> io::Result<Response> {
+        let mut response = self.read_head()?;
+        let body = self.body(&response)?;
+        response.body = String::from_utf8(body).map_err(|_| broken("body"))?;
+        Ok(response)
+    }
+
+    /// Reads the next answer up to its body.
+    pub(crate) fn read_head(&mut self) -> io::Result<Response> {
         let status_line = self.line()?;
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| broken(&status_line))?;
@@ -84,10 +92,17 @@ impl Client {
             let (name, value) = line.split_once(':').ok_or_else(|| broken(&line))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut response = Response { status, headers, body: String::new() };
-        let body = self.body(&response)?;
-        response.body = String::from_utf8(body).map_err(|_| broken("body"))?;
-        Ok(response)
+        Ok(Response { status, headers, body: String::new() })
+    }
+
+    /// Reads the next piece of a body that comes in pieces; an empty one is the last.
+    pub(crate) fn read_chunk(&mut self) -> io::Result<Vec<u8>> {
+        let size = self.line()?;
+        let size = usize::from_str_radix(&size, 16).map_err(|_| broken(&size))?;
+        let mut chunk = vec![0; size];
+        self.stream.read_exact(&mut chunk)?;
+        self.line()?;
+        Ok(chunk)
     }
 
     /// Whether the other side has closed this connection; waits for it to do so or to say something.
@@ -119,15 +134,11 @@ impl Client {
         let mut body = Vec::new();
         if response.header("transfer-encoding") == Some("chunked") {
             loop {
-                let size = self.line()?;
-                let size = usize::from_str_radix(&size, 16).map_err(|_| broken(&size))?;
-                let start = body.len();
-                body.resize(start + size, 0);
-                self.stream.read_exact(&mut body[start..])?;
-                self.line()?;
-                if size == 0 {
+                let chunk = self.read_chunk()?;
+                if chunk.is_empty() {
                     return Ok(body);
                 }
+                body.extend(chunk);
             }
         }
         let length = response.header("content-length").and_then(|length| length.parse().ok());

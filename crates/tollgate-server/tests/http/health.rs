@@ -26,6 +26,9 @@ fn metrics_count_decisions_by_rule_and_outcome() {
         server.post_json("/v1/check", &login);
     }
     server.post_json("/v1/take", r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1}"#);
+    // To look is not to take.
+    let look = r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1, "cost": 0}"#;
+    assert_eq!(server.post_json("/v1/take", look).json()["allowed"], true);
     let response = server.get("/metrics");
     let metrics = &response.body;
     let kind = response.header("content-type").unwrap();
@@ -37,6 +40,7 @@ fn metrics_count_decisions_by_rule_and_outcome() {
         r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,
         r#"tollgate_decisions_total{rule_id="take",rule="",plan="",mode="enforce",outcome="granted"} 1"#,
         "tollgate_decision_duration_seconds_count 8",
+        "tollgate_requests_denied_total 2",
         "tollgate_rules 9",
         "tollgate_rules_version 1",
         "tollgate_decision_duration_seconds_bucket{le=\"0.02\"} 8",
@@ -73,6 +77,7 @@ fn the_document_describes_every_route() {
         "/v1/buckets/{rule}/{subject}/reset",
         "/v1/check",
         "/v1/check/batch",
+        "/v1/events",
         "/v1/explain",
         "/v1/overrides",
         "/v1/overrides/{id}",

@@ -113,3 +113,74 @@ fn a_full_store_sends_new_keys_to_the_overflow_bucket_or_denies_them() {
     assert_eq!(admitted, 10);
     assert!(deny.get("/metrics").body.contains("tollgate_overflow_total 40"));
 }
+
+#[test]
+fn a_denial_is_told_by_status_and_headers_if_asked_for() {
+    let server = Server::start(&[]);
+    let body = r#"{"key": "k", "capacity": 2, "refill_rate": 1, "refill_interval": 60, "cost": 2}"#;
+    let told = |query: &str, body: &str| server.post_json(&format!("/v1/take{query}"), body);
+    let granted = told("?deny=429", body);
+    assert_eq!((granted.status, &granted.json()["allowed"]), (200, &json!(true)));
+    for (name, value) in [
+        ("ratelimit-policy", Some(r#""take";q=2;w=120"#)),
+        ("ratelimit", Some(r#""take";r=0;t=60"#)),
+        ("x-ratelimit-limit", Some("2")),
+        ("x-ratelimit-remaining", Some("0")),
+        ("x-ratelimit-reset", Some("120")),
+        ("retry-after", None),
+    ] {
+        assert_eq!(granted.header(name), value, "{name}");
+    }
+    for (query, status) in [("?deny=429", 429), ("?deny=403", 403)] {
+        let denied = told(query, body);
+        assert_eq!(denied.status, status, "{denied:?}");
+        assert_eq!(denied.header("content-type"), Some("application/json"));
+        // The body is the same as ever, and the headers say what it says.
+        let answer = denied.json();
+        assert_eq!((&answer["allowed"], &answer["limit"]), (&json!(false), &json!(2)));
+        let wait_s = answer["retry_after_ms"].as_u64().unwrap().div_ceil(1000);
+        assert!((100..=120).contains(&wait_s), "{answer}");
+        assert_eq!(denied.header("retry-after"), Some(&*wait_s.to_string()));
+        assert_eq!(denied.header("ratelimit"), Some(&*format!(r#""take";r=0;t={wait_s}"#)));
+    }
+    // No wait helps who asks for more than there can be.
+    let never = told("?deny=429", &body.replace("\"cost\": 2", "\"cost\": 3"));
+    assert_eq!((never.status, never.header("retry-after")), (429, None));
+    assert_eq!(never.json()["retry_after_ms"], Value::Null);
+}
+
+#[test]
+fn without_being_asked_for_a_denial_is_200_and_has_no_headers() {
+    let server = Server::start(&[]);
+    let body = r#"{"key": "k", "capacity": 1, "refill_rate": 1, "refill_interval": 60}"#;
+    for (path, allowed) in [("/v1/take", true), ("/v1/take", false), ("/v1/take?", false)] {
+        let answer = server.post_json(path, body);
+        assert_eq!((answer.status, &answer.json()["allowed"]), (200, &json!(allowed)), "{path}");
+        for name in ["ratelimit", "ratelimit-policy", "x-ratelimit-limit", "retry-after"] {
+            assert_eq!(answer.header(name), None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn which_status_denies_is_one_of_two() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    let body = br#"{"key": "k", "capacity": 1, "refill_rate": 1, "refill_interval": 60}"#;
+    let json = [("content-type", "application/json")];
+    for (query, field) in [
+        ("deny=200", "deny"),
+        ("deny", "deny"),
+        ("deny=", "deny"),
+        ("deny=429&deny=429", "deny"),
+        // Somebody who has slipped believes to be told by the status.
+        ("denied=429", "denied"),
+        ("deny=%ff", "deny"),
+    ] {
+        let path = format!("/v1/take?{query}");
+        let refused = client.request("POST", &path, &json, body).unwrap();
+        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{query}");
+    }
+    // And nothing was taken.
+    assert_eq!(client.request("POST", "/v1/take?deny=429", &json, body).unwrap().status, 200);
+}

@@ -3,6 +3,8 @@
 //!
 //! `make schemathesis` fetches what drives it; if that is missing, that is a panic, never a skipped test. Its
 //! choices come from a fixed seed. `TOLLGATE_SEED=7 TOLLGATE_API_EXAMPLES=500` makes others, and more of them.
+//!
+//! `TOLLGATE_UPDATE=1` writes `docs/reference/openapi.json` anew.
 
 #![cfg(test)]
 
@@ -117,6 +119,25 @@ fn it_is_the_whole() {
     }
     assert!(answers["200"]["headers"]["x-tollgate-delay-ms"].is_object());
     assert_eq!(answers["429"]["headers"]["retry-after"]["schema"]["minimum"], 1);
+}
+
+/// What is written down of it, for whoever reads it without a server, and for the page, is what is served.
+#[test]
+fn the_file_is_the_document() {
+    let file = root().join("docs/reference/openapi.json");
+    let served = launch().start().get("/openapi.json");
+    if std::env::var_os("TOLLGATE_UPDATE").is_some() {
+        std::fs::write(&file, format!("{}\n", served.body)).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap();
+    let mut documents = [served.json(), serde_json::from_str(&written).unwrap()];
+    for document in &mut documents {
+        // It changes with every release, and nothing else with it.
+        document["info"]["version"] = Value::Null;
+    }
+    let [served, written] = documents;
+    let help = "run `TOLLGATE_UPDATE=1 cargo test -p tollgate-server --test openapi the_file`";
+    assert!(served == written, "{} is not what is served: {help}", file.display());
 }
 
 /// Runs Schemathesis against this server, with these further settings, and fails if it finds anything.

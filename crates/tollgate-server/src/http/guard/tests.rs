@@ -62,6 +62,30 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
 }
 
 #[test]
+fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
+    let open = guard(None, true);
+    let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("tg_ci")));
+    assert!(open.still_lets_in(&nobody, Role::Read), "this machine needs none");
+    open.set_tokens(vec![stored("ci", Role::Read)]);
+    assert!(!open.still_lets_in(&nobody, Role::Read));
+    assert!(open.still_lets_in(&reader, Role::Read));
+    assert!(!open.still_lets_in(&reader, Role::Admin));
+    open.set_tokens(vec![stored("other", Role::Admin)]);
+    for _ in 0..2 * FAILURES {
+        assert!(!open.still_lets_in(&reader, Role::Read), "it is revoked");
+    }
+    assert_eq!(open.require(&showing("tg_ci"), peer(1), Role::Read), Err(Refusal::Wrong));
+
+    // What others guess behind the same address ends nothing.
+    let closed = guard(Some("t"), false);
+    let admin = Pass::of(&showing("t"));
+    for _ in 0..2 * FAILURES {
+        let _ = closed.require(&showing("guess"), peer(1), Role::Read);
+    }
+    assert!(closed.still_lets_in(&admin, Role::Read));
+}
+
+#[test]
 fn while_tokens_are_not_known_nobody_may_administer_without_one() {
     let mut config = config(None);
     config.database.url = Config::default().database.url;

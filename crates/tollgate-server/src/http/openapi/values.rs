@@ -139,6 +139,15 @@ pub(in crate::http) struct KeyPattern(String);
 #[schema(max_length = 32, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "free")]
 pub(in crate::http) struct Plan(String);
 
+/// The status of a denial.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) enum DenyStatus {
+    #[serde(rename = "429")]
+    TooManyRequests,
+    #[serde(rename = "403")]
+    Forbidden,
+}
+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum ScopeName {

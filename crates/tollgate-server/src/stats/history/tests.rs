@@ -1,4 +1,4 @@
-use tollgate::{Mode, Quota};
+use tollgate::{Mode, Quota, Rule, RuleSet};
 
 use super::*;
 
