@@ -1,0 +1,45 @@
+import { defineConfig, devices } from "@playwright/test";
+
+/** What Debian's browser is told: to talk to nobody but the page, and to run where there is no display. */
+const launchOptions = {
+  executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell",
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+};
+
+const DESKTOP = { ...devices["Desktop Chrome"], viewport: { width: 1280, height: 800 } };
+const PHONE = {
+  ...devices["Desktop Chrome"],
+  viewport: { width: 390, height: 844 },
+  hasTouch: true,
+  isMobile: true,
+};
+const LOOKS = ["frame.test.ts", "security.test.ts"];
+
+export default defineConfig({
+  forbidOnly: true,
+  fullyParallel: true,
+  // On two cores: most of the time is spent waiting for what is to happen.
+  workers: 4,
+  reporter: [["line"]],
+  outputDir: "../target/page-test-results",
+  timeout: 30_000,
+  expect: { timeout: 7_000 },
+  use: { launchOptions, locale: "en-GB", timezoneId: "UTC", trace: "off" },
+  projects: [
+    { name: "unit", testDir: "tests/unit" },
+    { name: "pictures", testDir: "tests/pictures", use: { ...devices["Desktop Chrome"], deviceScaleFactor: 1 } },
+    { name: "desktop", testDir: "tests/browser", use: { ...DESKTOP, colorScheme: "light" } },
+    { name: "phone", testDir: "tests/browser", use: { ...PHONE, colorScheme: "dark" } },
+    // The other way round, for what colours matter to: every view. What axe says of them is tested in both anyway.
+    { name: "desktop-dark", testDir: "tests/browser", testMatch: LOOKS, use: { ...DESKTOP, colorScheme: "dark" } },
+    { name: "phone-light", testDir: "tests/browser", testMatch: LOOKS, use: { ...PHONE, colorScheme: "light" } },
+  ],
+});

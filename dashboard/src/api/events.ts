@@ -1,0 +1,267 @@
+/**
+ * A stream of server-sent events that comes back by itself.
+ *
+ * It is read with `fetch` and not with `EventSource`, which cannot send the token as a header.
+ */
+
+import { currentToken, refuseToken } from "../session.ts";
+import { headersOf, Problem, problemOf } from "./client.ts";
+import { EventParser, type ServerEvent } from "./sse.ts";
+
+/** How long to wait before asking again: at first what the stream says, within bounds, then twice as long each time. */
+export const RETRY_MS_MIN = 250;
+export const RETRY_MS_MAX = 15_000;
+const RETRY_MS_FIRST = 1000;
+/** How long a stream that tells something every second may be silent before it is taken for lost. */
+export const SILENCE_MS_MAX = 10_000;
+/** How long the page may be hidden before nobody is taken to watch. */
+export const HIDDEN_MS_MAX = 60_000;
+
+export type LinkState =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "live" }
+  /**
+   * `since` is when it was lost, in milliseconds; `why` is for people. `isAnswered` tells whether the service did
+   * answer, and said that it cannot.
+   */
+  | { readonly kind: "lost"; readonly since: number; readonly why: string; readonly isAnswered: boolean }
+  /** The service will not have it, and asking again by itself would not help. */
+  | { readonly kind: "refused"; readonly why: string };
+
+export interface Handlers {
+  readonly onEvent: (event: ServerEvent) => void;
+  readonly onState: (state: LinkState) => void;
+}
+
+/** What a connection needs of the world around it, so that tests can stand in for it. */
+export interface World {
+  readonly fetch: (path: string, init: RequestInit) => Promise<Response>;
+  readonly now: () => number;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** Calls `then` after so long; the answer ends that. */
+  readonly after: (ms: number, then: () => void) => () => void;
+  readonly isHidden: () => boolean;
+  /** Calls back when the page is shown or hidden, and when the network is back; the answer ends that. */
+  readonly onVisibility: (changed: () => void) => () => void;
+  readonly onOnline: (online: () => void) => () => void;
+}
+
+export interface Link {
+  /** Asks at once, if it waits to ask or was refused. */
+  readonly retry: () => void;
+  readonly stop: () => void;
+}
+
+/**
+ * The wait after so many failures in a row, the first being 0. `random` spreads it over the upper half, so that pages
+ * that were cut off together do not come back together.
+ */
+export function waitOf(failures: number, firstMs: number, random: number): number {
+  const first = Math.min(Math.max(firstMs, RETRY_MS_MIN), RETRY_MS_MAX);
+  const longest = Math.min(first * 2 ** failures, RETRY_MS_MAX);
+  return Math.round(longest * (0.5 + random / 2));
+}
+
+/** Reads the stream at `path` until it is stopped. Where a token is needed it asks to sign in, and stops; what is
+ * forbidden is asked for again only by `retry`. */
+export function connect(path: string, handlers: Handlers, world: World = BROWSER): Link {
+  const stream = new Stream(path, handlers, world);
+  stream.start();
+  return { retry: () => stream.retry(), stop: () => stream.stop() };
+}
+
+class Stream {
+  private attempt: AbortController | undefined;
+  private isOver = false;
+  private kind: LinkState["kind"] = "connecting";
+  private failures = 0;
+  private firstMs = RETRY_MS_FIRST;
+  private lostSince: number | undefined;
+  private endWait = nothing;
+  private endSilence = nothing;
+  private endHidden = nothing;
+  private endListening = nothing;
+
+  constructor(
+    private readonly path: string,
+    private readonly handlers: Handlers,
+    private readonly world: World,
+  ) {}
+
+  start(): void {
+    const endVisibility = this.world.onVisibility(() => this.visibilityChanged());
+    const endOnline = this.world.onOnline(() => this.wake());
+    this.endListening = () => {
+      endVisibility();
+      endOnline();
+    };
+    this.tell({ kind: "connecting" });
+    void this.ask();
+  }
+
+  stop(): void {
+    this.isOver = true;
+    this.endListening();
+    this.endHidden();
+    this.rest();
+  }
+
+  retry(): void {
+    if (this.kind === "refused") this.tell({ kind: "connecting" });
+    this.wake();
+  }
+
+  /** Asks at once, unless it is asking or reading, or was refused. */
+  private wake(): void {
+    if (this.isOver || this.attempt !== undefined || this.kind === "refused") return;
+    this.endWait();
+    void this.ask();
+  }
+
+  private visibilityChanged(): void {
+    this.endHidden();
+    if (this.world.isHidden()) {
+      this.endHidden = this.world.after(HIDDEN_MS_MAX, () => this.leave());
+    } else {
+      this.wake();
+    }
+  }
+
+  // ## Live | lost => connecting, as soon as the page is seen again
+  private leave(): void {
+    if (this.kind === "refused") return;
+    this.rest();
+    this.tell({ kind: "connecting" });
+  }
+
+  /** Reads nothing, and waits for nothing. */
+  private rest(): void {
+    this.endWait();
+    this.endSilence();
+    this.attempt?.abort();
+    this.attempt = undefined;
+  }
+
+  private async ask(): Promise<void> {
+    const attempt = new AbortController();
+    this.attempt = attempt;
+    const token = currentToken();
+    try {
+      this.expectNews(attempt);
+      const response = await this.world.fetch(this.path, {
+        headers: headersOf({ accept: "text/event-stream" }),
+        cache: "no-store",
+        signal: attempt.signal,
+      });
+      await this.read(response, attempt);
+      this.lose(attempt, new Error("the service has ended the stream"));
+    } catch (error) {
+      // Somebody may have signed in while this was on its way: then it is asked again.
+      if (error instanceof Problem && error.status === 401 && token === currentToken()) {
+        this.stop();
+        refuseToken();
+      } else if (error instanceof Problem && error.status === 403) {
+        this.refuse(attempt, error.detail);
+      } else {
+        this.lose(attempt, error);
+      }
+    }
+  }
+
+  private async read(response: Response, attempt: AbortController): Promise<void> {
+    if (response.status >= 400) {
+      const { status, statusText } = response;
+      throw problemOf({ status, statusText, headers: [], text: await response.text() });
+    }
+    const type = response.headers.get("content-type") ?? "";
+    if (!type.startsWith("text/event-stream") || response.body === null) {
+      throw new Problem(response.status, "what answers is not a stream of events", undefined);
+    }
+    const parser = new EventParser();
+    const reader = response.body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || attempt.signal.aborted) return;
+        this.expectNews(attempt);
+        const events = parser.push(value);
+        this.firstMs = parser.retryMs ?? this.firstMs;
+        if (events.length > 0) this.found();
+        for (const event of events) this.handlers.onEvent(event);
+      }
+    } finally {
+      // What is left of it is of no use; that it may be broken is known.
+      reader.cancel().catch(nothing);
+    }
+  }
+
+  /** A connection may be gone without a sign: a machine slept, or a network went away. */
+  private expectNews(attempt: AbortController): void {
+    this.endSilence();
+    this.endSilence = this.world.after(SILENCE_MS_MAX, () => {
+      attempt.abort();
+      this.lose(attempt, new Error("the service is silent"));
+    });
+  }
+
+  // ## Connecting | lost => live
+  private found(): void {
+    this.failures = 0;
+    this.lostSince = undefined;
+    if (this.kind !== "live") this.tell({ kind: "live" });
+  }
+
+  // ## Connecting | live | lost => lost
+  private lose(attempt: AbortController, error: unknown): void {
+    // Another attempt goes on, or none should.
+    if (this.attempt !== attempt) return;
+    this.rest();
+    this.lostSince ??= this.world.now();
+    const isAnswered = error instanceof Problem && error.status > 0;
+    this.tell({ kind: "lost", since: this.lostSince, why: wordsOf(error), isAnswered });
+    const wait = waitOf(this.failures, this.firstMs, this.world.random());
+    this.failures += 1;
+    // A page that nobody sees waits until somebody does.
+    if (!this.world.isHidden()) this.endWait = this.world.after(wait, () => this.wake());
+  }
+
+  // ## Connecting | live | lost => refused
+  private refuse(attempt: AbortController, why: string): void {
+    if (this.attempt !== attempt) return;
+    this.rest();
+    this.lostSince = undefined;
+    this.tell({ kind: "refused", why });
+  }
+
+  private tell(state: LinkState): void {
+    this.kind = state.kind;
+    this.handlers.onState(state);
+  }
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof TypeError) return "the service does not answer";
+  return error instanceof Error ? error.message : String(error);
+}
+
+function nothing(): void {}
+
+const BROWSER: World = {
+  fetch: (path, init) => fetch(path, init),
+  now: () => Date.now(),
+  random: () => Math.random(),
+  after: (ms, then) => {
+    const timer = setTimeout(then, ms);
+    return () => clearTimeout(timer);
+  },
+  isHidden: () => document.hidden,
+  onVisibility: (changed) => {
+    document.addEventListener("visibilitychange", changed);
+    return () => document.removeEventListener("visibilitychange", changed);
+  },
+  onOnline: (online) => {
+    addEventListener("online", online);
+    return () => removeEventListener("online", online);
+  },
+};

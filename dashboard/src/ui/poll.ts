@@ -1,0 +1,63 @@
+/** Something that is asked for again and again, while it is looked at. */
+
+import { useCallback, useEffect, useState } from "preact/hooks";
+import type { Problem } from "../api/client.ts";
+import { needsToken } from "../session.ts";
+import { asProblem } from "./load.ts";
+
+export interface Polled<T> {
+  /** The last answer; it stays while the service does not give another. */
+  readonly value: T | undefined;
+  readonly problem: Problem | undefined;
+  /** Asks at once. */
+  readonly refresh: () => void;
+}
+
+/** While the service does not answer, the pause grows up to this. */
+export const PAUSE_MAX_MS = 15_000;
+
+/** The pause before the next question: twice the one before while the service is down, `everyMs` when it is not. */
+export function pauseAfter(problem: Problem, everyMs: number, beforeMs: number): number {
+  const isDown = problem.status === 0 || problem.status >= 500;
+  return isDown ? Math.max(everyMs, Math.min(beforeMs * 2, PAUSE_MAX_MS)) : everyMs;
+}
+
+/**
+ * Asks when one of `inputs` changes, and `everyMs` after each answer, more seldom while the service is down; not while
+ * the page is hidden, or has to sign in. Without `load` there is nothing to ask.
+ */
+export function usePoll<T>(
+  load: ((signal: AbortSignal) => Promise<T>) | undefined,
+  everyMs: number,
+  inputs: readonly unknown[],
+): Polled<T> {
+  const [state, setState] = useState<Omit<Polled<T>, "refresh">>({ value: undefined, problem: undefined });
+  const [times, setTimes] = useState(0);
+  const refresh = useCallback(() => setTimes((times) => times + 1), []);
+  useEffect(() => {
+    if (load === undefined) return undefined;
+    const leaving = new AbortController();
+    let pause = everyMs;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      if (!document.hidden && !needsToken()) {
+        try {
+          const value = await load(leaving.signal);
+          pause = everyMs;
+          if (!leaving.signal.aborted) setState({ value, problem: undefined });
+        } catch (error) {
+          const problem = asProblem(error);
+          pause = pauseAfter(problem, everyMs, pause);
+          if (!leaving.signal.aborted) setState(({ value }) => ({ value, problem }));
+        }
+      }
+      if (!leaving.signal.aborted) timer = setTimeout(ask, pause);
+    };
+    void ask();
+    return () => {
+      leaving.abort();
+      clearTimeout(timer);
+    };
+  }, [times, everyMs, ...inputs]);
+  return { ...state, refresh };
+}

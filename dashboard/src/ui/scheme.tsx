@@ -1,0 +1,56 @@
+/** Light or dark: as the system has it, or as one chooses. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+const STORED = "tollgate.scheme";
+
+type Scheme = "" | "light" | "dark";
+
+const NEXT: Record<Scheme, Scheme> = { "": "dark", dark: "light", light: "" };
+const NAMES: Record<Scheme, string> = { "": "Auto", dark: "Dark", light: "Light" };
+
+function stored(): Scheme {
+  try {
+    const text = localStorage.getItem(STORED);
+    return text === "light" || text === "dark" ? text : "";
+  } catch {
+    // Some browsers refuse to keep anything.
+    return "";
+  }
+}
+
+function store(scheme: Scheme): void {
+  try {
+    localStorage.setItem(STORED, scheme);
+  } catch {
+    // Then it lasts as long as the page.
+  }
+}
+
+function apply(scheme: Scheme): void {
+  if (scheme === "") delete document.documentElement.dataset["scheme"];
+  else document.documentElement.dataset["scheme"] = scheme;
+  dispatchEvent(new Event("schemechange"));
+}
+
+/** Before anything is shown, so that nothing flashes. */
+export function applyScheme(): void {
+  apply(stored());
+}
+
+export function SchemeButton(): JSX.Element {
+  const [scheme, setScheme] = useState(stored);
+  const change = () => {
+    const next = NEXT[scheme];
+    store(next);
+    apply(next);
+    setScheme(next);
+  };
+  return (
+    <button type="button" class="button quiet" onClick={change} aria-label={`Colours: ${NAMES[scheme]}`}>
+      <span aria-hidden="true">◐</span>
+      {NAMES[scheme]}
+    </button>
+  );
+}

@@ -1,0 +1,63 @@
+/** A field for a line of text. */
+
+import type { JSX } from "preact";
+import { useId } from "preact/hooks";
+import { Field } from "./field.tsx";
+
+export interface TextProps {
+  readonly placeholder?: string;
+  readonly offered?: readonly string[];
+  readonly inputMode?: "numeric";
+}
+
+interface TextFieldProps extends TextProps {
+  readonly label: string;
+  readonly value: string;
+  readonly error: string | undefined;
+  readonly onValue: (value: string) => void;
+}
+
+/** A line of text that others read letter by letter: nothing is corrected in it. */
+export function TextField({
+  label,
+  value,
+  error,
+  onValue,
+  placeholder,
+  offered = [],
+  inputMode,
+}: TextFieldProps): JSX.Element {
+  const list = useId();
+  return (
+    <Field label={label} error={error}>
+      {(input) => (
+        <>
+          <input
+            {...input}
+            class="input mono"
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            inputMode={inputMode}
+            placeholder={placeholder}
+            list={offered.length > 0 ? list : undefined}
+            value={value}
+            onInput={(event) => onValue(event.currentTarget.value)}
+          />
+          {offered.length > 0 && <Offered id={list} texts={offered} />}
+        </>
+      )}
+    </Field>
+  );
+}
+
+/** What a field offers to those who begin to type. */
+export function Offered({ id, texts }: { readonly id: string; readonly texts: readonly string[] }): JSX.Element {
+  return (
+    <datalist id={id}>
+      {texts.map((text) => (
+        <option key={text} value={text} />
+      ))}
+    </datalist>
+  );
+}

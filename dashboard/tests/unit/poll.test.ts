@@ -1,0 +1,24 @@
+import { expect, test } from "@playwright/test";
+import { Problem } from "../../src/api/client.ts";
+import { PAUSE_MAX_MS, pauseAfter } from "../../src/ui/poll.ts";
+
+function pauses(status: number, everyMs: number): number[] {
+  const problem = new Problem(status, "", undefined);
+  let before = everyMs;
+  return Array.from({ length: 5 }, () => {
+    before = pauseAfter(problem, everyMs, before);
+    return before;
+  });
+}
+
+test("a service that is down is asked more and more seldom, up to a bound", () => {
+  for (const status of [0, 500, 503]) expect(pauses(status, 2000)).toEqual([4000, 8000, PAUSE_MAX_MS, 15_000, 15_000]);
+});
+
+test("a refusal is an answer: the pause stays", () => {
+  for (const status of [400, 403, 404]) expect(pauses(status, 2000)).toEqual([2000, 2000, 2000, 2000, 2000]);
+});
+
+test("what is asked seldom anyway is never asked more often", () => {
+  expect(pauses(0, 60_000)).toEqual([60_000, 60_000, 60_000, 60_000, 60_000]);
+});
