@@ -1,0 +1,67 @@
+/** Drawing before the eyes: what changes with time alone, without a new rendering. */
+
+import { useEffect, useRef } from "preact/hooks";
+
+/** Calls `draw` with every frame that is shown, or every so many milliseconds if `every` says so. */
+export function useFrame(draw: () => void, every = 0): void {
+  const latest = useRef(draw);
+  latest.current = draw;
+  useEffect(() => {
+    let last = Number.NEGATIVE_INFINITY;
+    let frame = requestAnimationFrame(function again(now) {
+      if (now - last >= every) {
+        last = now;
+        latest.current();
+      }
+      frame = requestAnimationFrame(again);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [every]);
+}
+
+/** Whether things should keep still. */
+export function isCalm(): boolean {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+/** Writes a text if it is another one. */
+export function write(element: Element | null, text: string): void {
+  if (element !== null && element.textContent !== text) element.textContent = text;
+}
+
+/** A canvas, cleared and scaled to the pixels of the screen; undefined if there is none to draw on. */
+export function cleared(
+  canvas: HTMLCanvasElement | null,
+): { pen: CanvasRenderingContext2D; width: number; height: number } | undefined {
+  const pen = canvas?.getContext("2d");
+  if (canvas === null || pen === null || pen === undefined) return undefined;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const scale = devicePixelRatio;
+  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return { pen, width, height };
+}
+
+const resolved = new Map<string, string>();
+let scheme = "";
+
+/** The colour that a name such as `--allowed` stands for now, for a canvas. */
+export function colour(name: string): string {
+  const root = document.documentElement;
+  const now = `${root.dataset["scheme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
+  if (now !== scheme) {
+    scheme = now;
+    resolved.clear();
+  }
+  let found = resolved.get(name);
+  if (found === undefined) {
+    const before = root.style.color;
+    root.style.color = `var(${name})`;
+    found = getComputedStyle(root).color;
+    root.style.color = before;
+    resolved.set(name, found);
+  }
+  return found;
+}

@@ -1,0 +1,87 @@
+/** The last request of a client, as it was sent, and the answer, as it came. */
+
+import type { JSX } from "preact";
+import { useId, useState } from "preact/hooks";
+import { Copy } from "../ui/copy.tsx";
+import type { Bench } from "./bench.ts";
+import { type Exchange, pretty } from "./exchange.ts";
+import { takeBody } from "./lane.ts";
+import { takeCurl } from "./take.ts";
+import { OUTCOMES } from "./words.ts";
+
+/** Headers that say something about the limit. */
+const TELLING = /^(retry-after|(x-)?ratelimit)/;
+
+export function Response({ bench }: { readonly bench: Bench }): JSX.Element {
+  const id = useId();
+  const [chosen, setChosen] = useState(0);
+  const { states } = bench;
+  const state = states.find((state) => state.id === chosen) ?? states[0]!;
+  // Before anything was sent: what would be.
+  const body = state.last?.body ?? takeBody(bench.keyOf(state), state.lane, state.lane.cost);
+  const curl = takeCurl(location.origin, body);
+  return (
+    <section class="panel pg-response" aria-labelledby={`${id}-title`}>
+      <div class="pg-panel-head">
+        <h2 id={`${id}-title`}>Response</h2>
+        {states.length > 1 && (
+          <select
+            class="input pg-of"
+            aria-label="Response of"
+            value={String(state.id)}
+            onChange={(event) => setChosen(Number(event.currentTarget.value))}
+          >
+            {states.map(({ id, lane }) => (
+              <option key={id} value={String(id)}>
+                {lane.name}
+              </option>
+            ))}
+          </select>
+        )}
+      </div>
+      {state.last === undefined ? (
+        <p class="muted small">Send a request to see what comes back, status, headers and all.</p>
+      ) : (
+        <Answered exchange={state.last} />
+      )}
+      <div class="pg-panel-head">
+        <h3>Request</h3>
+        <Copy text={() => curl}>Copy as curl</Copy>
+      </div>
+      <figure class="pg-code" aria-label="The request as curl">
+        <pre>{curl}</pre>
+      </figure>
+    </section>
+  );
+}
+
+function Answered({ exchange }: { readonly exchange: Exchange }): JSX.Element {
+  const { answer, outcome } = exchange;
+  const { kind, sign, word } = OUTCOMES[outcome];
+  if (answer === undefined) return <p>The service did not answer.</p>;
+  return (
+    <>
+      <p class="pg-status">
+        <span class={`badge ${kind}`}>
+          {sign} {word}
+        </span>{" "}
+        <strong data-testid="status">
+          {answer.status} {answer.statusText}
+        </strong>{" "}
+        <span class="muted small">in {exchange.tookMs.toFixed(exchange.tookMs < 10 ? 1 : 0)} ms</span>
+      </p>
+      <figure class="pg-code" aria-label="The headers of the answer">
+        <pre>
+          {answer.headers.map(([name, value]) => (
+            <div key={name} class={TELLING.test(name) ? "telling" : undefined}>
+              {name}: {value}
+            </div>
+          ))}
+        </pre>
+      </figure>
+      <figure class="pg-code" aria-label="The body of the answer">
+        <pre>{pretty(answer.text)}</pre>
+      </figure>
+    </>
+  );
+}

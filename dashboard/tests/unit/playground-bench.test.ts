@@ -1,0 +1,388 @@
+import { expect, test } from "@playwright/test";
+import { Bench, BURST, IN_FLIGHT_MAX, LOG_MAX, PEEK_MS, PEEK_PAUSE_MAX_MS } from "../../src/playground/bench.ts";
+import { DEFAULT_SETUP } from "../../src/playground/codec.ts";
+import { HISTORY_MS, History, MARKS_MAX, POINTS_MAX } from "../../src/playground/history.ts";
+import { comparison, LANES_MAX, type Lane, laneOf, limitOf, takeBody, withPlan } from "../../src/playground/lane.ts";
+import { CATCH_UP_MS, Pacer } from "../../src/playground/pace.ts";
+import { play, zeroAtEdge } from "../../src/playground/player.ts";
+import { SCENARIOS, type Step, steadily } from "../../src/playground/scenarios.ts";
+import { nearestStop, stopsUpTo } from "../../src/playground/stops.ts";
+import { FakeWorld, settle } from "./playground-world.ts";
+
+function benchOf(...lanes: Lane[]): { world: FakeWorld; bench: Bench } {
+  const world = new FakeWorld();
+  return {
+    world,
+    bench: new Bench(world, "tab", { ...DEFAULT_SETUP, lanes: lanes.length > 0 ? lanes : [laneOf("A")] }),
+  };
+}
+
+function counts(bench: Bench): [number, number][] {
+  return bench.states.map(({ allowed, denied }) => [allowed, denied]);
+}
+
+test.describe("the bench", () => {
+  test("looks without spending, and knows the level in between", async () => {
+    const { world, bench } = benchOf();
+    bench.wake();
+    await world.advance(0);
+    bench.send(4);
+    await world.advance(0);
+    const [state] = bench.states;
+    expect(state!.level(world.now())).toBeCloseTo(6);
+    world.time += 1500;
+    expect(state!.level(world.now())).toBeCloseTo(7.5);
+    world.time -= 1500;
+    await world.advance(60_000);
+    expect(state!.level(world.now())).toBe(10);
+    expect(counts(bench)).toEqual([[4, 0]]);
+    const spent = world.asked.filter(({ cost }) => cost > 0);
+    expect(spent).toHaveLength(4);
+    expect(world.asked.length).toBeGreaterThan(50);
+    bench.rest();
+    const before = world.asked.length;
+    await world.advance(10_000);
+    expect(world.asked).toHaveLength(before);
+  });
+
+  test("does not look while nobody sees it", async () => {
+    const { world, bench } = benchOf();
+    let isHidden = true;
+    await settle();
+    const before = world.asked.length;
+    bench.wake(() => isHidden);
+    await world.advance(10_000);
+    expect(world.asked).toHaveLength(before);
+    isHidden = false;
+    await world.advance(PEEK_MS);
+    expect(world.asked).toHaveLength(before + 1);
+    bench.rest();
+  });
+
+  test("looks more and more seldom while the service does not answer, and at once when it does", async () => {
+    const { world, bench } = benchOf();
+    await settle();
+    world.isDown = true;
+    world.asked.length = 0;
+    const looks: number[] = [];
+    const begun = world.now();
+    bench.wake();
+    for (let second = 0; second < 32; second += 1) {
+      await world.advance(0);
+      looks.push(...world.asked.splice(0).map(() => (world.now() - begun) / 1000));
+      await world.advance(1000);
+    }
+    expect(looks).toEqual([0, 1, 3, 7, 15, 23, 31]);
+    expect(looks[5]! - looks[4]!).toBe(PEEK_PAUSE_MAX_MS / 1000);
+    world.isDown = false;
+    world.asked.length = 0;
+    bench.send(1);
+    await settle();
+    expect(bench.trouble).toBeUndefined();
+    expect(world.asked.map(({ cost }) => cost)).toEqual([1, 0]);
+    await world.advance(PEEK_PAUSE_MAX_MS);
+    world.asked.length = 0;
+    await world.advance(5 * PEEK_MS);
+    expect(world.asked).toHaveLength(5);
+    bench.rest();
+  });
+
+  test("sends the quota as it is now with each request", async () => {
+    const { world, bench } = benchOf();
+    bench.change(1, (lane) => ({ ...lane, capacity: 2 }));
+    bench.send(3);
+    await settle();
+    expect(counts(bench)).toEqual([[2, 1]]);
+    expect(world.asked.findLast(({ cost }) => cost > 0)).toEqual({
+      key: "playground:tab:1:1",
+      capacity: 2,
+      refill_rate: 1,
+      refill_interval: 1,
+      cost: 1,
+    });
+  });
+
+  test("starts over with full buckets under other keys", async () => {
+    const { world, bench } = benchOf();
+    bench.send(BURST);
+    await settle();
+    bench.startOver();
+    await settle();
+    expect(bench.states[0]!.level(world.now())).toBe(10);
+    expect(bench.log).toEqual([]);
+    bench.send(1);
+    await settle();
+    expect(world.asked.findLast(({ cost }) => cost > 0)!.key).toBe("playground:tab:2:1");
+    expect(counts(bench)).toEqual([[1, 0]]);
+  });
+
+  test("forgets answers to what was asked before it started over", async () => {
+    const { world, bench } = benchOf();
+    world.latency = 100;
+    bench.send(5);
+    bench.startOver();
+    await world.advance(1000);
+    expect(counts(bench)).toEqual([[0, 0]]);
+    expect(bench.inFlight).toBe(0);
+  });
+
+  test("bounds what is under way, and counts what was not sent", async () => {
+    const { world, bench } = benchOf(laneOf("A"), laneOf("B"));
+    world.latency = 50;
+    bench.send(IN_FLIGHT_MAX);
+    expect(bench.inFlight).toBe(IN_FLIGHT_MAX);
+    expect(bench.notSent).toBe(IN_FLIGHT_MAX);
+    await world.advance(100);
+    expect(bench.inFlight).toBe(0);
+    expect(bench.log).toHaveLength(LOG_MAX);
+  });
+
+  test("sends at a steady rate, from all lanes, until it is stopped", async () => {
+    const { world, bench } = benchOf(laneOf("A"), laneOf("B", { capacity: 100, tokens: 100 }));
+    bench.setRate(20);
+    bench.startSteady();
+    await world.advance(4990);
+    bench.stopSteady();
+    await world.advance(3000);
+    const [[allowed, denied], other] = counts(bench) as [[number, number], [number, number]];
+    expect(allowed + denied).toBe(100);
+    // Ten that were there, and one a second since.
+    expect(allowed).toBe(14);
+    expect(other).toEqual([100, 0]);
+  });
+
+  test("does not go on twice if it is stopped and started at once", async () => {
+    const { world, bench } = benchOf(laneOf("A", { capacity: 1000 }));
+    bench.setRate(10);
+    bench.startSteady();
+    await world.advance(5);
+    bench.stopSteady();
+    bench.startSteady();
+    await world.advance(990);
+    const [[allowed]] = counts(bench) as [[number, number]];
+    expect(allowed).toBe(11);
+  });
+
+  test("says what the service says is wrong, at the lane, until it is mended", async () => {
+    const { bench } = benchOf();
+    bench.change(1, (lane) => ({ ...lane, capacity: 0 }));
+    await settle();
+    expect(bench.states[0]!.problem).toMatchObject({ field: "capacity" });
+    bench.send(1);
+    await settle();
+    expect(bench.log[0]).toMatchObject({ outcome: "refused" });
+    bench.change(1, (lane) => ({ ...lane, capacity: 3 }));
+    await settle();
+    expect(bench.states[0]!.problem).toBeUndefined();
+  });
+
+  test("goes on asking a service that is down, and says so meanwhile", async () => {
+    const { world, bench } = benchOf();
+    bench.wake();
+    world.isDown = true;
+    await world.advance(3000);
+    expect(bench.trouble).toBeDefined();
+    bench.send(1);
+    await settle();
+    expect(bench.log[0]).toMatchObject({ outcome: "unanswered" });
+    world.isDown = false;
+    await world.advance(2000);
+    expect(bench.trouble).toBeUndefined();
+  });
+
+  test("has one to four lanes", async () => {
+    const { bench } = benchOf();
+    bench.removeLane(1);
+    expect(bench.states).toHaveLength(1);
+    for (let times = 0; times < 10; times++) bench.addLane();
+    expect(bench.states).toHaveLength(LANES_MAX);
+    expect(new Set(bench.states.map(({ lane }) => lane.name)).size).toBe(LANES_MAX);
+    bench.removeLane(2);
+    bench.addLane();
+    expect(new Set(bench.states.map((state) => bench.keyOf(state))).size).toBe(LANES_MAX);
+  });
+
+  test("shows a cost that can never pass as that", async () => {
+    const { world, bench } = benchOf(laneOf("A", { cost: 11 }));
+    bench.send(1);
+    await settle();
+    expect(bench.log[0]).toMatchObject({ outcome: "never" });
+    expect(bench.states[0]!.wait(11, world.now())).toBeUndefined();
+  });
+});
+
+test.describe("scenarios", () => {
+  for (const scenario of SCENARIOS) {
+    test(`${scenario.title} plays to its end`, async () => {
+      const { world, bench } = benchOf();
+      bench.choose(scenario);
+      void bench.playScenario();
+      await world.advance(40_000);
+      expect(bench.playing).toBeUndefined();
+      const sent = counts(bench).flat();
+      const steps = scenario.steps.reduce(
+        (sum, { count, lane }) => sum + count * (lane === undefined ? bench.states.length : 1),
+        0,
+      );
+      expect(sent.reduce((sum, count) => sum + count)).toBe(steps);
+      expect(bench.notSent).toBe(0);
+      expect(scenario.watch.split(/(?<=\.) /)).toHaveLength(2);
+      expect(scenario.steps.map(({ at }) => at)).toEqual(scenario.steps.map(({ at }) => at).sort((a, b) => a - b));
+    });
+  }
+
+  async function played(id: string): Promise<[number, number][]> {
+    const { world, bench } = benchOf();
+    bench.choose(SCENARIOS.find((scenario) => scenario.id === id)!);
+    void bench.playScenario();
+    await world.advance(40_000);
+    return counts(bench);
+  }
+
+  test("around the edge, the fixed window lets twice as many pass", async () => {
+    // Of the bucket, one has come back meanwhile.
+    expect(await played("edge")).toEqual([
+      [11, 9],
+      [20, 0],
+      [10, 10],
+    ]);
+  });
+
+  test("a first burst that runs past the edge is told", async () => {
+    for (const [latency, isMissed] of [
+      [100, false],
+      [2000, true],
+    ] as const) {
+      const { world, bench } = benchOf();
+      bench.choose(SCENARIOS.find(({ id }) => id === "edge")!);
+      world.latency = latency;
+      void bench.playScenario();
+      await world.advance(40_000);
+      expect(bench.playing).toBeUndefined();
+      expect(bench.hasMissedEdge).toBe(isMissed);
+      bench.startOver();
+      expect(bench.hasMissedEdge).toBe(false);
+    }
+  });
+
+  test("what they say is what happens", async () => {
+    const [large, small] = (await played("mobile")) as [[number, number], [number, number]];
+    expect(large[1]).toBe(0);
+    expect(small[1]).toBeGreaterThan(small[0]);
+    const [typing, script] = (await played("search")) as [[number, number], [number, number]];
+    expect(typing[1]).toBe(0);
+    expect(script[1]).toBeGreaterThan(100);
+    const [inStep, jitter] = (await played("webhooks")) as [[number, number], [number, number]];
+    expect(inStep[0]).toBeGreaterThanOrEqual(10);
+    expect(inStep[0]).toBeLessThan(20);
+    expect(jitter[0]).toBeGreaterThan(30);
+    expect(await played("login")).toEqual([
+      [5, 59],
+      [2, 0],
+    ]);
+    expect(await played("payment")).toEqual([[3, 2]]);
+    const [pages, all] = (await played("batch")) as [[number, number], [number, number]];
+    expect(pages[0]).toBeGreaterThan(6);
+    expect(all).toEqual([0, 2]);
+  });
+
+  test("one that is stopped sends no more", async () => {
+    const { world, bench } = benchOf();
+    bench.choose(SCENARIOS.find(({ id }) => id === "login")!);
+    void bench.playScenario();
+    await world.advance(1000);
+    bench.stop();
+    const before = world.asked.length;
+    await world.advance(20_000);
+    expect(world.asked).toHaveLength(before);
+    expect(bench.playing).toBeUndefined();
+  });
+
+  test("steps are done in their order and at their times", async () => {
+    const world = new FakeWorld(5000);
+    const done: [number, Step][] = [];
+    const steps = [{ at: -100, count: 1 }, ...steadily(0, 1000, 4, 1)];
+    const ended = play(steps, 5200, world, (step) => done.push([world.time, step]), new AbortController().signal);
+    await world.advance(5000);
+    expect(await ended).toBe(true);
+    expect(done.map(([time]) => time)).toEqual([5100, 5200, 5450, 5700, 5950]);
+  });
+
+  test("time 0 is at an edge that can still be reached", () => {
+    const steps = [{ at: -400, count: 1 }];
+    expect(zeroAtEdge(steps, 1000, 5000, 10_000)).toBe(6000);
+    expect(zeroAtEdge(steps, 1000, 500, 10_000)).toBe(11_500);
+  });
+});
+
+test.describe("pacing", () => {
+  test("loses no fractions, however the timer ticks", () => {
+    for (const tick of [1, 7, 20, 133]) {
+      const pacer = new Pacer(0);
+      let sent = 0;
+      for (let now = 0; now <= 10_000; now += tick) sent += pacer.due(now, 30).send;
+      expect(Math.abs(sent - 301)).toBeLessThanOrEqual(Math.ceil((tick * 30) / 1000));
+    }
+  });
+
+  test("does not make up for a long pause, and says so", () => {
+    const pacer = new Pacer(0);
+    pacer.due(0, 10);
+    const { send, skipped } = pacer.due(60_000, 10);
+    expect(send).toBe((CATCH_UP_MS * 10) / 1000);
+    expect(skipped).toBe(600 - send);
+  });
+
+  test("at a rate of zero, nothing is due", () => {
+    const pacer = new Pacer(0);
+    expect([0, 500, 5000].map((now) => pacer.due(now, 0).send)).toEqual([0, 0, 0]);
+    expect(pacer.due(5001, 50).send).toBe(1);
+  });
+});
+
+test.describe("lanes", () => {
+  test("a plan has the figures of the rules that a service starts with", () => {
+    expect(withPlan(laneOf("A"), "pro")).toMatchObject({ capacity: 500, tokens: 100, period: 1, plan: "pro" });
+  });
+
+  test("a comparison has one limit for all", () => {
+    const lanes = comparison(laneOf("A", { capacity: 20, tokens: 5 }));
+    expect(lanes.map(limitOf)).toEqual([20, 20, 20]);
+    expect(lanes.map(({ tokens, period }) => tokens / period)).toEqual([5, 5, 5]);
+  });
+
+  test("what plays no part is not sent", () => {
+    const window = laneOf("A", { algorithm: "sliding_window", refill: "interval" });
+    expect(takeBody("k", window, 1)).toEqual({
+      key: "k",
+      algorithm: "sliding_window",
+      refill_rate: 1,
+      refill_interval: 1,
+      cost: 1,
+    });
+  });
+
+  test("a slider stops at every small figure, and at few large ones", () => {
+    const stops = stopsUpTo(10_000);
+    expect(stops.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect(stops.at(-1)).toBe(10_000);
+    expect([...stops].sort((a, b) => a - b)).toEqual(stops);
+    expect(new Set(stops).size).toBe(stops.length);
+    expect(stops.length).toBeLessThan(60);
+    expect(stops[nearestStop(stops, 490)]).toBe(500);
+    expect(nearestStop(stops, -5)).toBe(0);
+    expect(nearestStop(stops, 1e9)).toBe(stops.length - 1);
+  });
+});
+
+test("the history is bounded in time and in number", () => {
+  const history = new History();
+  for (let at = 0; at < 10_000; at++) {
+    history.addPoint({ at: at * 5, level: at });
+    history.addMark({ at: at * 5, level: 0, isAllowed: true });
+  }
+  expect(history.marks.length).toBe(MARKS_MAX);
+  expect(history.points.length).toBeLessThanOrEqual(POINTS_MAX);
+  history.addMark({ at: 10 * HISTORY_MS, level: 0, isAllowed: false });
+  expect(history.marks.length).toBeLessThanOrEqual(2);
+});
