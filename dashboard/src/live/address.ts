@@ -1,0 +1,62 @@
+/** What the address of this view says. */
+
+import type { LimitedSubject } from "../api/types.ts";
+import { hrefOf } from "../route.ts";
+import { furtherPlaceholders } from "../ui/pattern.ts";
+import { isPseudonym } from "../ui/pseudonym.ts";
+
+/** How the charts are parted. */
+export type By = "tier" | "rule";
+
+/** Whose panel is open. */
+export interface Opened {
+  readonly ruleId: number;
+  readonly subject: string;
+  /** Further attributes that are known, by their names. */
+  readonly known: Readonly<Record<string, string>>;
+}
+
+const BY = "by";
+const RULE = "rule";
+const SUBJECT = "subject";
+
+export function byOf(params: URLSearchParams): By {
+  return params.get(BY) === "rule" ? "rule" : "tier";
+}
+
+/** The panel that an address opens; undefined if none. */
+export function openedOf(params: URLSearchParams): Opened | undefined {
+  const ruleId = Number(params.get(RULE) ?? "");
+  const subject = params.get(SUBJECT);
+  if (!Number.isSafeInteger(ruleId) || ruleId < 1 || subject === null) return undefined;
+  const known = [...params].filter(([name]) => name !== BY && name !== RULE && name !== SUBJECT);
+  return { ruleId, subject, known: Object.fromEntries(known) };
+}
+
+/** The address of the view, parted like this, and with this panel if it is to be open. */
+export function liveHref(by: By, opened?: Opened): string {
+  const params = new URLSearchParams();
+  if (by === "rule") params.set(BY, by);
+  if (opened !== undefined) {
+    params.set(RULE, String(opened.ruleId));
+    params.set(SUBJECT, opened.subject);
+    for (const [name, value] of Object.entries(opened.known)) {
+      if (name !== BY && name !== RULE && name !== SUBJECT) params.set(name, value);
+    }
+  }
+  return hrefOf("live", params);
+}
+
+/** What a row tells of a request. */
+type Row = Pick<LimitedSubject, "rule_id" | "key_pattern" | "subject" | "endpoint" | "user_id" | "ip_address">;
+
+/** The panel of a row, with what is known of further attributes that its pattern has, and is as it was. */
+export function openedBy({ rule_id, key_pattern, subject, endpoint, user_id, ip_address }: Row): Opened {
+  const all = new Map(Object.entries({ endpoint, user_id, ip: ip_address }));
+  const known: Record<string, string> = {};
+  for (const name of furtherPlaceholders(key_pattern)) {
+    const value = all.get(name);
+    if (value !== null && value !== undefined && !isPseudonym(value, name)) known[name] = value;
+  }
+  return { ruleId: rule_id, subject, known };
+}

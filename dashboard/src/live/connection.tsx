@@ -1,0 +1,74 @@
+/** Whether what is shown is of now. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { LinkState } from "../api/events.ts";
+import { formatWait } from "../format.ts";
+
+interface ConnectionProps {
+  readonly link: LinkState;
+  readonly isPaused: boolean;
+  readonly retry: () => void;
+}
+
+export function Connection({ link, isPaused, retry }: ConnectionProps): JSX.Element {
+  if (link.kind === "lost") return <Lost link={link} retry={retry} />;
+  if (link.kind === "refused") return <Refused why={link.why} retry={retry} />;
+  const [kind, words] = isPaused
+    ? ["is-paused", "Paused"]
+    : link.kind === "live"
+      ? ["is-live", "Live"]
+      : ["", "Connecting…"];
+  return (
+    <span class={`connection ${kind}`} role="status">
+      <span class="connection-dot" aria-hidden="true" />
+      {words}
+    </span>
+  );
+}
+
+function Lost({ link, retry }: { link: LinkState & { kind: "lost" }; retry: () => void }): JSX.Element {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.floor((now - link.since) / 1000));
+  return (
+    <Trouble retry={retry} about={`For ${formatWait(seconds * 1000)}; the page keeps trying.`}>
+      {link.isAnswered ? "The service cannot tell now" : "Connection lost"}: {link.why}.
+    </Trouble>
+  );
+}
+
+function Refused({ why, retry }: { why: string; retry: () => void }): JSX.Element {
+  return (
+    <Trouble retry={retry} about="The page does not ask again by itself.">
+      The service refuses to tell: {why}.
+    </Trouble>
+  );
+}
+
+interface TroubleProps {
+  readonly retry: () => void;
+  /** What may count up, and so is not for those who listen. */
+  readonly about: string;
+  readonly children: ComponentChildren;
+}
+
+function Trouble({ retry, about, children }: TroubleProps): JSX.Element {
+  return (
+    <>
+      <span class="connection is-lost">
+        <span class="connection-dot" aria-hidden="true" />
+        <span>
+          <span role="status">{children} </span>
+          <span class="muted">{about}</span>
+        </span>
+      </span>
+      <button type="button" class="button" onClick={retry}>
+        Try now
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+/** The figures that one looks at first. */
+
+import type { ComponentChildren, JSX } from "preact";
+import type { LiveTick } from "../api/types.ts";
+import { degradedNow, formatMicrosBound, formatRate, formatShare, latencyOf, NOW_S, requestsNow } from "./figures.ts";
+import type { Past } from "./ticks.ts";
+import { type Trouble, troublesOf } from "./troubles.ts";
+
+interface HeadlineProps {
+  readonly history: readonly Past[];
+  readonly last: LiveTick;
+  /** Whether the service is not heard any more: then nobody knows how it fares. */
+  readonly isLost: boolean;
+}
+
+export function Headline({ history, last, isLost }: HeadlineProps): JSX.Element {
+  const rates = requestsNow(history);
+  const latency = latencyOf(history);
+  return (
+    <dl class="headline" aria-label={`Now: the last ${NOW_S} seconds`}>
+      <Figure name="Allowed" kind="allowed" value={formatRate(rates.allowed)} unit="/s">
+        requests, mean of {NOW_S} s
+      </Figure>
+      <Figure name="Denied" kind={rates.denied > 0 ? "denied" : ""} value={formatRate(rates.denied)} unit="/s">
+        requests, mean of {NOW_S} s
+      </Figure>
+      <Figure
+        name="Share denied"
+        kind={(rates.shareDenied ?? 0) > 0 ? "denied" : ""}
+        value={formatShare(rates.shareDenied)}
+      >
+        of the requests of {NOW_S} s
+      </Figure>
+      <Figure name="Latency, half of all" value={formatMicrosBound(latency?.p50_us ?? null)}>
+        {latency === undefined ? (
+          "no requests now"
+        ) : (
+          <>
+            99 % of all <b>{formatMicrosBound(latency.p99_us)}</b>
+          </>
+        )}
+      </Figure>
+      <StateFigure troubles={troublesOf(last, degradedNow(history))} store={last.store.kind} isLost={isLost} />
+    </dl>
+  );
+}
+
+interface StateFigureProps {
+  readonly troubles: readonly Trouble[];
+  readonly store: string;
+  readonly isLost: boolean;
+}
+
+function StateFigure({ troubles, store, isLost }: StateFigureProps): JSX.Element {
+  if (isLost) {
+    return (
+      <Figure name="State" value="Not known" isWord>
+        what is shown is of before
+      </Figure>
+    );
+  }
+  const [worst] = troubles;
+  if (worst !== undefined) {
+    return (
+      <Figure name="State" kind="warning" value={worst.short} isWord>
+        see below what that means
+      </Figure>
+    );
+  }
+  return (
+    <Figure name="State" kind="allowed" value="All well" isWord>
+      store ({store}), database, rules, audit
+    </Figure>
+  );
+}
+
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly unit?: string;
+  readonly kind?: string;
+  readonly isWord?: boolean;
+  readonly children: ComponentChildren;
+}
+
+function Figure({ name, value, unit, kind = "", isWord = false, children }: FigureProps): JSX.Element {
+  return (
+    <div class={`live-figure ${kind}`}>
+      <dt>{name}</dt>
+      <dd>
+        <span class={isWord ? "live-figure-word" : "live-figure-value"}>
+          {value}
+          {unit !== undefined && <small>{unit}</small>}
+        </span>
+        <span class="live-figure-about">{children}</span>
+      </dd>
+    </div>
+  );
+}

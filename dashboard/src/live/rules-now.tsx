@@ -1,0 +1,96 @@
+/** What every rule does now. */
+
+import type { JSX } from "preact";
+import { hrefOf } from "../route.ts";
+import { Key, PlanBadge } from "../ui/key.tsx";
+import { formatRate, formatShare, NOW_S, type RuleNow, rulesNow } from "./figures.ts";
+import type { Past } from "./ticks.ts";
+
+const NEVER = "Never: the cost is more than the bucket can hold, or the subject is blocked. Waiting does not help.";
+
+export function RulesNow({ history }: { readonly history: readonly Past[] }): JSX.Element {
+  const rules = rulesNow(history);
+  return (
+    <section class="panel" aria-labelledby="rules-now-heading">
+      <div>
+        <h2 id="rules-now-heading">Rules now</h2>
+        <p class="muted small">
+          Those that decided something in the last two minutes, the busiest first; figures are of the last {NOW_S}{" "}
+          seconds. A request is decided by every rule that applies to it.
+        </p>
+      </div>
+      {rules.length === 0 ? (
+        <p class="muted">No rule has decided anything in the last two minutes.</p>
+      ) : (
+        <div class="table-wrap">
+          <table class="table rules-now">
+            <thead>
+              <tr>
+                <th scope="col">Rule</th>
+                <th scope="col" class="number">
+                  Granted/s
+                </th>
+                <th scope="col" class="number">
+                  Denied/s
+                </th>
+                <th scope="col" class="number">
+                  Share denied
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rules.map((row) => (
+                <Row key={row.rule.rule_id} row={row} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {rules.some(({ never }) => never > 0) && <p class="muted small">{NEVER}</p>}
+    </section>
+  );
+}
+
+function Row({ row }: { readonly row: RuleNow }): JSX.Element {
+  const { rule, allowed, denied, never, shareDenied } = row;
+  const isShadow = rule.mode === "shadow";
+  return (
+    <tr>
+      <th scope="row" class="rules-now-rule">
+        <a href={hrefOf("rules", { rule: rule.rule_id })}>
+          {rule.rule_id} <Key text={rule.key_pattern} />
+        </a>{" "}
+        {rule.plan !== null && <PlanBadge plan={rule.plan} />} <Mode mode={rule.mode} />
+      </th>
+      <td class="number">{formatRate(allowed)}</td>
+      <td class={denied > 0 ? `number ${isShadow ? "is-shadow" : "is-denied"}` : "number"}>
+        {formatRate(denied)}
+        {never > 0 && <div class="small muted">{formatRate(never)} never</div>}
+      </td>
+      <td class="number">{formatShare(shareDenied)}</td>
+    </tr>
+  );
+}
+
+/** In words, and with what it means. */
+function Mode({ mode }: { readonly mode: RuleNow["rule"]["mode"] }): JSX.Element {
+  if (mode === "shadow") {
+    return (
+      <span class="badge shadow" title="It only records whom it would have denied, and lets them through.">
+        shadow
+      </span>
+    );
+  }
+  if (mode === "unlimited") {
+    return (
+      <span class="badge" title="It applies, has no bucket, and limits nobody.">
+        unlimited
+      </span>
+    );
+  }
+  return (
+    <span class="badge" title="What it denies is denied.">
+      enforce
+    </span>
+  );
+}

@@ -1,0 +1,139 @@
+/** What can be done about a subject of a rule. */
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Bucket, Override, Rule } from "../../api/types.ts";
+import { formatCount } from "../../format.ts";
+import { subjectAttribute } from "../../ui/pattern.ts";
+import { pathOrProblem } from "./buckets.ts";
+import { GrantForm } from "./grant-form.tsx";
+import { type Outcome, problemText, Said } from "./outcome.tsx";
+import { OverrideForm, type OverrideFormKind } from "./override-form.tsx";
+import { Conflict, deleteOverride } from "./overrides.ts";
+import { ResetForm } from "./reset-form.tsx";
+
+interface ActionsProps {
+  readonly rule: Rule;
+  readonly subject: string;
+  /** The values of further placeholders, which only a bucket needs. */
+  readonly further: Readonly<Record<string, string>>;
+  /** Whether all of them are known. */
+  readonly isComplete: boolean;
+  /** The one that it has under this rule. */
+  readonly override: Override | undefined;
+  /** Something was done: what is shown is to be asked for again. */
+  readonly onChanged: () => void;
+}
+
+type Opened = "reset" | "grant" | OverrideFormKind;
+
+export function Actions(props: ActionsProps): JSX.Element {
+  const { rule, subject, further, isComplete, override, onChanged } = props;
+  const [opened, setOpened] = useState<Opened>();
+  const [outcome, setOutcome] = useState<Outcome>();
+  const opener = useRef<HTMLButtonElement>(null);
+  const ruleId = rule.rule_id ?? 0;
+  const isShared = subjectAttribute(rule.key_pattern) === undefined;
+
+  const open = (form: Opened, button: HTMLButtonElement) => {
+    opener.current = button;
+    setOutcome(undefined);
+    setOpened(opened === form ? undefined : form);
+  };
+  const close = () => {
+    setOpened(undefined);
+    opener.current?.focus();
+  };
+  const done = (outcome: Outcome) => {
+    setOutcome(outcome);
+    close();
+    onChanged();
+  };
+  const run = async (act: () => Promise<Outcome>) => {
+    setOpened(undefined);
+    try {
+      setOutcome(await act());
+    } catch (error) {
+      setOutcome(outcomeOf(error));
+    }
+    onChanged();
+  };
+  const reset = () => {
+    if (isShared) opener.current?.focus();
+    return run(async () => {
+      const path = `${pathOrProblem(ruleId, subject)}/reset`;
+      const { remaining, limit } = await call<Bucket>("POST", path, { query: further });
+      return {
+        kind: "ok",
+        text: `Reset: it is full again, with ${formatCount(remaining)} of ${formatCount(limit)} tokens.`,
+      };
+    });
+  };
+  const unblock = (blocked: Override) =>
+    run(async () => {
+      await deleteOverride(blocked);
+      return { kind: "ok", text: `Unblocked: the quota of rule ${ruleId} is in force again.`, takesFocus: true };
+    });
+
+  const formButton = (form: Opened, text: string, isDanger = false) => (
+    <button
+      type="button"
+      class={isDanger ? "button danger" : "button"}
+      aria-expanded={opened === form}
+      onClick={(event) => open(form, event.currentTarget)}
+    >
+      {text}
+    </button>
+  );
+  // The first Escape is for the form only: what was typed elsewhere in the window stays.
+  const closeByKey = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || opened === undefined) return;
+    event.preventDefault();
+    close();
+  };
+  const form = { rule, subject, isShared, override, onClose: close, onDone: done, onConflict: onChanged };
+  return (
+    <section class="actions" aria-label="What can be done" onKeyDown={closeByKey}>
+      <div class="row">
+        {isShared ? (
+          formButton("reset", "Reset…")
+        ) : (
+          <button type="button" class="button" disabled={!isComplete} onClick={reset} title="Fills the bucket">
+            Reset
+          </button>
+        )}
+        {isComplete && formButton("grant", "Grant…")}
+        {formButton("quota", "Override…")}
+        {formButton("unlimited", "Unlimited…")}
+        {override?.kind === "blocked" ? (
+          <button type="button" class="button" onClick={() => unblock(override)}>
+            Unblock
+          </button>
+        ) : (
+          formButton("blocked", "Block…", true)
+        )}
+      </div>
+      <Said outcome={outcome} />
+      {opened === "grant" && (
+        <GrantForm ruleId={ruleId} subject={subject} further={further} onClose={close} onDone={done} />
+      )}
+      {opened === "reset" && <ResetForm ruleId={ruleId} onReset={reset} onClose={close} />}
+      {isOverride(opened) && <OverrideForm key={opened} kind={opened} {...form} />}
+    </section>
+  );
+}
+
+function isOverride(opened: Opened | undefined): opened is OverrideFormKind {
+  return opened !== undefined && opened !== "grant" && opened !== "reset";
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof Conflict) {
+    return {
+      kind: "warning",
+      text: "Somebody has changed its override since: nothing was done. See below what it is now.",
+    };
+  }
+  return { kind: "error", text: problemText(error) };
+}

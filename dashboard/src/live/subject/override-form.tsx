@@ -1,0 +1,177 @@
+/** Giving a subject another quota, no limit, or nothing. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Problem } from "../../api/client.ts";
+import type { Override, OverrideKind, Rule, SetOverride } from "../../api/types.ts";
+import { Field } from "../../ui/field.tsx";
+import { asProblem } from "../../ui/load.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { visible } from "../../ui/visible.ts";
+import { useFocus } from "./focus.ts";
+import { type Outcome, problemText } from "./outcome.tsx";
+import { Conflict, setOverride, type Wanted } from "./overrides.ts";
+import { numberOrText, overrideText, periodText, textOrNothing, untilText } from "./words.ts";
+
+export type OverrideFormKind = OverrideKind;
+
+interface OverrideFormProps {
+  readonly kind: OverrideFormKind;
+  readonly rule: Rule;
+  readonly subject: string;
+  /** Whether the bucket is everybody's. */
+  readonly isShared: boolean;
+  /** The one that it has already when the form is opened. */
+  readonly override: Override | undefined;
+  readonly onClose: () => void;
+  readonly onDone: (outcome: Outcome) => void;
+  /** What there is turned out to be another one. */
+  readonly onConflict: () => void;
+}
+
+interface Typed {
+  readonly tokens: string;
+  readonly period: string;
+  readonly burst_capacity: string;
+  readonly expires_in: string;
+  readonly reason: string;
+}
+
+/** For how long, unless one says otherwise: what is set in a hurry should not stay for ever. */
+const EXPIRES_IN = "1 hour";
+/** The fields that the service may find fault with here; what it says of others stands below them. */
+const QUOTA_FIELDS = ["tokens", "period", "burst_capacity"];
+const FIELDS = ["expires_in", "reason"];
+
+export function OverrideForm(props: OverrideFormProps): JSX.Element {
+  const { kind, rule, subject, isShared, override, onClose, onDone, onConflict } = props;
+  const [typed, setTyped] = useState(() => typedFrom(rule, override));
+  const [problem, setProblem] = useState<Problem>();
+  const [conflict, setConflict] = useState<Conflict>();
+  const [isBusy, setBusy] = useState(false);
+  const first = useFocus<HTMLInputElement>();
+  // What was there when one began to type: what somebody else makes of it meanwhile is not replaced unseen.
+  const [read, setRead] = useState(override);
+
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const set = await setOverride(rule.rule_id ?? 0, subject, wantedOf(kind, typed), read);
+      onDone(outcomeOf(set));
+    } catch (thrown) {
+      setBusy(false);
+      if (thrown instanceof Conflict) {
+        setConflict(thrown);
+        setRead(thrown.now);
+        onConflict();
+      } else {
+        setProblem(asProblem(thrown));
+      }
+    }
+  };
+  const fields = kind === "quota" ? [...QUOTA_FIELDS, ...FIELDS] : FIELDS;
+  const isOfField = problem?.field !== undefined && fields.includes(problem.field);
+  const input = (name: keyof Typed, label: string, hint?: string) => (
+    <Field label={label} hint={hint} error={problem?.field === name ? problem.detail : undefined}>
+      {(input) => (
+        <input
+          {...input}
+          ref={name === fields[0] ? first : null}
+          class="input"
+          value={typed[name]}
+          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        />
+      )}
+    </Field>
+  );
+  return (
+    <form class="form" onSubmit={send}>
+      <p>{whatWillHappen(kind, rule, isShared)}</p>
+      {kind === "quota" && (
+        <div class="form-fields">
+          {input("tokens", "Tokens")}
+          {input("period", "Per", "1s, 1 minute, 1 day")}
+          {input("burst_capacity", "Burst", "The most at once; the rule's if empty.")}
+        </div>
+      )}
+      <div class="form-fields">
+        {input("expires_in", "For how long", "30 minutes, 2 hours, 7 days; for ever if empty.")}
+        {input("reason", "Reason", "For people.")}
+      </div>
+      {conflict !== undefined && <ConflictNotice conflict={conflict} />}
+      {problem !== undefined && !isOfField && <Notice kind="error">{problemText(problem)}</Notice>}
+      <div class="row">
+        <button type="submit" class={kind === "quota" ? "button primary" : "button danger"} disabled={isBusy}>
+          {submitText(kind, isShared, read !== undefined)}
+        </button>
+        <button type="button" class="button" onClick={onClose}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function ConflictNotice({ conflict: { now } }: { readonly conflict: Conflict }): JSX.Element {
+  return (
+    <Notice kind="warning">
+      {now === undefined
+        ? "Somebody has deleted its override since. What you typed is still here: send it again to set it anew."
+        : `Somebody has changed its override since: it is now ${overrideText(now)}, ${untilText(now.expires_at)}, by ${visible(now.created_by)}. What you typed is still here: send it again to replace that.`}
+    </Notice>
+  );
+}
+
+/** What is there is what one begins with: the override, or else the rule. */
+function typedFrom(rule: Rule, override: Override | undefined): Typed {
+  return {
+    tokens: String(override?.tokens ?? rule.tokens),
+    period: periodText(override?.period ?? rule.period),
+    burst_capacity: override?.burst_capacity == null ? "" : String(override.burst_capacity),
+    expires_in: EXPIRES_IN,
+    reason: override?.reason ?? "",
+  };
+}
+
+function wantedOf(kind: OverrideFormKind, typed: Typed): Wanted {
+  const what =
+    kind === "quota"
+      ? {
+          tokens: numberOrText(typed.tokens),
+          period: textOrNothing(typed.period),
+          burst_capacity: numberOrText(typed.burst_capacity),
+        }
+      : { [kind]: true };
+  return { ...what, expires_in: textOrNothing(typed.expires_in), reason: textOrNothing(typed.reason) };
+}
+
+function outcomeOf(set: SetOverride): Outcome {
+  const what = {
+    quota: `Overridden: ${overrideText(set)}`,
+    unlimited: "Unlimited: this rule does not limit it any more",
+    blocked: "Blocked: this rule denies it everything",
+  }[set.kind];
+  const note = set.note === null ? "" : ` But note: ${set.note}.`;
+  return {
+    kind: set.note === null ? "ok" : "warning",
+    text: `${what}, ${untilText(set.expires_at)}.${note}`,
+    takesFocus: set.kind === "blocked",
+  };
+}
+
+function whatWillHappen(kind: OverrideFormKind, rule: Rule, isShared: boolean): string {
+  const whose = isShared ? "everybody, for all share this bucket" : "it";
+  if (kind === "blocked")
+    return `At once, rule ${rule.rule_id} will deny every request of ${whose} that it applies to.`;
+  if (kind === "unlimited")
+    return `At once, rule ${rule.rule_id} will not limit ${whose} any more; other rules still do.`;
+  return `At once, this quota takes the place of that of rule ${rule.rule_id} for ${whose}. Tokens that are spent stay spent.`;
+}
+
+function submitText(kind: OverrideFormKind, isShared: boolean, isThere: boolean): string {
+  if (kind === "blocked") return isShared ? "Yes, block everybody" : "Yes, block it";
+  if (kind === "unlimited") return "Yes, lift the limit";
+  return isThere ? "Replace the override" : "Set the override";
+}

@@ -1,0 +1,101 @@
+/** The overrides of a subject. */
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { Problem } from "../../api/client.ts";
+import type { Override } from "../../api/types.ts";
+import { hrefOf } from "../../route.ts";
+import { Key } from "../../ui/key.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { visible } from "../../ui/visible.ts";
+import { type Outcome, problemText, Said } from "./outcome.tsx";
+import { Conflict, deleteOverride } from "./overrides.ts";
+import { overrideText, untilText } from "./words.ts";
+
+interface OverrideTableProps {
+  /** Undefined as long as it is not known. */
+  readonly overrides: readonly Override[] | undefined;
+  readonly problem: Problem | undefined;
+  readonly onChanged: () => void;
+}
+
+export function OverrideTable({ overrides, problem, onChanged }: OverrideTableProps): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const [outcome, setOutcome] = useState<Outcome>();
+  const remove = async (override: Override) => {
+    setOutcome(await removed(override));
+    // The row, and with it the button, is about to go.
+    heading.current?.focus();
+    onChanged();
+  };
+  return (
+    <section aria-labelledby="its-overrides-heading">
+      <h3 id="its-overrides-heading" ref={heading} tabIndex={-1}>
+        Its overrides
+      </h3>
+      <Said outcome={outcome} />
+      {problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}
+      {overrides?.length === 0 && <p class="muted">None: the quotas of the rules are in force.</p>}
+      {overrides !== undefined && overrides.length > 0 && (
+        <ul class="overrides">
+          {overrides.map((override) => (
+            <Row key={override.override_id} override={override} onDelete={() => remove(override)} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+async function removed(override: Override): Promise<Outcome> {
+  try {
+    await deleteOverride(override);
+    return { kind: "ok", text: `Deleted: the quota of rule ${override.rule_id} is in force again.` };
+  } catch (error) {
+    if (error instanceof Conflict) {
+      return {
+        kind: "warning",
+        text: "Somebody has changed this override since. It was not deleted; as it is now it is below.",
+      };
+    }
+    return { kind: "error", text: problemText(error) };
+  }
+}
+
+const KINDS = { quota: "", unlimited: "allowed", blocked: "denied" } as const;
+
+function Row({ override, onDelete }: { readonly override: Override; readonly onDelete: () => void }): JSX.Element {
+  const [isAsking, setAsking] = useState(false);
+  const { rule_id, kind, reason, expires_at, created_by } = override;
+  return (
+    <li class="override">
+      <div>
+        <span class={`badge ${KINDS[kind]}`}>{kind}</span> of{" "}
+        <a href={hrefOf("rules", { rule: rule_id })}>rule {rule_id}</a>: {overrideText(override)}
+        <div class="muted small">
+          {untilText(expires_at)}, by <Key text={created_by} />
+          {reason !== "" && (
+            <>
+              : <q class="reason">{visible(reason)}</q>
+            </>
+          )}
+        </div>
+      </div>
+      {isAsking ? (
+        <div class="row">
+          <span class="small">The rule's own quota will be in force at once.</span>
+          <button type="button" class="button danger" onClick={onDelete}>
+            Yes, delete
+          </button>
+          <button type="button" class="button" onClick={() => setAsking(false)}>
+            Keep it
+          </button>
+        </div>
+      ) : (
+        <button type="button" class="button" onClick={() => setAsking(true)}>
+          Delete…
+        </button>
+      )}
+    </li>
+  );
+}

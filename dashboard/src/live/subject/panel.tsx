@@ -1,0 +1,146 @@
+/** One subject of a rule: its buckets, its violations, its overrides, and what can be done about it. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Rule, RuleList } from "../../api/types.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { useLoad } from "../../ui/load.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { furtherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
+import { usePoll } from "../../ui/poll.ts";
+import { isPseudonym } from "../../ui/pseudonym.ts";
+import { visible } from "../../ui/visible.ts";
+import { Actions } from "./actions.tsx";
+import { type Looked, lookInto, othersOf, placeOf } from "./buckets.ts";
+import { recordedSearch, searchesOf } from "./its-violations.ts";
+import { OtherBuckets, RuleName, TheBucket } from "./levels.tsx";
+import { OverrideTable } from "./override-table.tsx";
+import { listOverrides } from "./overrides.ts";
+import "./subject.css";
+import { Further } from "./further.tsx";
+import { LastViolations } from "./violations.tsx";
+
+/** How often buckets are looked into, and how often the rest is asked for. */
+const BUCKETS_EVERY_MS = 1500;
+const REST_EVERY_MS = 5000;
+/** As many rules as one page of the list can have: those beyond are not looked at. */
+const RULES_MAX = 1000;
+
+interface SubjectPanelProps {
+  readonly ruleId: number;
+  readonly subject: string;
+  /** Further attributes that are known of it, for rules whose patterns have them. */
+  readonly known?: Readonly<Record<string, string>>;
+  readonly onClose: () => void;
+}
+
+/** A window over the page, open as long as it is rendered. */
+export function SubjectPanel({ ruleId, subject, known = {}, onClose }: SubjectPanelProps): JSX.Element {
+  const rule = useLoad((signal) => call<Rule>("GET", `/v1/rules/${ruleId}`, { signal }), [ruleId]);
+  const attribute = rule.value && subjectAttribute(rule.value.key_pattern);
+  const title = (
+    <>
+      <span class="subject-kind">
+        {rule.value === undefined || attribute !== undefined ? attribute : "shared by all"}
+      </span>{" "}
+      <span class="key subject-name" title={visible(subject)}>
+        {subject === "" ? "(empty)" : visible(subject)}
+      </span>
+    </>
+  );
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div class="subject">
+        {rule.problem !== undefined && rule.value === undefined && (
+          <Notice kind="error">
+            Rule {ruleId}: {rule.problem.detail}
+          </Notice>
+        )}
+        {rule.value !== undefined &&
+          (isPseudonym(subject, attribute) ? (
+            <Recorded rule={rule.value} attribute={attribute} subject={subject} />
+          ) : (
+            <Content rule={rule.value} subject={subject} known={known} />
+          ))}
+      </div>
+    </Dialog>
+  );
+}
+
+interface RecordedProps {
+  readonly rule: Rule;
+  readonly attribute: string | undefined;
+  readonly subject: string;
+}
+
+/** What can be read of somebody whose name is not told. Nothing can be done: it would be done to somebody else. */
+function Recorded({ rule, attribute, subject }: RecordedProps): JSX.Element {
+  const search = recordedSearch(rule, attribute, subject);
+  return (
+    <>
+      <Notice kind="warning">
+        This looks like what the audit keeps of a subject: a hash, a network, or a long text that was cut. It does not
+        tell whose bucket it is, so the bucket cannot be shown, and nothing can be done about it here.
+      </Notice>
+      <RuleName rule={rule} />
+      {search !== undefined && <LastViolations searches={[search]} own={search} isLooked changes={0} />}
+    </>
+  );
+}
+
+interface ContentProps {
+  readonly rule: Rule;
+  readonly subject: string;
+  readonly known: Readonly<Record<string, string>>;
+}
+
+function Content({ rule, subject, known }: ContentProps): JSX.Element {
+  const ruleId = rule.rule_id ?? 0;
+  const [values, setValues] = useState(known);
+  const rules = useLoad((signal) => call<RuleList>("GET", "/v1/rules", { query: { limit: RULES_MAX }, signal }), []);
+  const place = placeOf(rule, values);
+  const places = [place, ...othersOf(rule, rules.value?.rules ?? []).map((other) => placeOf(other, {}))];
+  const looked = usePoll<Looked[]>((signal) => lookInto(places, subject, signal), BUCKETS_EVERY_MS, [
+    rules.value,
+    JSON.stringify(place.further),
+  ]);
+  const [first, ...others] = looked.value ?? [];
+  // As the service spells it: an address has many spellings.
+  const name = first?.bucket?.subject ?? subject;
+  const overrides = usePoll((signal) => listOverrides(name, undefined, signal), REST_EVERY_MS, [name]);
+  const [changes, setChanges] = useState(0);
+  const changed = () => {
+    looked.refresh();
+    overrides.refresh();
+    setChanges((changes) => changes + 1);
+  };
+  const attribute = subjectAttribute(rule.key_pattern);
+  const isAboutIt = (id: number) => id === ruleId || places.some(({ rule }) => rule.rule_id === id);
+  const hasMore = attribute !== undefined && rules.value !== undefined && rules.value.next !== null;
+  const rulesSeen = hasMore ? rules.value?.rules.length : undefined;
+  const its = overrides.value?.filter(({ rule_id }) => isAboutIt(rule_id));
+  const further = furtherPlaceholders(rule.key_pattern);
+  return (
+    <>
+      {further.length > 0 && <Further names={further} values={values} onChange={setValues} />}
+      <TheBucket rule={rule} looked={first} missing={place.missing} />
+      <Actions
+        rule={rule}
+        subject={name}
+        further={place.further}
+        isComplete={place.missing.length === 0}
+        override={its?.find(({ rule_id }) => rule_id === ruleId)}
+        onChanged={changed}
+      />
+      <OtherBuckets others={others} total={places.length - 1} rulesSeen={rulesSeen} subject={subject} />
+      <OverrideTable overrides={its} problem={overrides.problem} onChanged={changed} />
+      <LastViolations
+        own={first && searchesOf([first])[0]}
+        searches={searchesOf(looked.value ?? [])}
+        isLooked={looked.value !== undefined}
+        changes={changes}
+      />
+    </>
+  );
+}

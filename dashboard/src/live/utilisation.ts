@@ -1,0 +1,47 @@
+/** How much of a tier that everybody shares is used: of what it holds, and of what it is refilled with. */
+
+import type { SharedTier } from "../api/types.ts";
+import { recent } from "./figures.ts";
+import type { Past } from "./ticks.ts";
+
+/** Refills slower than this, in tokens per second, are too slow to be compared with what a few seconds granted. */
+export const RATE_MIN = 1;
+
+export interface Use {
+  /** The larger of the two shares, which may be more than 1 in a burst; null if neither is known. */
+  readonly share: number | null;
+  readonly of: "tokens" | "rate";
+  /** What the rule grants now, against what it is refilled with; undefined where that cannot be told. */
+  readonly rate: Rate | undefined;
+}
+
+interface Rate {
+  /** Requests per second, whatever each has cost. */
+  readonly granted: number;
+  /** Tokens per second. */
+  readonly refill: number;
+  readonly share: number;
+}
+
+export function utilisationOf(tier: SharedTier, history: readonly Past[]): Use {
+  const rate = rateOf(tier, history);
+  const level = tier.utilisation;
+  if (rate !== undefined && rate.share > (level ?? 0)) return { share: rate.share, of: "rate", rate };
+  return { share: level, of: "tokens", rate };
+}
+
+function rateOf({ rule_id, rate_per_second: refill }: SharedTier, history: readonly Past[]): Rate | undefined {
+  if (refill < RATE_MIN) return undefined;
+  let granted = 0;
+  let seconds = 0;
+  for (const { rules, other_rules, seconds: lasted } of recent(history)) {
+    const rule = rules.find((rule) => rule.rule_id === rule_id);
+    // It may be among those that are only told together.
+    if (rule === undefined && other_rules.granted > 0) return undefined;
+    granted += rule?.granted ?? 0;
+    seconds += lasted;
+  }
+  if (seconds === 0) return undefined;
+  const perSecond = granted / seconds;
+  return { granted: perSecond, refill, share: perSecond / refill };
+}

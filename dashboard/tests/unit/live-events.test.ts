@@ -1,0 +1,287 @@
+import { expect, test } from "@playwright/test";
+import {
+  connect,
+  HIDDEN_MS_MAX,
+  type LinkState,
+  RETRY_MS_MAX,
+  RETRY_MS_MIN,
+  SILENCE_MS_MAX,
+  type World,
+  waitOf,
+} from "../../src/api/events.ts";
+import { needsToken, setToken } from "../../src/session.ts";
+
+/** A world in which time passes when it is told to, and the service does as it is told. */
+class FakeWorld implements World {
+  time = 1_000_000;
+  hidden = false;
+  readonly asked: RequestInit[] = [];
+  private answers: ((init: RequestInit) => Promise<Response>)[] = [];
+  private timers: { at: number; then: () => void }[] = [];
+  private readonly listeners = { visibility: new Set<() => void>(), online: new Set<() => void>() };
+
+  /** What the service does when it is asked next; afterwards it is down. */
+  willAnswer(...answers: ((init: RequestInit) => Promise<Response>)[]): void {
+    this.answers = answers;
+  }
+  fetch = (_path: string, init: RequestInit): Promise<Response> => {
+    this.asked.push(init);
+    const answer = this.answers.shift();
+    return answer === undefined ? Promise.reject(new TypeError("refused")) : answer(init);
+  };
+  now = () => this.time;
+  random = () => 1;
+  after = (ms: number, then: () => void) => {
+    const timer = { at: this.time + ms, then };
+    this.timers.push(timer);
+    return () => {
+      this.timers = this.timers.filter((other) => other !== timer);
+    };
+  };
+  isHidden = () => this.hidden;
+  onVisibility = (changed: () => void) => this.listen("visibility", changed);
+  onOnline = (online: () => void) => this.listen("online", online);
+
+  private listen(what: "visibility" | "online", listener: () => void): () => void {
+    this.listeners[what].add(listener);
+    return () => this.listeners[what].delete(listener);
+  }
+  tell(what: "visibility" | "online"): void {
+    for (const listener of this.listeners[what]) listener();
+  }
+  async pass(ms: number): Promise<void> {
+    const until = this.time + ms;
+    for (;;) {
+      await settle();
+      const next = this.timers.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0];
+      if (next === undefined) break;
+      this.timers = this.timers.filter((other) => other !== next);
+      this.time = next.at;
+      next.then();
+    }
+    this.time = until;
+    await settle();
+  }
+  get isQuiet(): boolean {
+    return this.timers.length === 0 && this.listeners.visibility.size === 0 && this.listeners.online.size === 0;
+  }
+}
+
+/** A stream that a test writes to. */
+class FakeStream {
+  private controller!: ReadableStreamDefaultController<Uint8Array>;
+  private readonly body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      this.controller = controller;
+    },
+  });
+  answer = async (init: RequestInit): Promise<Response> => {
+    init.signal?.addEventListener("abort", () => this.fail());
+    return new Response(this.body, { headers: { "content-type": "text/event-stream" } });
+  };
+  send(text: string): void {
+    this.controller.enqueue(new TextEncoder().encode(text));
+  }
+  end(): void {
+    this.controller.close();
+  }
+  fail(): void {
+    try {
+      this.controller.error(new TypeError("network error"));
+    } catch {
+      // It is closed already.
+    }
+  }
+}
+
+/** Lets everything that waits for nothing but its turn go ahead. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+function watch(world: FakeWorld) {
+  const states: LinkState[] = [];
+  const events: string[] = [];
+  const link = connect(
+    "/v1/events",
+    { onEvent: ({ data }) => events.push(data), onState: (state) => states.push(state) },
+    world,
+  );
+  return { states, events, link, kinds: () => states.map(({ kind }) => kind) };
+}
+
+test("it is live with the first event, and tells all of them", async () => {
+  const [world, stream] = [new FakeWorld(), new FakeStream()];
+  world.willAnswer(stream.answer);
+  const { events, kinds, link } = watch(world);
+  await settle();
+  expect(kinds()).toEqual(["connecting"]);
+  stream.send("data: 1\n\nda");
+  stream.send("ta: 2\n\n");
+  await settle();
+  expect(events).toEqual(["1", "2"]);
+  expect(kinds()).toEqual(["connecting", "live"]);
+  link.stop();
+  await settle();
+  expect(world.isQuiet).toBe(true);
+});
+
+test("a stream that ends is asked for again, after the wait that it told", async () => {
+  const [world, first, second] = [new FakeWorld(), new FakeStream(), new FakeStream()];
+  world.willAnswer(first.answer, second.answer);
+  const { events, states, kinds } = watch(world);
+  await settle();
+  first.send("retry: 3000\ndata: 1\n\n");
+  await settle();
+  first.end();
+  await settle();
+  expect(states.at(-1)).toMatchObject({ kind: "lost", since: world.time });
+  await world.pass(2999);
+  expect(world.asked).toHaveLength(1);
+  await world.pass(1);
+  expect(world.asked).toHaveLength(2);
+  second.send("data: 2\n\n");
+  await settle();
+  expect(events).toEqual(["1", "2"]);
+  expect(kinds()).toEqual(["connecting", "live", "lost", "live"]);
+});
+
+test("a service that is down is asked ever more rarely, and since when it is is kept", async () => {
+  const world = new FakeWorld();
+  const { states } = watch(world);
+  const start = world.time;
+  await world.pass(1000 + 2000 + 4000);
+  expect(world.asked).toHaveLength(4);
+  await world.pass(10 * RETRY_MS_MAX);
+  expect(world.asked.length).toBeLessThan(16);
+  expect(states.at(-1)).toEqual({ kind: "lost", since: start, why: "the service does not answer", isAnswered: false });
+});
+
+test("it asks at once when the page is seen, the network is back, or one wants it to", async () => {
+  const world = new FakeWorld();
+  const { link } = watch(world);
+  await settle();
+  world.tell("online");
+  await settle();
+  expect(world.asked).toHaveLength(2);
+  world.tell("visibility");
+  await settle();
+  expect(world.asked).toHaveLength(3);
+  link.retry();
+  await settle();
+  expect(world.asked).toHaveLength(4);
+});
+
+test("a stream that is silent is given up", async () => {
+  const [world, stream] = [new FakeWorld(), new FakeStream()];
+  world.willAnswer(stream.answer);
+  const { states } = watch(world);
+  await settle();
+  stream.send("data: 1\n\n");
+  await world.pass(SILENCE_MS_MAX - 1);
+  expect(states.at(-1)?.kind).toBe("live");
+  await world.pass(1);
+  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "the service is silent" });
+});
+
+test("a page that is hidden for long reads nothing until it is seen again", async () => {
+  const [world, stream, again] = [new FakeWorld(), new FakeStream(), new FakeStream()];
+  world.willAnswer(stream.answer, again.answer);
+  const { kinds } = watch(world);
+  await settle();
+  stream.send("data: 1\n\n");
+  world.hidden = true;
+  world.tell("visibility");
+  for (let passed = 0; passed < HIDDEN_MS_MAX; passed += 5000) {
+    await world.pass(5000);
+    if (passed + 5000 < HIDDEN_MS_MAX) stream.send(": still here\n");
+  }
+  expect(world.asked[0]?.signal?.aborted).toBe(true);
+  await world.pass(60 * HIDDEN_MS_MAX);
+  expect(world.asked).toHaveLength(1);
+  world.hidden = false;
+  world.tell("visibility");
+  await settle();
+  again.send("data: 2\n\n");
+  await settle();
+  expect(kinds()).toEqual(["connecting", "live", "connecting", "live"]);
+});
+
+test("where a token is wanted it asks to sign in, and asks no more", async () => {
+  const world = new FakeWorld();
+  world.willAnswer(async () => new Response('{"detail":"no token"}', { status: 401 }));
+  watch(world);
+  await world.pass(10 * RETRY_MS_MAX);
+  expect(world.asked).toHaveLength(1);
+  expect(needsToken()).toBe(true);
+  expect(world.isQuiet).toBe(true);
+  setToken("");
+});
+
+test("a refusal of a token that is not in use any more asks nobody to sign in", async () => {
+  const [world, stream] = [new FakeWorld(), new FakeStream()];
+  world.willAnswer(async () => {
+    setToken("newer");
+    return new Response('{"detail":"this token is not known"}', { status: 401 });
+  }, stream.answer);
+  const { link } = watch(world);
+  await world.pass(SILENCE_MS_MAX / 2);
+  expect(needsToken()).toBe(false);
+  expect(world.asked).toHaveLength(2);
+  expect(world.asked[1]?.headers).toMatchObject({ authorization: "Bearer newer" });
+  link.stop();
+  setToken("");
+});
+
+test("the token is sent as a header", async () => {
+  const world = new FakeWorld();
+  setToken("secret");
+  watch(world).link.stop();
+  setToken("");
+  expect(world.asked[0]?.headers).toMatchObject({ authorization: "Bearer secret", accept: "text/event-stream" });
+});
+
+test("a refusal is told in the words of the service", async () => {
+  const world = new FakeWorld();
+  world.willAnswer(async () => new Response('{"detail":"too many watch already"}', { status: 503 }));
+  const { states } = watch(world);
+  await settle();
+  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "too many watch already", isAnswered: true });
+  await world.pass(1000);
+  expect(world.asked).toHaveLength(2);
+});
+
+test("what is forbidden is asked for again only if one wants it", async () => {
+  const [world, stream] = [new FakeWorld(), new FakeStream()];
+  world.willAnswer(async () => new Response('{"detail":"not for this host"}', { status: 403 }), stream.answer);
+  const { states, kinds, link } = watch(world);
+  await settle();
+  expect(states.at(-1)).toEqual({ kind: "refused", why: "not for this host" });
+  world.tell("online");
+  world.tell("visibility");
+  await world.pass(10 * RETRY_MS_MAX);
+  expect(world.asked).toHaveLength(1);
+  link.retry();
+  await settle();
+  stream.send("data: 1\n\n");
+  await settle();
+  expect(kinds()).toEqual(["connecting", "refused", "connecting", "live"]);
+});
+
+test("something else than events is no stream", async () => {
+  const world = new FakeWorld();
+  world.willAnswer(async () => new Response("<html>", { headers: { "content-type": "text/html" } }));
+  const { states } = watch(world);
+  await settle();
+  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "what answers is not a stream of events" });
+});
+
+test("waits stay within their bounds, and are spread over the upper half", () => {
+  expect(waitOf(0, 1000, 0)).toBe(500);
+  expect(waitOf(0, 1000, 1)).toBe(1000);
+  expect(waitOf(3, 1000, 1)).toBe(8000);
+  expect(waitOf(50, 1000, 1)).toBe(RETRY_MS_MAX);
+  expect(waitOf(0, 0, 1)).toBe(RETRY_MS_MIN);
+  expect(waitOf(0, 1e9, 1)).toBe(RETRY_MS_MAX);
+});

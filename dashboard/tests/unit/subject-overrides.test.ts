@@ -1,0 +1,95 @@
+import { expect, test } from "@playwright/test";
+import type { Override } from "../../src/api/types.ts";
+import { Conflict, deleteOverride, setOverride } from "../../src/live/subject/overrides.ts";
+
+const READ: Override = {
+  override_id: 7,
+  rule_id: 5,
+  subject: "203.0.113.9",
+  kind: "blocked",
+  tokens: null,
+  period: null,
+  rate_per_second: null,
+  burst_capacity: null,
+  algorithm: null,
+  refill: null,
+  max_wait: null,
+  reason: "",
+  expires_at: null,
+  created_by: "local",
+  created_at: null,
+  version: 3,
+};
+const WANTED = { blocked: true };
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly ifMatch: string | null;
+}
+
+/** A service that answers these in turn; returns what it was asked. */
+function answering(...answers: (readonly [number, unknown])[]): Asked[] {
+  const asked: Asked[] = [];
+  globalThis.fetch = async (path, init) => {
+    asked.push({
+      method: init?.method ?? "GET",
+      path: String(path),
+      ifMatch: new Headers(init?.headers).get("if-match"),
+    });
+    const [status, body] = answers[asked.length - 1] ?? [500, {}];
+    return new Response(status === 204 ? null : JSON.stringify(body), { status });
+  };
+  return asked;
+}
+
+const list = (...overrides: Override[]) => [200, { overrides, next: null }] as const;
+const real = globalThis.fetch;
+test.afterEach(() => {
+  globalThis.fetch = real;
+});
+
+test("an override that is known is replaced as it was read", async () => {
+  const asked = answering([200, { ...READ, note: null }]);
+  await setOverride(5, READ.subject, WANTED, READ);
+  expect(asked).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+});
+
+test("where none is known, none is overwritten", async () => {
+  const free = answering(list(), [201, { ...READ, note: null }]);
+  await setOverride(5, READ.subject, WANTED, undefined);
+  expect(free.map(({ method }) => method)).toEqual(["GET", "POST"]);
+
+  const taken = answering(list(READ));
+  const conflict = await setOverride(5, READ.subject, WANTED, undefined).catch((error: unknown) => error);
+  expect(conflict).toBeInstanceOf(Conflict);
+  expect((conflict as Conflict).now).toEqual(READ);
+  expect(taken).toHaveLength(1);
+});
+
+test("what somebody else has made of it is told", async () => {
+  const theirs = { ...READ, version: 4 };
+  answering([412, { detail: "it has changed since" }], list(theirs));
+  const changed = await setOverride(5, READ.subject, WANTED, READ).catch((error: unknown) => error);
+  expect((changed as Conflict).now).toEqual(theirs);
+
+  answering([404, { detail: "there is no such override" }], list());
+  const gone = await setOverride(5, READ.subject, WANTED, READ).catch((error: unknown) => error);
+  expect(gone).toBeInstanceOf(Conflict);
+  expect((gone as Conflict).now).toBeUndefined();
+});
+
+test("only what was read is deleted; what is gone already is deleted", async () => {
+  const asked = answering([204, undefined]);
+  await deleteOverride(READ);
+  expect(asked).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+  answering([404, { detail: "there is no such override" }]);
+  await deleteOverride(READ);
+  answering([412, { detail: "it has changed since" }], list({ ...READ, version: 4 }));
+  await expect(deleteOverride(READ)).rejects.toBeInstanceOf(Conflict);
+});
+
+test("a refusal stays a refusal", async () => {
+  answering([403, { detail: "this token may only read" }]);
+  await expect(setOverride(5, READ.subject, WANTED, READ)).rejects.toMatchObject({ status: 403 });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "@playwright/test";
+import type { Bucket, Rule, Violation } from "../../src/api/types.ts";
+import type { Looked } from "../../src/live/subject/buckets.ts";
+import { newest, recordedSearch, searchesOf } from "../../src/live/subject/its-violations.ts";
+
+function looked(bucket_key?: string): Looked {
+  return { bucket: bucket_key === undefined ? undefined : ({ bucket_key } as Bucket) } as Looked;
+}
+
+function violation(violation_id: number, last_at: string): Violation {
+  return { violation_id, last_at } as Violation;
+}
+
+test("buckets that are known are asked about, each once", () => {
+  // Rules of several plans have the same bucket.
+  expect(searchesOf([looked("user:42"), looked(), looked("user:42"), looked("api:42")])).toEqual([
+    { bucket_key: "user:42" },
+    { bucket_key: "api:42" },
+  ]);
+});
+
+test("what the audit keeps of a subject is asked for under its own rule only", () => {
+  const rule = { rule_id: 5 } as Rule;
+  expect(recordedSearch(rule, "ip", "203.0.113.0/24")).toEqual({ ip: "203.0.113.0/24", rule_id: 5 });
+  expect(recordedSearch(rule, "user_id", "h:x")).toEqual({ user_id: "h:x", rule_id: 5 });
+  expect(recordedSearch(rule, "tenant", "h:x")).toBeUndefined();
+});
+
+test("the newest of all buckets come first, and no more than fit", () => {
+  const lists = [
+    [violation(1, "2026-11-15T22:00:00.900000Z"), violation(2, "2026-11-15T21:00:00.000000Z")],
+    [violation(3, "2026-11-15T22:30:00.000000Z")],
+  ];
+  expect(newest(lists, 2).map(({ violation_id }) => violation_id)).toEqual([3, 1]);
+});
