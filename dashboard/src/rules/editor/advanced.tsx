@@ -1,0 +1,222 @@
+/** What most rules leave as it is. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
+import type { AlgorithmName, OnErrorName, RefillName, ScopeName } from "../../api/types.ts";
+import { type Complaint, isAdvanced, type Place } from "../fields.ts";
+import { NEW_FORM, type RuleForm } from "../form.ts";
+import { SCOPES } from "../list.ts";
+import { suggestedScope } from "../pattern.ts";
+import { inputProps, Said } from "./complaint.tsx";
+import { type FormProps, TimeInput } from "./sentence.tsx";
+
+const ALGORITHMS: Record<AlgorithmName, string> = {
+  token_bucket: "token bucket: bursts, then steady",
+  fixed_window: "fixed window: per clock period",
+  sliding_window: "sliding window: in any period, exactly",
+  sliding_counter: "sliding counter: in any period, nearly",
+  leaky_bucket: "leaky bucket: steady, the rest waits",
+};
+
+const REFILLS: Record<RefillName, string> = {
+  continuous: "continuous: each token when it is due",
+  interval: "interval: all as a period ends",
+};
+
+const ON_ERROR: Record<OnErrorName, string> = {
+  local: "local: count in this process",
+  allow: "allow everything",
+  deny: "deny everything",
+};
+
+interface AdvancedProps extends FormProps {
+  readonly names: readonly string[];
+}
+
+export function Advanced(props: AdvancedProps): JSX.Element {
+  const { form, complaint } = props;
+  const [isOpen, setOpen] = useState(() => isUnusual(form));
+  const isNeeded = complaint !== undefined && isAdvanced(complaint.place);
+  // What is wrong must be seen.
+  useEffect(() => {
+    if (isNeeded) setOpen(true);
+  }, [isNeeded]);
+  return (
+    <details class="advanced" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>More: algorithm, trouble, scope, names</summary>
+      <div class="advanced-fields">
+        <HowItCounts {...props} />
+        <Choice
+          label="When the store is in trouble"
+          place="on_error"
+          value={form.onError}
+          options={ON_ERROR}
+          onChange={(onError) => props.set({ onError })}
+          complaint={complaint}
+        />
+        <ScopeChoice {...props} />
+        <Names {...props} />
+      </div>
+    </details>
+  );
+}
+
+/** Whether something here is not as it usually is. */
+function isUnusual(form: RuleForm): boolean {
+  const fields = ["algorithm", "refill", "maxWait", "onError", "scope", "name", "replaces"] as const;
+  return fields.some((field) => form[field] !== NEW_FORM[field]);
+}
+
+function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
+  if (form.mode === "unlimited") return null;
+  return (
+    <>
+      <Choice
+        label="Algorithm"
+        place="algorithm"
+        value={form.algorithm}
+        options={ALGORITHMS}
+        onChange={(algorithm) => set({ algorithm })}
+        complaint={complaint}
+      />
+      {form.algorithm === "token_bucket" && (
+        <Choice
+          label="Refill"
+          place="refill"
+          value={form.refill}
+          options={REFILLS}
+          onChange={(refill) => set({ refill })}
+          complaint={complaint}
+        />
+      )}
+      {form.algorithm === "leaky_bucket" && (
+        <Labelled label="Longest wait in line (empty for any)" place="max_wait" complaint={complaint}>
+          {() => (
+            <TimeInput
+              label="Longest wait"
+              place="max_wait"
+              amount={form.maxWait}
+              unit={form.maxWaitUnit}
+              onChange={(maxWait, maxWaitUnit) => set({ maxWait, maxWaitUnit })}
+              complaint={complaint}
+            />
+          )}
+        </Labelled>
+      )}
+    </>
+  );
+}
+
+function ScopeChoice({ form, set, complaint }: FormProps): JSX.Element {
+  const suggested = suggestedScope(form.keyPattern);
+  const options = { "": `as the pattern suggests (${suggested})`, ...Object.fromEntries(SCOPES.map((s) => [s, s])) };
+  return (
+    <Choice
+      label="Scope"
+      place="scope"
+      value={form.scope}
+      options={options as Record<ScopeName | "", string>}
+      onChange={(scope) => set({ scope })}
+      complaint={complaint}
+    />
+  );
+}
+
+function Names({ form, set, complaint, names }: AdvancedProps): JSX.Element {
+  const others = names.filter((name) => name !== form.name && !form.replaces.split("\n").includes(name));
+  const add = (name: string) => set({ replaces: form.replaces === "" ? name : `${form.replaces}\n${name}` });
+  return (
+    <>
+      <Labelled label="Name, by which others replace it" place="name" complaint={complaint}>
+        {(id) => (
+          <input
+            id={id}
+            class="input"
+            value={form.name}
+            onInput={(event) => set({ name: event.currentTarget.value })}
+            {...inputProps("name", complaint)}
+          />
+        )}
+      </Labelled>
+      <Labelled label="Replaces rules with these names, one a line" place="replaces" complaint={complaint}>
+        {(id) => (
+          <>
+            <textarea
+              id={id}
+              class="input"
+              rows={2}
+              value={form.replaces}
+              onInput={(event) => set({ replaces: event.currentTarget.value })}
+              {...inputProps("replaces", complaint)}
+            />
+            {others.length > 0 && (
+              <div class="row">
+                {others.slice(0, SUGGESTED_MAX).map((name) => (
+                  <button key={name} type="button" class="button small" onClick={() => add(name)}>
+                    <span aria-hidden="true">+ </span>
+                    <span class="visually-hidden">Replace </span>
+                    <bdi>{name}</bdi>
+                  </button>
+                ))}
+              </div>
+            )}
+          </>
+        )}
+      </Labelled>
+    </>
+  );
+}
+
+/** More names than these are not offered. */
+const SUGGESTED_MAX = 8;
+
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly place: Place;
+  readonly value: T;
+  readonly options: Record<T, string>;
+  readonly onChange: (value: T) => void;
+  readonly complaint: Complaint | undefined;
+}
+
+function Choice<T extends string>(props: ChoiceProps<T>): JSX.Element {
+  const { label, place, value, options, onChange, complaint } = props;
+  return (
+    <Labelled label={label} place={place} complaint={complaint}>
+      {(id) => (
+        <select
+          id={id}
+          class="input"
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value as T)}
+          {...inputProps(place, complaint)}
+        >
+          {Object.entries<string>(options).map(([name, words]) => (
+            <option key={name} value={name}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  );
+}
+
+interface LabelledProps {
+  readonly label: string;
+  readonly place: Place;
+  readonly complaint: Complaint | undefined;
+  readonly children: (id: string) => ComponentChildren;
+}
+
+/** A label above what it is for, and what is wrong below. */
+export function Labelled({ label, place, complaint, children }: LabelledProps): JSX.Element {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children(id)}
+      <Said at={[place]} complaint={complaint} />
+    </div>
+  );
+}

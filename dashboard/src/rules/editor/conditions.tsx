@@ -1,0 +1,124 @@
+/** Which requests a rule is about: attributes, and what each has to be. */
+
+import type { JSX } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import type { ConditionForm, RuleForm } from "../form.ts";
+import { inputProps, Said } from "./complaint.tsx";
+import type { FormProps } from "./sentence.tsx";
+
+/** What most requests have. Any other name can be typed. */
+const ATTRIBUTES = ["endpoint", "method", "ip", "user_id", "plan"];
+/** A rule has no more. */
+const CONDITIONS_MAX = 16;
+/** What one can begin with. */
+const SHORTCUTS: readonly (readonly [string, ConditionForm])[] = [
+  ["endpoint", { attribute: "endpoint", isNot: false, glob: "" }],
+  ["method", { attribute: "method", isNot: false, glob: "" }],
+  ["another attribute", { attribute: "", isNot: false, glob: "" }],
+];
+
+const EXAMPLES: Record<string, string> = { endpoint: "/api/**", method: "POST", ip: "10.20.*", user_id: "42" };
+
+export function Conditions({ form, set, complaint }: FormProps): JSX.Element {
+  const list = useId();
+  const rows = useRef<HTMLDivElement>(null);
+  const isAdded = useRef(false);
+  const count = form.conditions.length;
+  // A condition that was added is the next to be typed.
+  useEffect(() => {
+    if (!isAdded.current) return;
+    isAdded.current = false;
+    const added = rows.current?.querySelectorAll(".condition")[count - 1];
+    [...(added?.querySelectorAll("input") ?? [])].find((input) => input.value === "")?.focus();
+  }, [count]);
+  const add = (condition: ConditionForm) => {
+    isAdded.current = true;
+    set({ conditions: [...form.conditions, condition] });
+  };
+  const change = (row: number, changed: Partial<ConditionForm>) =>
+    set({ conditions: form.conditions.map((old, index) => (index === row ? { ...old, ...changed } : old)) });
+  const remove = (row: number, button: HTMLElement) => {
+    // The button goes, and the focus must not go with it.
+    button.closest(".clause-gaps")?.querySelector<HTMLElement>(".add")?.focus();
+    set({ conditions: form.conditions.filter((_, index) => index !== row) });
+  };
+  return (
+    <div class="conditions" ref={rows}>
+      {count === 0 && <span class="gap-words">anything</span>}
+      {form.conditions.map((condition, row) => (
+        <div key={row} class="condition">
+          <input
+            class="input mono attribute"
+            aria-label={`Attribute ${row + 1}`}
+            list={list}
+            placeholder="attribute"
+            spellcheck={false}
+            autocapitalize="off"
+            value={condition.attribute}
+            onInput={(event) => change(row, { attribute: event.currentTarget.value })}
+            {...inputProps(`conditions.${row}`, complaint)}
+          />
+          <select
+            class="input"
+            aria-label={`Condition ${row + 1} is`}
+            value={condition.isNot ? "not" : "is"}
+            onChange={(event) => change(row, { isNot: event.currentTarget.value === "not" })}
+          >
+            <option value="is">is</option>
+            <option value="not">is not</option>
+          </select>
+          <input
+            class="input mono glob"
+            aria-label={`Glob ${row + 1}`}
+            placeholder={EXAMPLES[condition.attribute] ?? "glob"}
+            title="* stays within one path segment, ** crosses them; a space and ! except, | parts exceptions"
+            spellcheck={false}
+            autocapitalize="off"
+            value={condition.glob}
+            onInput={(event) => change(row, { glob: event.currentTarget.value })}
+            {...inputProps(`conditions.${row}`, complaint)}
+          />
+          <button
+            type="button"
+            class="button quiet"
+            aria-label={`Remove condition ${row + 1}`}
+            onClick={(event) => remove(row, event.currentTarget)}
+          >
+            <span aria-hidden="true">✕</span>
+          </button>
+          <Said at={[`conditions.${row}`]} complaint={complaint} />
+        </div>
+      ))}
+      {count < CONDITIONS_MAX && <Shortcuts form={form} add={add} />}
+      <datalist id={list}>
+        {ATTRIBUTES.map((attribute) => (
+          <option key={attribute} value={attribute} />
+        ))}
+      </datalist>
+    </div>
+  );
+}
+
+interface ShortcutsProps {
+  readonly form: RuleForm;
+  readonly add: (condition: ConditionForm) => void;
+}
+
+function Shortcuts({ form, add }: ShortcutsProps): JSX.Element {
+  return (
+    <span class="shortcuts">
+      {SHORTCUTS.filter(([, { attribute }]) => isFree(form, attribute)).map(([words, condition]) => (
+        <button key={words} type="button" class="button small add" onClick={() => add(condition)}>
+          <span aria-hidden="true">+ </span>
+          <span class="visually-hidden">Add a condition on </span>
+          {words}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** Whether there is no condition on it yet. */
+function isFree(form: RuleForm, attribute: string): boolean {
+  return !form.conditions.some((condition) => condition.attribute === attribute);
+}

@@ -1,0 +1,169 @@
+/** Writing a rule. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Notice } from "../../ui/notice.tsx";
+import type { Complaint } from "../fields.ts";
+import { Advanced, Labelled } from "./advanced.tsx";
+import { inputProps, Said } from "./complaint.tsx";
+import { Conflict } from "./conflict.tsx";
+import { Meaning } from "./meaning.tsx";
+import { RuleOverrides } from "./overrides.tsx";
+import { Preview } from "./preview.tsx";
+import { Sentence } from "./sentence.tsx";
+import { type EditorInput, type EditorState, useEditor } from "./state.ts";
+import "./editor.css";
+
+interface EditorProps extends EditorInput {
+  readonly plans: readonly string[];
+  readonly names: readonly string[];
+  readonly href: (params: Record<string, string>) => string;
+}
+
+export function Editor(props: EditorProps): JSX.Element {
+  const state = useEditor(props);
+  const element = useRef<HTMLFormElement>(null);
+  // What stands in the way is where one goes on.
+  useEffect(() => {
+    if (state.refusals > 0) showWrong(element.current);
+  }, [state.refusals]);
+  if (state.versions !== undefined) {
+    // Nothing can be typed beside it that would not be part of what is chosen.
+    return (
+      <Conflict
+        key={state.versions.theirs.version}
+        versions={state.versions}
+        isBusy={state.isBusy}
+        onSave={state.saveMerged}
+        onTakeTheirs={state.takeTheirs}
+        onGoOn={state.goOnEditing}
+      />
+    );
+  }
+  const submit = (event: Event) => {
+    event.preventDefault();
+    state.submit();
+  };
+  return (
+    <form ref={element} class="rule-form" onSubmit={submit} noValidate>
+      <Notices state={state} />
+      <div class="editor-columns">
+        <Columns {...props} state={state} />
+        <div class="stack editor-side">
+          <Preview checked={state.checked} ruleId={state.base?.rule_id ?? undefined} />
+          {typeof state.base?.rule_id === "number" && <RuleOverrides ruleId={state.base.rule_id} />}
+        </div>
+      </div>
+      <Foot state={state} href={props.href} />
+    </form>
+  );
+}
+
+/** Goes to what is wrong, also where it is folded away. */
+function showWrong(form: HTMLFormElement | null): void {
+  const wrong = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
+  wrong?.closest("details")?.setAttribute("open", "");
+  wrong?.focus();
+}
+
+function Notices({ state }: { readonly state: EditorState }): JSX.Element {
+  const { complaint, problem, form } = state;
+  return (
+    <>
+      {state.isGone && (
+        <Notice kind="warning">
+          <div class="row">
+            <span>Somebody has deleted this rule meanwhile.</span>
+            <button type="button" class="button small" onClick={state.makeAgain}>
+              Make it again
+            </button>
+          </div>
+        </Notice>
+      )}
+      {state.isFound && (
+        <Notice kind="info">
+          <div class="row">
+            <span>Not saved yet: this is what you had typed, or chosen from the history.</span>
+            <button type="button" class="button small" onClick={state.startOver}>
+              Start over
+            </button>
+          </div>
+        </Notice>
+      )}
+      {form.ruleId !== "" && <p class="muted small">It comes back as rule {form.ruleId}.</p>}
+      {complaint?.place === "top" && !state.isGone && (
+        <Notice kind="error">
+          {complaint.text}
+          {problem?.status === 403 && ": with this one, rules can be read and tried, but not saved"}
+        </Notice>
+      )}
+    </>
+  );
+}
+
+function Columns({ state, plans, names, href }: EditorProps & { readonly state: EditorState }): JSX.Element {
+  const { form, set, complaint, clash } = state;
+  const open = clash !== undefined && (
+    <>
+      {" "}
+      <a href={href({ rule: String(clash) })}>Open rule {clash}</a>
+    </>
+  );
+  return (
+    <div class="stack">
+      <Sentence form={form} set={set} complaint={complaint} plans={plans} clash={open} />
+      <Meaning form={form} />
+      <Labelled label="Description, for people" place="description" complaint={complaint}>
+        {(id) => (
+          <input
+            id={id}
+            class="input"
+            value={form.description}
+            onInput={(event) => set({ description: event.currentTarget.value })}
+            {...inputProps("description", complaint)}
+          />
+        )}
+      </Labelled>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={form.isActive}
+          onChange={(event) => set({ isActive: event.currentTarget.checked })}
+        />
+        Switched on
+      </label>
+      <Said at={["is_active"]} complaint={complaint} />
+      <Advanced form={form} set={set} complaint={complaint} names={names} />
+    </div>
+  );
+}
+
+function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProps, "href">): JSX.Element {
+  const { base, isDirty, complaint, checked } = state;
+  return (
+    <div class="editor-foot">
+      <span class="small muted editor-state">{stateWords(checked.isCurrent, complaint, isDirty)}</span>
+      {base !== undefined && (
+        <a class="button quiet" href={href({ history: String(base.rule_id) })}>
+          History
+        </a>
+      )}
+      {isDirty && (
+        <button type="button" class="button" onClick={state.startOver}>
+          Discard changes
+        </button>
+      )}
+      <button type="submit" class="button primary" disabled={state.isBusy || (base !== undefined && !isDirty)}>
+        {base === undefined ? "Make the rule" : "Save"}
+      </button>
+    </div>
+  );
+}
+
+function stateWords(isCurrent: boolean, complaint: Complaint | undefined, isDirty: boolean): string {
+  if (complaint !== undefined) {
+    return complaint.place === "top" ? "✕ It cannot be saved like this" : "✕ One field needs correction";
+  }
+  if (!isCurrent) return "Asking the service …";
+  return isDirty ? "✓ The service would take it" : "✓ Nothing is changed yet";
+}

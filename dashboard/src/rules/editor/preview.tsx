@@ -1,0 +1,168 @@
+/** What the rule as it is typed would have done to the last requests, next to what the one in force does. */
+
+import type { JSX } from "preact";
+import type { Figures, PreviewAnswer } from "../../api/types.ts";
+import { formatCount } from "../../format.ts";
+import { hrefOf } from "../../route.ts";
+import { Notice } from "../../ui/notice.tsx";
+import type { Checked } from "./check.ts";
+import "./preview.css";
+import { Key } from "../../ui/key.tsx";
+
+/** `2026-08-01T12:00:32.570984Z` is `12:00:32`. */
+function clock(time: string): string {
+  return time.slice(11, 19);
+}
+
+interface PreviewProps {
+  readonly checked: Checked;
+  /** The rule in force, if there is one: whom it is about can be looked up. */
+  readonly ruleId: number | undefined;
+}
+
+export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
+  const { preview, previewProblem, isCurrent, problem } = checked;
+  // Whoever may only read gets a refusal, and the figures of what is typed all the same.
+  const isRefused = problem !== undefined && problem.status !== 403;
+  const isOld = !isCurrent || isRefused || previewProblem !== undefined;
+  return (
+    <section class="preview" aria-label="Preview">
+      <div class="row preview-head">
+        <h3>What it would have done</h3>
+        <button type="button" class="button quiet small" onClick={checked.again}>
+          Look again
+        </button>
+      </div>
+      {previewProblem !== undefined && <Notice kind="warning">{previewProblem.detail}</Notice>}
+      {preview === undefined ? (
+        <p class="muted">
+          {problem === undefined ? "Looking at the last requests …" : "As soon as the rule is right."}
+        </p>
+      ) : (
+        <div class={isOld ? "stack preview-stale" : "stack"}>
+          <Outcome preview={preview} ruleId={ruleId} isOld={isOld} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface OutcomeProps {
+  readonly preview: PreviewAnswer;
+  readonly ruleId: number | undefined;
+  /** Whether it is of what was typed before. */
+  readonly isOld: boolean;
+}
+
+function Outcome({ preview, ruleId, isOld }: OutcomeProps): JSX.Element {
+  const { before } = preview;
+  if (preview.requests === 0) {
+    return (
+      <>
+        <p>No requests are remembered yet. Those of the last minutes are shown here as soon as there are some.</p>
+        <Notes preview={preview} />
+      </>
+    );
+  }
+  const most = Math.max(preview.applies, before?.applies ?? 0);
+  return (
+    <>
+      <p class="small muted">
+        Of the {formatCount(preview.requests)} requests that are remembered
+        {preview.from !== null && preview.to !== null && `, ${clock(preview.from)} to ${clock(preview.to)} UTC`}.
+      </p>
+      {most > 0 && (
+        <Bar title={isOld ? "What was typed before" : "This rule, as it is here"} figures={preview} most={most} />
+      )}
+      {most > 0 && before !== null && <Bar title="The rule in force" figures={before} most={most} />}
+      <p class="small">{deniedWords(preview)}</p>
+      {preview.top.some((subject) => subject.denied > 0) && <Top figures={preview} ruleId={ruleId} />}
+      <Notes preview={preview} />
+    </>
+  );
+}
+
+function deniedWords(figures: Figures): string {
+  if (figures.applies === 0) return "None of them is one that it counts.";
+  if (figures.denied === 0) return "Nobody would have been denied.";
+  const first = figures.first_denied_at === null ? "" : `, the first at ${clock(figures.first_denied_at)} UTC`;
+  return `${formatCount(figures.subjects_denied)} of ${formatCount(figures.subjects)} ${
+    figures.subjects === 1 ? "subject" : "subjects"
+  } would have been denied something${first}.`;
+}
+
+interface BarProps {
+  readonly title: string;
+  readonly figures: Figures;
+  /** What the whole width stands for. */
+  readonly most: number;
+}
+
+function Bar({ title, figures, most }: BarProps): JSX.Element {
+  const share = (count: number) => ({ width: `${(100 * count) / most}%` });
+  return (
+    <div class="outcome">
+      <div class="outcome-words">
+        <span>{title}</span>
+        <span class="outcome-counts">
+          <span class="granted-count">
+            <span aria-hidden="true">✓</span> {formatCount(figures.allowed)} allowed
+          </span>{" "}
+          <span class={figures.denied > 0 ? "denied-count" : "muted"}>
+            <span aria-hidden="true">✕</span> {formatCount(figures.denied)} denied
+          </span>
+        </span>
+      </div>
+      <div class="outcome-bar" aria-hidden="true">
+        <span class="outcome-allowed" style={share(figures.allowed)} />
+        <span class="outcome-denied" style={share(figures.denied)} />
+      </div>
+    </div>
+  );
+}
+
+function Top({ figures, ruleId }: { readonly figures: Figures; readonly ruleId: number | undefined }): JSX.Element {
+  const denied = figures.top.filter((subject) => subject.denied > 0);
+  return (
+    <table class="table top-subjects">
+      <thead>
+        <tr>
+          <th scope="col">Denied most</th>
+          <th scope="col" class="number">
+            Requests
+          </th>
+          <th scope="col" class="number">
+            Denied
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {denied.map(({ subject, requests, denied }) => (
+          <tr key={subject}>
+            <td>
+              <Key text={subject} href={ruleId === undefined ? undefined : hrefOf("live", { rule: ruleId, subject })} />
+            </td>
+            <td class="number">{formatCount(requests)}</td>
+            <td class="number denied-count">{formatCount(denied)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Notes({ preview }: { readonly preview: PreviewAnswer }): JSX.Element {
+  return (
+    <>
+      {preview.note !== null && <Notice kind="info">{preview.note}</Notice>}
+      {preview.left_out > 0 && (
+        <p class="small muted">
+          {formatCount(preview.left_out)} requests since the start are not among them: too long, or too many at once.
+        </p>
+      )}
+      <p class="small muted">
+        Played with full buckets at first, by itself, switched on and enforced. Nothing is spent.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+/** Saving a rule: the change that was meant, or what stands in its way. */
+
+import { call, type Problem } from "../../api/client.ts";
+import type { Rule } from "../../api/types.ts";
+import { asProblem } from "../../ui/load.ts";
+import type { Versions } from "../conflict.ts";
+import { type Body, bodyOf, type RuleForm } from "../form.ts";
+import { dryRun } from "./check.ts";
+
+export type Saved =
+  | { readonly kind: "saved"; readonly rule: Rule }
+  | { readonly kind: "conflict"; readonly versions: Versions }
+  /** The rule is not there any more. */
+  | { readonly kind: "gone" }
+  | { readonly kind: "refused"; readonly problem: Problem };
+
+/** Makes the rule, or changes `base` if that is still what is there. */
+export async function save(form: RuleForm, base: Rule | undefined): Promise<Saved> {
+  const body = bodyOf(form, base);
+  try {
+    const rule =
+      base === undefined
+        ? await call<Rule>("POST", "/v1/rules", { body })
+        : await call<Rule>("PUT", `/v1/rules/${base.rule_id}`, { body, ifMatch: base.version });
+    return { kind: "saved", rule };
+  } catch (thrown) {
+    const problem = asProblem(thrown);
+    if (base === undefined) return { kind: "refused", problem };
+    if (problem.status === 404) return { kind: "gone" };
+    return problem.status === 412 ? compare(body, base) : { kind: "refused", problem };
+  }
+}
+
+/** Mine, as it would be now, and theirs. */
+async function compare(body: Body, base: Rule): Promise<Saved> {
+  try {
+    const theirs = await call<Rule>("GET", `/v1/rules/${base.rule_id}`);
+    const mine = await dryRun(body, base.rule_id ?? undefined);
+    return { kind: "conflict", versions: { base, mine, theirs } };
+  } catch (thrown) {
+    const problem = asProblem(thrown);
+    return problem.status === 404 ? { kind: "gone" } : { kind: "refused", problem };
+  }
+}

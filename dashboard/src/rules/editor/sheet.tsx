@@ -1,0 +1,76 @@
+/** The editor that an address asks for: of a rule, of a new one, or of one like another. */
+
+import type { JSX } from "preact";
+import { call, Problem } from "../../api/client.ts";
+import type { Rule } from "../../api/types.ts";
+import { useLoad } from "../../ui/load.ts";
+import { Notice } from "../../ui/notice.tsx";
+import { isChangeable, isRuleId } from "../list.ts";
+import { NoSuchRule, Sheet } from "../sheet.tsx";
+import { Editor } from "./editor.tsx";
+import { ReadOnly } from "./read-only.tsx";
+
+interface EditorSheetProps {
+  /** The number of a rule, `new`, or null for none. */
+  readonly asked: string | null;
+  /** The number of the rule that a new one begins as. */
+  readonly from: string | null;
+  readonly plans: readonly string[];
+  readonly names: readonly string[];
+  /** Where rules come from; undefined until that is known. */
+  readonly source: string | undefined;
+  readonly href: (params: Record<string, string>) => string;
+  readonly onSaved: (rule: Rule, isNew: boolean) => void;
+  readonly onClose: () => void;
+}
+
+export function EditorSheet(props: EditorSheetProps): JSX.Element | null {
+  const { asked, source } = props;
+  if (asked === null || source === undefined) return null;
+  const isNew = asked === "new";
+  if (!isNew && !isRuleId(asked)) return <NoSuchRule onClose={props.onClose} />;
+  const from = isRuleId(props.from) ? props.from : null;
+  const title = isNew ? "New rule" : `Rule ${asked}`;
+  return (
+    <Sheet key={`${asked}/${from}`} title={title} onClose={props.onClose}>
+      <Opened {...props} id={isNew ? from : asked} isNew={isNew} />
+    </Sheet>
+  );
+}
+
+function Opened(props: EditorSheetProps & { readonly id: string | null; readonly isNew: boolean }): JSX.Element {
+  const { id, isNew, href } = props;
+  const { value, problem, isLoading, reload } = useLoad((signal) => loadRule(id, isNew, signal), [id]);
+  if (problem !== undefined && value === undefined) {
+    return (
+      <Notice kind="error">
+        <div class="row">
+          <span>{problem.detail}</span>
+          {problem.status === 404 ? (
+            <a href={href({ history: id ?? "" })}>Its history</a>
+          ) : (
+            <button type="button" class="button" onClick={reload}>
+              Try again
+            </button>
+          )}
+        </div>
+      </Notice>
+    );
+  }
+  if (value === undefined && isLoading) return <p class="muted">Loading …</p>;
+  const rule = value ?? undefined;
+  if (!isChangeable(props.source ?? ""))
+    return <ReadOnly rule={isNew ? undefined : rule} source={props.source ?? ""} />;
+  return <Editor {...props} rule={isNew ? undefined : rule} like={isNew ? rule : undefined} />;
+}
+
+/** Null for a rule that begins from nothing, also where the one that it is to be like has gone. */
+async function loadRule(id: string | null, isNew: boolean, signal: AbortSignal): Promise<Rule | null> {
+  if (id === null) return null;
+  try {
+    return await call<Rule>("GET", `/v1/rules/${encodeURIComponent(id)}`, { signal });
+  } catch (thrown) {
+    if (isNew && thrown instanceof Problem && thrown.status === 404) return null;
+    throw thrown;
+  }
+}

@@ -1,0 +1,176 @@
+/** Who changed what, and when; and back to how it was. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { call, type Problem } from "../api/client.ts";
+import type { ChangeList, Rule, RuleChange } from "../api/types.ts";
+import { formatTime } from "../format.ts";
+import { goTo } from "../route.ts";
+import { asProblem, useLoad } from "../ui/load.ts";
+import { Notice } from "../ui/notice.tsx";
+import { visible } from "../ui/visible.ts";
+import { changesOf, titleOf } from "./columns.ts";
+import { keepDraft } from "./drafts.ts";
+import { formOf } from "./form.ts";
+import { isRuleId } from "./list.ts";
+import { Counted } from "./parts.tsx";
+import { NoSuchRule, Sheet } from "./sheet.tsx";
+import { quotaWords } from "./words.ts";
+import "./history.css";
+
+/** Changes in one answer. */
+const PAGE_CHANGES = 30;
+
+interface HistoryProps {
+  /** The number of a rule, `all`, or null for none. */
+  readonly asked: string | null;
+  readonly isChangeable: boolean;
+  readonly href: (params: Record<string, string>) => string;
+  readonly onClose: () => void;
+}
+
+export function HistorySheet(props: HistoryProps): JSX.Element | null {
+  const { asked } = props;
+  if (asked === null) return null;
+  if (asked !== "all" && !isRuleId(asked)) return <NoSuchRule onClose={props.onClose} />;
+  return (
+    <Sheet
+      key={asked}
+      title={asked === "all" ? "History of all rules" : `History of rule ${asked}`}
+      onClose={props.onClose}
+    >
+      <History {...props} asked={asked} />
+    </Sheet>
+  );
+}
+
+function History({ asked, isChangeable, href }: HistoryProps & { readonly asked: string }): JSX.Element {
+  const first = useLoad((signal) => loadChanges(asked, undefined, signal), [asked]);
+  const [older, setOlder] = useState<readonly ChangeList[]>([]);
+  const [problem, setProblem] = useState<Problem>();
+  const lists = first.value === undefined ? [] : [first.value, ...older];
+  const next = lists.at(-1)?.next ?? null;
+  const changes = lists.flatMap((list) => list.changes);
+  const more = async () => {
+    try {
+      const list = await loadChanges(asked, next ?? undefined);
+      setOlder((older) => [...older, list]);
+      setProblem(undefined);
+    } catch (thrown) {
+      setProblem(asProblem(thrown));
+    }
+  };
+  const failed = first.problem ?? problem;
+  return (
+    <div class="stack">
+      {failed !== undefined && <Notice kind="error">{failed.detail}</Notice>}
+      {first.value === undefined && first.problem === undefined && <p class="muted">Loading …</p>}
+      {first.value !== undefined && changes.length === 0 && (
+        <p class="muted">
+          {isChangeable
+            ? "Nothing has been changed yet. From the first change on, every one is kept here."
+            : "There is no history here: it is of rules in a database."}
+        </p>
+      )}
+      <ol class="changes">
+        {changes.map((change) => (
+          <Change
+            key={change.change_id}
+            change={change}
+            isOfAll={asked === "all"}
+            isChangeable={isChangeable}
+            href={href}
+          />
+        ))}
+      </ol>
+      {next !== null && (
+        <div class="row">
+          <button type="button" class="button" onClick={more}>
+            Older changes
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function loadChanges(asked: string, after: string | undefined, signal?: AbortSignal): Promise<ChangeList> {
+  const path = asked === "all" ? "/v1/rules/changes" : `/v1/rules/${encodeURIComponent(asked)}/changes`;
+  return call<ChangeList>("GET", path, {
+    query: { limit: PAGE_CHANGES, after },
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+interface ChangeProps extends Pick<HistoryProps, "isChangeable" | "href"> {
+  readonly change: RuleChange;
+  readonly isOfAll: boolean;
+}
+
+function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Element {
+  // A rule with all its columns, though the document only says that it is an object.
+  const old = change.old as Rule | null;
+  const changed = change.new as Rule | null;
+  const rule = changed ?? old;
+  const id = String(change.rule_id);
+  const bringBack = () => {
+    if (old === null) return;
+    if (changed === null) keepDraft(`new:${id}`, { form: { ...formOf(old), ruleId: id }, base: undefined });
+    else keepDraft(id, { form: formOf(old), base: "current" });
+    goTo(changed === null ? href({ rule: "new", from: id }) : href({ rule: id }));
+  };
+  return (
+    <li class="change">
+      <div class="change-head">
+        <span>
+          <strong>{old === null ? "Made" : changed === null ? "Deleted" : "Changed"}</strong>
+          {isOfAll && (
+            <>
+              {": "}
+              <a href={href({ history: id })}>rule {id}</a>
+            </>
+          )}{" "}
+          by <bdi class="key">{visible(change.changed_by)}</bdi>
+        </span>
+        <time class="muted small" dateTime={change.changed_at}>
+          {formatTime(change.changed_at)} UTC
+        </time>
+      </div>
+      {rule !== null && (isOfAll || old === null || changed === null) && (
+        <p class="small muted">
+          <Counted rule={rule} />: {quotaWords(rule)}
+          {rule.plan !== null && (
+            <>
+              , for plan <bdi>{visible(rule.plan)}</bdi>
+            </>
+          )}
+        </p>
+      )}
+      {old !== null && changed !== null && <Columns old={old} changed={changed} />}
+      {isChangeable && old !== null && (
+        <div class="row">
+          <button type="button" class="button small" onClick={bringBack}>
+            {changed === null ? "Bring it back" : "Bring back what was before"}
+          </button>
+        </div>
+      )}
+    </li>
+  );
+}
+
+function Columns({ old, changed }: { readonly old: Rule; readonly changed: Rule }): JSX.Element {
+  return (
+    <dl class="column-changes">
+      {changesOf(old, changed).map(({ column, old, new: now }) => (
+        <div key={column}>
+          <dt>{titleOf(column)}</dt>
+          <dd>
+            <del class="key">{old}</del>
+            <span aria-hidden="true"> → </span>
+            <ins class="key">{now}</ins>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,44 @@
+/** Small parts that the table, the editor and the history have in common. */
+
+import type { JSX } from "preact";
+import type { ModeName, Rule } from "../api/types.ts";
+import { visible } from "../ui/visible.ts";
+import { countedParts, type Part, plain } from "./words.ts";
+
+/** A sentence, with the texts that others have chosen set apart. */
+export function Words({ parts }: { readonly parts: readonly Part[] }): JSX.Element {
+  return (
+    <>
+      {parts.map((part, index) =>
+        part.isKey ? (
+          <bdi key={index} class="key">
+            {visible(part.text)}
+          </bdi>
+        ) : (
+          part.text
+        ),
+      )}
+    </>
+  );
+}
+
+/** Whom a rule counts, and where: `Each address, where endpoint is /login`. */
+export function Counted({ rule }: { readonly rule: Rule }): JSX.Element {
+  return <Words parts={countedParts(rule)} />;
+}
+
+/** The same, where there is room for nothing but text. */
+export function countedText(rule: Rule): string {
+  return visible(plain(countedParts(rule)));
+}
+
+const SIGNS: Record<ModeName, string> = { enforce: "●", shadow: "◐", unlimited: "○" };
+const CLASSES: Record<ModeName, string> = { enforce: "badge", shadow: "badge shadow", unlimited: "badge allowed" };
+
+export function ModeBadge({ mode }: { readonly mode: ModeName }): JSX.Element {
+  return (
+    <span class={CLASSES[mode]}>
+      <span aria-hidden="true">{SIGNS[mode]}</span> {mode}
+    </span>
+  );
+}

@@ -1,0 +1,268 @@
+/** The rules: a table, and over it the editor or the history that the address asks for. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call } from "../api/client.ts";
+import type { Rule } from "../api/types.ts";
+import { formatCount } from "../format.ts";
+import { hrefOf, keepInAddress, useRoute } from "../route.ts";
+import { asProblem, type Loaded, useLoad } from "../ui/load.ts";
+import { Notice } from "../ui/notice.tsx";
+import { usePoll } from "../ui/poll.ts";
+import { say } from "../ui/toasts.tsx";
+import { DeleteRule } from "./delete.tsx";
+import { EditorSheet } from "./editor/sheet.tsx";
+import { Filters } from "./filters.tsx";
+import { HistorySheet } from "./history.tsx";
+import {
+  type AllRules,
+  type Decided,
+  type Filter,
+  filterOf,
+  filterRules,
+  isChangeable,
+  loadDecided,
+  loadRules,
+  namesOf,
+  pageOf,
+  paramsOf,
+  plansOf,
+  STATS_RULES_MAX,
+} from "./list.ts";
+import { RulesTable } from "./table.tsx";
+import "./rules.css";
+
+/** The pause before the figures of the last minute are asked for again. */
+const DECIDED_EVERY_MS = 5000;
+/** What a saved change is worth, said after each. */
+const IN_FORCE = "in force at once here, within two seconds elsewhere";
+
+export function RulesView(): JSX.Element {
+  const { params } = useRoute();
+  const list = useLoad(loadRules, []);
+  const rules = list.value?.rules ?? [];
+  const filter = filterOf(params);
+  const page = params.get("page") ?? "";
+  const href = (more: Record<string, string>) => hrefOf("rules", { ...paramsOf(filter), page, ...more });
+  const close = () => keepInAddress(href({}));
+  const heading = useRef<HTMLHeadingElement>(null);
+  const canChange = list.value !== undefined && isChangeable(list.value.source);
+  const saved = (rule: Rule, isNew: boolean) => {
+    list.reload();
+    say(`Rule ${rule.rule_id} is ${isNew ? "made" : "saved"}: ${IN_FORCE}.`);
+  };
+  return (
+    <>
+      <div class="view-head">
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            Rules
+          </h1>
+          <p>Who may send how much. All rules that match a request must agree.</p>
+        </div>
+        <div class="row">
+          {canChange && (
+            <>
+              <a class="button" href={href({ history: "all" })}>
+                History
+              </a>
+              <a class="button primary" href={href({ rule: "new" })}>
+                New rule
+              </a>
+            </>
+          )}
+        </div>
+      </div>
+      <Standing list={list} />
+      {list.value !== undefined && (
+        <Shown
+          rules={rules}
+          filter={filter}
+          page={page}
+          isChangeable={canChange}
+          href={href}
+          onChanged={list.reload}
+          onGone={() => heading.current?.focus()}
+        />
+      )}
+      <EditorSheet
+        asked={params.get("rule")}
+        from={params.get("from")}
+        plans={plansOf(rules)}
+        names={namesOf(rules)}
+        source={list.value?.source}
+        href={href}
+        onSaved={saved}
+        onClose={close}
+      />
+      <HistorySheet asked={params.get("history")} isChangeable={canChange} href={href} onClose={close} />
+    </>
+  );
+}
+
+/** What there is to know about the rules as a whole. */
+function Standing({ list }: { readonly list: Loaded<AllRules> }): JSX.Element {
+  const { value, problem } = list;
+  return (
+    <>
+      {problem !== undefined && (
+        <Notice kind="error">
+          <div class="row">
+            <span>The rules cannot be had: {problem.detail}</span>
+            <button type="button" class="button" onClick={list.reload}>
+              Try again
+            </button>
+          </div>
+        </Notice>
+      )}
+      {value === undefined && problem === undefined && <p class="muted">Loading the rules …</p>}
+      {typeof value?.refused === "string" && (
+        <Notice kind="warning">
+          <strong>The rules as they are now were refused, and the last good ones stay in force.</strong>
+          <pre class="key refused">{value.refused}</pre>
+        </Notice>
+      )}
+      {value !== undefined && !isChangeable(value.source) && (
+        <Notice kind="info">
+          {value.source === "starter" ? (
+            "These are the starter rules, which nobody can change: there is neither a database nor a file of rules."
+          ) : (
+            <>
+              These rules come from the file <span class="key">{value.source}</span> and are changed there: here they
+              can only be read. A change of the file is in force as soon as it is saved.
+            </>
+          )}
+        </Notice>
+      )}
+    </>
+  );
+}
+
+interface ShownProps {
+  readonly rules: readonly Rule[];
+  readonly filter: Filter;
+  readonly page: string;
+  readonly isChangeable: boolean;
+  readonly href: (params: Record<string, string>) => string;
+  readonly onChanged: () => void;
+  /** A row has gone, and the focus with it. */
+  readonly onGone: () => void;
+}
+
+function Shown(props: ShownProps): JSX.Element {
+  const { rules, filter, href, onChanged } = props;
+  const [leaving, setLeaving] = useState<Rule>();
+  const [deleted, setDeleted] = useState(0);
+  // Once the window that asked has gone: as long as it is there, nothing else can have the focus.
+  useEffect(() => {
+    if (deleted > 0) props.onGone();
+  }, [deleted]);
+  const decided = useDecided(rules.length <= STATS_RULES_MAX);
+  const found = filterRules(rules, filter);
+  const { rows, page, pages } = pageOf(found, Number(props.page || 1));
+  if (rules.length === 0) return <Empty isChangeable={props.isChangeable} href={href} />;
+  return (
+    <>
+      <Filters
+        filter={filter}
+        plans={plansOf(rules)}
+        onChange={(next) => keepInAddress(hrefOf("rules", paramsOf(next)))}
+      />
+      <p class="muted small" role="status">
+        {found.length === rules.length
+          ? `${formatCount(rules.length)} ${rules.length === 1 ? "rule" : "rules"}`
+          : `${formatCount(found.length)} of ${formatCount(rules.length)} rules`}
+      </p>
+      {found.length === 0 ? (
+        <div class="panel">
+          <p>No rule is like that.</p>
+          <div class="row">
+            <a class="button" href={hrefOf("rules")}>
+              Show all rules
+            </a>
+          </div>
+        </div>
+      ) : (
+        <RulesTable
+          rules={rows}
+          decided={decided}
+          isChangeable={props.isChangeable}
+          href={href}
+          onSwitch={(rule) => switchRule(rule, onChanged)}
+          onDelete={setLeaving}
+        />
+      )}
+      {pages > 1 && <Pages page={page} pages={pages} href={href} />}
+      {leaving !== undefined && (
+        <DeleteRule
+          rule={leaving}
+          onClose={() => setLeaving(undefined)}
+          onDeleted={() => {
+            setLeaving(undefined);
+            setDeleted((times) => times + 1);
+            onChanged();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Switches a rule on or off: that column and no other, whatever the rest is by now. */
+async function switchRule(rule: Rule, onChanged: () => void): Promise<void> {
+  try {
+    await call("PATCH", `/v1/rules/${rule.rule_id}`, { body: { is_active: !rule.is_active } });
+    say(`Rule ${rule.rule_id} is switched ${rule.is_active ? "off" : "on"}: ${IN_FORCE}.`);
+  } catch (thrown) {
+    say(`Rule ${rule.rule_id} is as it was: ${asProblem(thrown).detail}.`, "error");
+  }
+  onChanged();
+}
+
+/** The figures of the last minute, for as long as this is shown and the page is looked at. */
+function useDecided(isWanted: boolean): Decided | undefined {
+  const { value } = usePoll(isWanted ? loadDecided : undefined, DECIDED_EVERY_MS, [isWanted]);
+  return isWanted ? value : undefined;
+}
+
+function Empty({ isChangeable, href }: Pick<ShownProps, "isChangeable" | "href">): JSX.Element {
+  return (
+    <div class="panel rules-empty">
+      <h2>There are no rules</h2>
+      <p class="muted">
+        Every request is allowed until there is one. A rule says whom it counts, and how much is enough.
+      </p>
+      {isChangeable && (
+        <div class="row">
+          <a class="button primary" href={href({ rule: "new" })}>
+            Make the first rule
+          </a>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Pages({
+  page,
+  pages,
+  href,
+}: { readonly page: number; readonly pages: number } & Pick<ShownProps, "href">): JSX.Element {
+  return (
+    <nav class="row" aria-label="Pages of rules">
+      {page > 1 && (
+        <a class="button" href={href({ page: String(page - 1) })}>
+          Previous
+        </a>
+      )}
+      <span class="muted">
+        Page {page} of {pages}
+      </span>
+      {page < pages && (
+        <a class="button" href={href({ page: String(page + 1) })}>
+          Next
+        </a>
+      )}
+    </nav>
+  );
+}

@@ -1,0 +1,165 @@
+/** What a rule says, in words. */
+
+import type { ModeName, Rule } from "../api/types.ts";
+import { formatCount, formatWait } from "../format.ts";
+import { placeholders } from "../ui/pattern.ts";
+import { formOf, type Quota, quotaOfForm, type RuleForm } from "./form.ts";
+import { countedWords, endpointOf, joinWords } from "./pattern.ts";
+import { perWords, timeWords } from "./time.ts";
+
+/** A piece of a sentence; `isKey` marks text that somebody has chosen. */
+export interface Part {
+  readonly text: string;
+  readonly isKey: boolean;
+}
+
+const word = (text: string): Part => ({ text, isKey: false });
+const key = (text: string): Part => ({ text, isKey: true });
+
+/** The sentence without its marks. */
+export function plain(parts: readonly Part[]): string {
+  return parts.map((part) => part.text).join("");
+}
+
+/** Which requests it is about: `endpoint is /login and method is not GET`. Empty for all of them. */
+export function matchParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
+  const endpoint = endpointOf(rule.key_pattern);
+  const conditions: [string, string][] = Object.entries(rule.conditions);
+  if (endpoint !== undefined) conditions.unshift(["endpoint", endpoint]);
+  return conditions.flatMap(([attribute, text], index) => [
+    ...(index === 0 ? [] : [word(" and ")]),
+    word(`${attribute} `),
+    ...conditionParts(text),
+  ]);
+}
+
+/** Whom it counts, and where: `Each address, where endpoint is /login`. */
+export function countedParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
+  const match = matchParts(rule);
+  const counted = word(sentenceCase(countedWords(rule.key_pattern)));
+  return match.length === 0 ? [counted] : [counted, word(", where "), ...match];
+}
+
+/** `is /api/** but not /api/login or /api/me`. */
+function conditionParts(text: string): Part[] {
+  const [first = "", ...rest] = text.startsWith("!") ? ["", text.slice(1)] : splitOnce(text, " !");
+  const exceptions = rest.flatMap((except) => except.split("|"));
+  const parts: Part[] = first === "" ? [word("is not ")] : [word("is "), key(first)];
+  if (exceptions.length > 0 && first !== "") parts.push(word(" but not "));
+  exceptions.forEach((except, index) => {
+    if (index > 0) parts.push(word(index === exceptions.length - 1 ? " or " : ", "));
+    parts.push(key(except));
+  });
+  return parts;
+}
+
+function splitOnce(text: string, mark: string): string[] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + mark.length)];
+}
+
+/** `burst 50, refilling 10 per second`; what a rule without a limit has is `no limit`. */
+export function quotaWords(rule: Rule): string {
+  if (rule.mode === "unlimited") return "no limit";
+  const quota = quotaOfForm(formOf(rule));
+  return quota === undefined ? "" : quotaText(rule, quota);
+}
+
+/** `burst 50, refilling 10 per second`. The capacity plays no part in windows. */
+export function quotaText(
+  { algorithm, refill }: Pick<Rule, "algorithm" | "refill">,
+  { tokens, capacity, period }: Omit<Quota, "periodMicros">,
+): string {
+  const rate = `${count(tokens)} per ${perWords(period)}`;
+  switch (algorithm) {
+    case "token_bucket":
+      return refill === "interval"
+        ? `burst ${count(capacity)}, ${count(tokens)} more every ${perWords(period)}`
+        : `burst ${count(capacity)}, refilling ${rate}`;
+    case "fixed_window":
+      return `${rate}, by the clock`;
+    case "sliding_window":
+      return `${count(tokens)} in any ${perWords(period)}`;
+    case "sliding_counter":
+      return `about ${count(tokens)} in any ${perWords(period)}`;
+    case "leaky_bucket":
+      return `${rate}, ${count(capacity)} in line`;
+  }
+}
+
+/** Bigints in words: they are below 2^53 in rules that are there. */
+function count(number: bigint): string {
+  return formatCount(Number(number));
+}
+
+/** What becomes of requests beyond the quota. */
+export const MODE_WORDS: Record<ModeName, string> = {
+  enforce: "denied beyond that",
+  shadow: "only recorded beyond that",
+  unlimited: "not limited at all",
+};
+
+/** What a form means, in whole sentences. */
+export function meaningOf(form: RuleForm): string {
+  const who = sentenceCase(countedWords(form.keyPattern));
+  const left = leftAlone(form);
+  if (form.mode === "unlimited") return `${who} may send as much as they like${replacedWords(form)}.${left}`;
+  const quota = quotaOfForm(form);
+  if (quota === undefined) return "";
+  const beyond = form.mode === "shadow" ? " Nobody is denied: what would have been is recorded." : "";
+  return `${who} ${admits(form, quota)}${beyond}${left}`;
+}
+
+function admits(form: RuleForm, quota: Quota): string {
+  const { tokens, capacity, period } = quota;
+  const per = perWords(period);
+  switch (form.algorithm) {
+    case "token_bucket": {
+      const then =
+        form.refill === "interval" ? `${count(tokens)} more at the end of every ${per}` : `${count(tokens)} per ${per}`;
+      return `may send ${count(capacity)} at once, then ${then}; after an empty bucket, full again in ${formatWait(fullMs(form, quota))}.`;
+    }
+    case "fixed_window":
+      return `may send ${count(tokens)} in each ${per} of the clock, and so up to ${count(tokens * 2n)} within one ${per} around its turn.`;
+    case "sliding_window":
+      return `may send ${count(tokens)} in any ${per}, to the request: each is remembered.`;
+    case "sliding_counter":
+      return `may send about ${count(tokens)} in any ${per}, reckoned from two counts.`;
+    case "leaky_bucket":
+      return `is served ${count(tokens)} per ${per}, evenly; up to ${count(capacity)} wait in line${lineWords(form)}.`;
+  }
+}
+
+function lineWords(form: RuleForm): string {
+  return form.maxWait.trim() === ""
+    ? ""
+    : `, nobody longer than ${timeWords({ amount: form.maxWait, unit: form.maxWaitUnit })}`;
+}
+
+/** Milliseconds from empty to full, rounded up. */
+export function fullMs(form: Pick<RuleForm, "refill">, { tokens, capacity, periodMicros }: Quota): number {
+  const micros =
+    form.refill === "interval"
+      ? ceilDivide(capacity, tokens) * periodMicros
+      : ceilDivide(capacity * periodMicros, tokens);
+  return Number(ceilDivide(micros, 1000n));
+}
+
+function ceilDivide(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor;
+}
+
+function replacedWords(form: RuleForm): string {
+  const names = form.replaces.split("\n").filter((name) => name !== "");
+  return names.length === 0 ? "" : `, and rules named ${joinWords(names)} do not apply`;
+}
+
+/** Requests without the attribute are not counted, which is easily forgotten. */
+function leftAlone(form: RuleForm): string {
+  const names = placeholders(form.keyPattern);
+  return names.length === 0 ? "" : ` Requests without ${joinWords(names, "or")} are left alone.`;
+}
+
+function sentenceCase(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
