@@ -1,0 +1,68 @@
+/** Asking what the rules say to a request: as it is typed, and again and again while it is shown. */
+
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { call, type Problem } from "../api/client.ts";
+import type { Explanation } from "../api/types.ts";
+import { needsToken, onSession } from "../session.ts";
+import { asProblem } from "../ui/load.ts";
+import { pauseAfter } from "../ui/poll.ts";
+import type { Body } from "./request.ts";
+import { pauseOf } from "./verdict.ts";
+
+/** How long typing may pause before it is asked about. */
+const TYPING_MS = 200;
+/** How often buckets are looked at while they are shown. */
+const EVERY_MS = 2000;
+
+/** What stays wrong until something else is typed, or somebody signs in. */
+const LASTING: readonly number[] = [400, 401, 413];
+
+export interface Asked {
+  /** The last answer; it stays while the next one is on its way. */
+  readonly explanation: Explanation | undefined;
+  /** When it came, by `performance.now()`. */
+  readonly at: number;
+  readonly problem: Problem | undefined;
+  readonly askNow: () => void;
+}
+
+/** Asks about `body`, unless there is none because something about it is wrong. */
+export function useExplanation(body: Body | undefined): Asked {
+  const [state, setState] = useState<Omit<Asked, "askNow">>({ explanation: undefined, at: 0, problem: undefined });
+  const [times, setTimes] = useState(0);
+  const askNow = useCallback(() => setTimes((times) => times + 1), []);
+  useEffect(() => onSession(askNow), [askNow]);
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  useEffect(() => {
+    if (text === undefined || needsToken()) return undefined;
+    const leaving = new AbortController();
+    let timer: ReturnType<typeof setTimeout>;
+    let pause = EVERY_MS;
+    const ask = async () => {
+      try {
+        if (document.hidden) pause = EVERY_MS;
+        else {
+          const last = await call<Explanation>("POST", "/v1/explain", {
+            body: JSON.parse(text),
+            signal: leaving.signal,
+          });
+          pause = pauseOf(last, EVERY_MS);
+          setState({ explanation: last, at: performance.now(), problem: undefined });
+        }
+      } catch (error) {
+        if (leaving.signal.aborted) return;
+        const problem = asProblem(error);
+        setState((before) => ({ ...before, problem }));
+        if (LASTING.includes(problem.status)) return;
+        pause = pauseAfter(problem, EVERY_MS, pause);
+      }
+      timer = setTimeout(ask, pause);
+    };
+    timer = setTimeout(ask, TYPING_MS);
+    return () => {
+      leaving.abort();
+      clearTimeout(timer);
+    };
+  }, [text, times]);
+  return { ...state, askNow };
+}

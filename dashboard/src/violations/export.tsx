@@ -1,0 +1,68 @@
+/** Everything that a search finds, as a file. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatCount } from "../format.ts";
+import { asProblem } from "../ui/load.ts";
+import { say } from "../ui/toasts.tsx";
+import { EXPORT_MAX, type Exported, exportAll, type Format, fetchOf } from "./pages.ts";
+import type { Query } from "./search.ts";
+
+/** How long a file is kept for the browser, which may begin to read it after it was told to. */
+const SAVED_MS_MAX = 60_000;
+
+const TYPES: Record<Format, string> = { csv: "text/csv;charset=utf-8", json: "application/json" };
+
+export function Export({ query }: { readonly query: Query }): JSX.Element {
+  const [rows, setRows] = useState<number>();
+  const running = useRef<AbortController>(undefined);
+  useEffect(() => () => running.current?.abort(), []);
+  const start = async (format: Format) => {
+    const leaving = new AbortController();
+    running.current = leaving;
+    setRows(0);
+    try {
+      const exported = await exportAll(format, fetchOf(format, query, leaving.signal), setRows);
+      save(exported, format);
+    } catch (error) {
+      if (leaving.signal.aborted) say("Cancelled: nothing was exported.", "info");
+      else say(`Nothing was exported: ${asProblem(error).detail}`, "error");
+    } finally {
+      setRows(undefined);
+    }
+  };
+  if (rows === undefined) {
+    return (
+      <div class="row">
+        <button type="button" class="button" onClick={() => start("csv")}>
+          Export CSV
+        </button>
+        <button type="button" class="button" onClick={() => start("json")}>
+          Export JSON
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div class="row">
+      <span class="muted" role="status">
+        Exporting: {formatCount(rows)} rows so far
+      </span>
+      <button type="button" class="button" onClick={() => running.current?.abort()}>
+        Cancel
+      </button>
+    </div>
+  );
+}
+
+/** Hands the file to the browser, and says what is in it. */
+function save({ parts, rows, isAll }: Exported, format: Format): void {
+  const url = URL.createObjectURL(new Blob([...parts], { type: TYPES[format] }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `violations.${format}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), SAVED_MS_MAX);
+  if (isAll) say(`Exported ${formatCount(rows)} ${rows === 1 ? "row" : "rows"}.`);
+  else say(`Exported the newest ${formatCount(EXPORT_MAX)} rows. There are more: narrow the search.`, "warning");
+}

@@ -1,0 +1,138 @@
+/** What to search for. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Problem } from "../api/client.ts";
+import type { Rule } from "../api/types.ts";
+import { hrefOf } from "../route.ts";
+import { Field } from "../ui/field.tsx";
+import { TextField } from "../ui/text-field.tsx";
+import { visible } from "../ui/visible.ts";
+import { inputOf, RANGES, type Search, timeOf } from "./search.ts";
+
+interface FormProps {
+  /** What is searched for now. */
+  readonly search: Search;
+  readonly rules: readonly Rule[];
+  readonly problem: Problem | undefined;
+  readonly onSearch: (search: Search) => void;
+}
+
+/** It begins anew with every search: give it a key. */
+export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX.Element {
+  const [typed, setTyped] = useState(search);
+  const set = (change: Partial<Search>) => setTyped({ ...typed, ...change });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onSearch(typed);
+  };
+  const errorOf = (name: string) => {
+    if (problem?.field !== name) return undefined;
+    return problem.detail.replace(new RegExp(`^${name}: `), "");
+  };
+  const text = (name: "user_id" | "ip" | "bucket_key" | "endpoint", label: string, placeholder: string) => (
+    <TextField
+      label={label}
+      placeholder={placeholder}
+      value={typed[name]}
+      error={errorOf(name)}
+      onValue={(value) => set({ [name]: value })}
+    />
+  );
+  const time = (name: "from" | "to", label: string) => (
+    <div class="violations-wide">
+      <Field label={label} error={errorOf(name)}>
+        {(input) => (
+          <input
+            {...input}
+            class="input"
+            type="datetime-local"
+            step={1}
+            value={inputOf(typed[name])}
+            onInput={(event) => set({ [name]: timeOf(event.currentTarget.value), last: "" })}
+          />
+        )}
+      </Field>
+    </div>
+  );
+  return (
+    <search>
+      <form class="panel" aria-label="Search" onSubmit={submit}>
+        <div class="violations-fields">
+          {text("user_id", "User id", "any")}
+          {text("ip", "Address", "any")}
+          {text("endpoint", "Endpoint", "any")}
+          {text("bucket_key", "Bucket", "any")}
+          <Field label="Rule" error={errorOf("rule_id")}>
+            {(input) => (
+              <select
+                {...input}
+                class="input"
+                value={typed.rule_id}
+                onChange={(event) => set({ rule_id: event.currentTarget.value })}
+              >
+                <option value="">any</option>
+                {typed.rule_id !== "" && !rules.some(({ rule_id }) => String(rule_id) === typed.rule_id) && (
+                  <option value={typed.rule_id}>{visible(typed.rule_id)}</option>
+                )}
+                {rules.map(({ rule_id, key_pattern, plan }) => (
+                  <option key={rule_id} value={String(rule_id)}>
+                    {rule_id}: {visible(key_pattern)}
+                    {plan !== null && ` (${visible(plan)})`}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Mode" error={errorOf("mode")}>
+            {(input) => (
+              <select
+                {...input}
+                class="input"
+                value={typed.mode}
+                onChange={(event) => set({ mode: event.currentTarget.value })}
+              >
+                <option value="">both</option>
+                <option value="enforce">enforce: was denied</option>
+                <option value="shadow">shadow: would have been</option>
+              </select>
+            )}
+          </Field>
+          {time("from", "From (UTC)")}
+          {time("to", "To (UTC)")}
+        </div>
+        <div class="violations-act">
+          <fieldset class="violations-ranges" aria-label="Time">
+            {RANGES.map(({ name, title }) => (
+              <button
+                key={name}
+                type="button"
+                class="button"
+                aria-pressed={search.last === name}
+                onClick={() => onSearch({ ...typed, last: name, from: "", to: "" })}
+              >
+                {title}
+              </button>
+            ))}
+            <button
+              type="button"
+              class="button"
+              aria-pressed={search.last === "" && search.from === "" && search.to === ""}
+              onClick={() => onSearch({ ...typed, last: "", from: "", to: "" })}
+            >
+              All
+            </button>
+          </fieldset>
+          <span class="row">
+            <a class="button quiet" href={hrefOf("violations")}>
+              Clear
+            </a>
+            <button type="submit" class="button primary">
+              Search
+            </button>
+          </span>
+        </div>
+      </form>
+    </search>
+  );
+}

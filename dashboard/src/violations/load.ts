@@ -1,0 +1,75 @@
+/** The violations that a search finds, page by page. */
+
+import { useCallback, useEffect, useState } from "preact/hooks";
+import type { Problem } from "../api/client.ts";
+import { serviceAheadMs } from "../api/clock.ts";
+import type { Violation } from "../api/types.ts";
+import { needsToken, onSession } from "../session.ts";
+import { asProblem } from "../ui/load.ts";
+import { listViolations, PAGE_MAX } from "./pages.ts";
+import type { Query } from "./search.ts";
+
+/** What is shown first, so that it is there at once. */
+const PAGE_FIRST = 100;
+/** More than these are not loaded: they are for the timeline, and enough for the table. */
+const ROWS_MAX = 5000;
+
+export interface Found {
+  readonly rows: readonly Violation[];
+  /** Where the rows that follow begin; null if there are none. */
+  readonly next: string | null;
+  readonly isLoading: boolean;
+  /** Whether the first page of this search is there. */
+  readonly isThere: boolean;
+  /** When that was, by the clock of the service: `12:00:31`, in UTC. */
+  readonly at: string | undefined;
+  readonly problem: Problem | undefined;
+}
+
+const NOTHING: Found = { rows: [], next: null, isLoading: true, isThere: false, at: undefined, problem: undefined };
+
+/** Looks for them whenever `query` is another one, which it must be only if something about it is. */
+export function useViolations(query: Query): Found {
+  const [found, setFound] = useState<Found>(NOTHING);
+  const [times, setTimes] = useState(0);
+  useEffect(() => onSession(() => setTimes((times) => times + 1)), []);
+  const load = useCallback(
+    async (after: string | undefined, limit: number, signal: AbortSignal): Promise<string | null> => {
+      setFound((before) => ({ ...before, isLoading: true, problem: undefined }));
+      try {
+        const { violations, next } = await listViolations(query, after, limit, signal);
+        const isFirst = after === undefined;
+        setFound(({ rows, at }) => ({
+          rows: isFirst ? violations : [...rows, ...violations],
+          next,
+          isLoading: false,
+          isThere: true,
+          at: isFirst ? new Date(Date.now() + serviceAheadMs()).toISOString().slice(11, 19) : at,
+          problem: undefined,
+        }));
+        return next;
+      } catch (error) {
+        if (signal.aborted) return null;
+        // What another search has found is no answer to this one.
+        const isFirst = after === undefined;
+        setFound((before) => ({ ...(isFirst ? NOTHING : before), isLoading: false, problem: asProblem(error) }));
+        return null;
+      }
+    },
+    [query],
+  );
+  useEffect(() => {
+    if (needsToken()) return undefined;
+    const ending = new AbortController();
+    setFound((before) => ({ ...before, isLoading: true, isThere: false, problem: undefined }));
+    const loadAll = async () => {
+      let after = await load(undefined, PAGE_FIRST, ending.signal);
+      for (let rows = PAGE_FIRST; after !== null && rows < ROWS_MAX; rows += PAGE_MAX) {
+        after = await load(after, Math.min(PAGE_MAX, ROWS_MAX - rows), ending.signal);
+      }
+    };
+    loadAll();
+    return () => ending.abort();
+  }, [load, times]);
+  return found;
+}

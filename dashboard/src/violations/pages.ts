@@ -1,0 +1,90 @@
+/** Pages of violations, and what is made of them. */
+
+import { ask, call, problemOf } from "../api/client.ts";
+import type { ViolationList } from "../api/types.ts";
+import type { Query } from "./search.ts";
+
+/** The most that the service lists at once. */
+export const PAGE_MAX = 1000;
+/** More rows than these are not exported at once. */
+export const EXPORT_MAX = 100_000;
+
+export type Format = "csv" | "json";
+
+/** A page as it is written to a file. */
+export interface Page {
+  readonly text: string;
+  readonly rows: number;
+  readonly next: string | null;
+}
+
+export type Fetch = (after: string | undefined) => Promise<Page>;
+
+export interface Exported {
+  readonly parts: readonly string[];
+  readonly rows: number;
+  /** Whether that is all that there is. */
+  readonly isAll: boolean;
+}
+
+/** Asks for violations, newest first. */
+export function listViolations(
+  query: Query,
+  after: string | undefined,
+  limit: number,
+  signal: AbortSignal,
+): Promise<ViolationList> {
+  return call("GET", "/v1/violations", { query: { ...query, after, limit }, signal });
+}
+
+/** How the pages of one search are asked for, in one form. */
+export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetch {
+  if (format === "json") {
+    return async (after) => {
+      const { violations, next } = await listViolations(query, after, PAGE_MAX, signal);
+      return { text: violations.map((one) => JSON.stringify(one)).join(",\n"), rows: violations.length, next };
+    };
+  }
+  return async (after) => {
+    const asked = { ...query, after, limit: PAGE_MAX, format };
+    const answer = await ask("GET", "/v1/violations", { query: asked, accept: "text/csv", signal });
+    if (answer.status !== 200) throw problemOf(answer);
+    const next = answer.headers.find(([name]) => name.toLowerCase() === "x-tollgate-next")?.[1] ?? null;
+    return { text: answer.text, rows: countRows(answer.text) - 1, next };
+  };
+}
+
+/** All pages one after the other, as the parts of one file; `onRows` is told how many rows there are so far. */
+export async function exportAll(format: Format, fetch: Fetch, onRows: (rows: number) => void): Promise<Exported> {
+  const parts: string[] = format === "json" ? ['{"violations":[\n'] : [];
+  let rows = 0;
+  let after: string | undefined;
+  for (;;) {
+    const page = await fetch(after);
+    if (format === "csv") parts.push(rows === 0 ? page.text : withoutHeader(page.text));
+    else if (page.rows > 0) parts.push(rows === 0 ? page.text : `,\n${page.text}`);
+    rows += page.rows;
+    onRows(rows);
+    if (page.next === null || rows >= EXPORT_MAX) {
+      if (format === "json") parts.push("\n]}\n");
+      return { parts, rows, isAll: page.next === null };
+    }
+    after = page.next;
+  }
+}
+
+/** A line is over where it is not between quotes. */
+export function countRows(csv: string): number {
+  let rows = 0;
+  let isQuoted = false;
+  for (let at = 0; at < csv.length; at += 1) {
+    if (csv[at] === '"') isQuoted = !isQuoted;
+    else if (csv[at] === "\n" && !isQuoted) rows += 1;
+  }
+  return csv === "" || csv.endsWith("\n") ? rows : rows + 1;
+}
+
+/** The names of columns have no quotes in them. */
+function withoutHeader(csv: string): string {
+  return csv.slice(csv.indexOf("\n") + 1);
+}

@@ -1,0 +1,92 @@
+/** Who was denied most. */
+
+import type { JSX } from "preact";
+import { call } from "../api/client.ts";
+import type { TopBy, TopOffenders } from "../api/types.ts";
+import { formatCount, formatTime } from "../format.ts";
+import { hrefOf } from "../route.ts";
+import { Key } from "../ui/key.tsx";
+import { useLoad } from "../ui/load.ts";
+import { Notice } from "../ui/notice.tsx";
+import { paramsOf, type Query, type Search, topQueryOf } from "./search.ts";
+
+const TOP_MAX = 10;
+
+export const TOP_BY: readonly (readonly [TopBy, string])[] = [
+  ["bucket_key", "Bucket"],
+  ["user_id", "User"],
+  ["ip", "Address"],
+  ["endpoint", "Endpoint"],
+];
+
+/** A bucket's violations are its own; of everything else only the first denied request is on record. */
+const OF_FIRST: Readonly<Partial<Record<TopBy, string>>> = { user_id: "user", ip: "address", endpoint: "endpoint" };
+
+interface TopProps {
+  readonly search: Search;
+  readonly query: Query;
+  readonly by: TopBy;
+  readonly onBy: (by: TopBy) => void;
+}
+
+export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
+  // Whoever was let through was not denied: those in shadow are asked for by name.
+  const mode = search.mode === "shadow" ? "shadow" : "enforce";
+  const asked = { ...topQueryOf(query), mode, by, limit: TOP_MAX };
+  const { value, problem, isLoading } = useLoad(
+    (signal) => call<TopOffenders>("GET", "/v1/violations/top", { query: asked, signal }),
+    [query, by],
+  );
+  const most = value?.top[0]?.count ?? 1;
+  const isNarrower = [search.user_id, search.ip, search.endpoint, search.bucket_key].some((text) => text !== "");
+  return (
+    <section class="panel" aria-labelledby="violations-top">
+      <div class="violations-panel-head">
+        <h2 id="violations-top">{mode === "shadow" ? "Would be denied most" : "Denied most"}</h2>
+        <fieldset class="violations-ranges" aria-label="Added up by">
+          {TOP_BY.map(([name, title]) => (
+            <button key={name} type="button" class="button" aria-pressed={name === by} onClick={() => onBy(name)}>
+              {title}
+            </button>
+          ))}
+        </fieldset>
+      </div>
+      <p class="muted small">
+        {"from" in query ? "In the time that is searched" : "In the last day"}
+        {isNarrower && ", of everybody: only the rule, the mode and the time narrow it"}.
+        {search.mode === "" && (
+          <>
+            {" "}
+            Without <a href={hrefOf("violations", withBy({ ...search, mode: "shadow" }, by))}>those in shadow</a>.
+          </>
+        )}
+      </p>
+      {OF_FIRST[by] !== undefined && (
+        <p class="small violations-caution">
+          A violation counts in full for the {OF_FIRST[by]} of its first denied request, whoever else shared the bucket.
+          Figures by bucket are exact.
+        </p>
+      )}
+      {problem !== undefined && problem.field === undefined && <Notice kind="error">{problem.detail}</Notice>}
+      {value !== undefined && value.top.length === 0 && !isLoading && <p class="muted">Nobody.</p>}
+      <ol class={`violations-top ${mode}`}>
+        {value?.top.map(({ value: text, count, last_at }) => (
+          <li key={text} title={`last at ${formatTime(last_at)} UTC`}>
+            <Key isClamped text={text} href={hrefOf("violations", withBy({ ...search, [value.by]: text }, by))} />
+            <span class="violations-count">{formatCount(count)}</span>
+            <span class="violations-bar" aria-hidden="true">
+              <span style={{ width: `${(count / most) * 100}%` }} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** The address of a search, added up as it is now. */
+function withBy(search: Search, by: TopBy): URLSearchParams {
+  const params = paramsOf(search);
+  params.set("by", by);
+  return params;
+}

@@ -1,0 +1,152 @@
+/** Violations: who was denied what, when, and by which rule. */
+
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { onClock, serviceAheadMs } from "../api/clock.ts";
+import { loadRules } from "../api/rules.ts";
+import type { Rule, TopBy } from "../api/types.ts";
+import { formatCount } from "../format.ts";
+import { goTo, hrefOf, keepInAddress, useRoute } from "../route.ts";
+import { useLoad } from "../ui/load.ts";
+import { Notice } from "../ui/notice.tsx";
+import { useStore } from "../ui/store.ts";
+import { Empty } from "./empty.tsx";
+import { Export } from "./export.tsx";
+import { SearchForm } from "./form.tsx";
+import { type Found, useViolations } from "./load.ts";
+import { paramsOf, type Query, queryOf, type Search, searchOf } from "./search.ts";
+import { ViolationTable } from "./table.tsx";
+import { timelineOf } from "./timeline.ts";
+import { TimelineChart } from "./timeline-chart.tsx";
+import { TOP_BY, Top } from "./top.tsx";
+import "./violations.css";
+
+/** How many more rows are shown at a time, */
+const SHOWN_STEP = 100;
+/** and how many at most: a longer table is for a file. */
+const SHOWN_MAX = 1000;
+
+export function ViolationsView(): JSX.Element {
+  const { params } = useRoute();
+  const address = paramsOf(searchOf(params)).toString();
+  const by = TOP_BY.find(([name]) => name === params.get("by"))?.[0] ?? "bucket_key";
+  const [times, setTimes] = useState(0);
+  const search = useMemo(() => searchOf(new URLSearchParams(address)), [address]);
+  const aheadMs = useStore(onClock, serviceAheadMs);
+  // "The last hour" is counted back from when one searches, by the clock that violations are recorded by.
+  const isCountedBack = search.last !== "";
+  const query = useMemo(() => queryOf(search, Date.now() + aheadMs), [search, times, isCountedBack && aheadMs]);
+  const rules = useLoad(loadRules, []);
+  const found = useViolations(query);
+  const goBy = (search: Search, by: TopBy) => {
+    const params = paramsOf(search);
+    if (by !== "bucket_key") params.set("by", by);
+    return hrefOf("violations", params);
+  };
+  const start = (next: Search) => {
+    if (paramsOf(next).toString() === address) setTimes((times) => times + 1);
+    else goTo(goBy(next, by));
+  };
+  return (
+    <>
+      <div class="view-head">
+        <div>
+          <h1>Violations</h1>
+          <p>
+            Denials of one bucket by one rule within a minute are one violation. Its user, address and endpoint are
+            those of the first request that was denied.
+          </p>
+        </div>
+        <Export query={query} />
+      </div>
+      <SearchForm key={address} search={search} rules={rules.value ?? []} problem={found.problem} onSearch={start} />
+      {found.problem !== undefined && <Notice kind="error">{found.problem.detail}</Notice>}
+      {found.rows.length > 0 && (
+        <div class="violations-charts">
+          <FoundTimeline found={found} query={query} />
+          <Top search={search} query={query} by={by} onBy={(by) => keepInAddress(goBy(search, by))} />
+        </div>
+      )}
+      <FoundRows
+        key={address}
+        found={found}
+        rules={rules.value ?? []}
+        search={search}
+        onAgain={() => setTimes((times) => times + 1)}
+      />
+    </>
+  );
+}
+
+/** What the figures are of, in words. */
+function ofWhat({ rows, next }: Found): string {
+  const count = `${formatCount(rows.length)} ${rows.length === 1 ? "violation" : "violations"}`;
+  return next === null ? `of ${rows.length === 1 ? "" : "all "}${count}` : `of the newest ${count}: there are more`;
+}
+
+function FoundTimeline({ found, query }: { readonly found: Found; readonly query: Query }): JSX.Element {
+  const timeline = useMemo(() => {
+    const secondsOf = (name: string) => (query[name] === undefined ? undefined : Date.parse(query[name]) / 1000);
+    // Where older ones are missing, the time before those that are there is not empty but unknown.
+    const from = found.next === null ? secondsOf("from") : undefined;
+    const now = query["from"] === undefined ? undefined : (Date.now() + serviceAheadMs()) / 1000;
+    return timelineOf(found.rows, { from, to: secondsOf("to") ?? now });
+  }, [found.rows, found.next, query]);
+  return <TimelineChart timeline={timeline} of={ofWhat(found)} />;
+}
+
+interface RowsProps {
+  readonly found: Found;
+  readonly rules: readonly Rule[];
+  readonly search: Search;
+  readonly onAgain: () => void;
+}
+
+function FoundRows({ found, rules, search, onAgain }: RowsProps): JSX.Element | null {
+  const [count, setCount] = useState(SHOWN_STEP);
+  const byId = useMemo(() => new Map(rules.map((rule) => [rule.rule_id, rule])), [rules]);
+  const shown = useMemo(() => found.rows.slice(0, count), [found.rows, count]);
+  const hasLoaded = found.rows.length > shown.length;
+  const isComing = found.isLoading && found.next !== null;
+  const isNarrow = paramsOf(search).toString() !== "";
+  const isByFirst = [search.user_id, search.ip, search.endpoint].some((text) => text !== "");
+  if (found.rows.length === 0) {
+    if (found.problem !== undefined) return null;
+    return (
+      <section class="panel">{found.isThere ? <Empty isNarrow={isNarrow} /> : <p class="muted">Looking…</p>}</section>
+    );
+  }
+  return (
+    <section class="panel" aria-labelledby="violations-found" aria-busy={!found.isThere}>
+      <div class="violations-panel-head">
+        <h2 id="violations-found">Newest first</h2>
+        <div class="row">
+          <p class="muted small" role="status">
+            {formatCount(shown.length)} {ofWhat(found)}
+            {found.at !== undefined && `, as at ${found.at} UTC`}
+          </p>
+          <button type="button" class="button quiet" onClick={onAgain}>
+            Look again
+          </button>
+        </div>
+      </div>
+      {isByFirst && (
+        <p class="small violations-caution">
+          Found by the first denied request of each violation: those that began with somebody else&rsquo;s are not among
+          them, and not every denial in these need be theirs. A search by bucket finds all.
+        </p>
+      )}
+      <ViolationTable violations={shown} rules={byId} />
+      {(hasLoaded || isComing) && count < SHOWN_MAX && (
+        <div>
+          <button type="button" class="button" disabled={!hasLoaded} onClick={() => setCount(count + SHOWN_STEP)}>
+            Load more
+          </button>
+        </div>
+      )}
+      {hasLoaded && count >= SHOWN_MAX && (
+        <p class="muted">No more than {formatCount(SHOWN_MAX)} are shown: narrow the search, or export it.</p>
+      )}
+    </section>
+  );
+}
