@@ -1,0 +1,118 @@
+/** The frame of the page: where one can go, and where one is. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Boundary } from "./boundary.tsx";
+import { ExplainView } from "./explain/view.tsx";
+import { focusHeading } from "./focus.ts";
+import icon from "./icon.svg";
+import { LiveView } from "./live/view.tsx";
+import { PlaygroundView } from "./playground/view.tsx";
+import { hrefOf, useRoute, type View } from "./route.ts";
+import { dropDrafts } from "./rules/drafts.ts";
+import { RulesView } from "./rules/view.tsx";
+import { currentToken, needsToken, onSession, setToken } from "./session.ts";
+import { SignIn } from "./sign-in.tsx";
+import { SchemeButton } from "./ui/scheme.tsx";
+import { useStore } from "./ui/store.ts";
+import { Toasts } from "./ui/toasts.tsx";
+import { ViolationsView } from "./violations/view.tsx";
+
+const TABS: readonly (readonly [View, string, () => JSX.Element])[] = [
+  ["playground", "Playground", PlaygroundView],
+  ["live", "Live", LiveView],
+  ["rules", "Rules", RulesView],
+  ["explain", "Explain", ExplainView],
+  ["violations", "Violations", ViolationsView],
+];
+
+export function App(): JSX.Element {
+  const { view } = useRoute();
+  const isRefused = useStore(onSession, needsToken);
+  const isSignedIn = useStore(onSession, () => currentToken() !== "");
+  const [signedOut, setSignedOut] = useState(0);
+  const [, title, Shown] = TABS.find(([name]) => name === view) ?? TABS[0]!;
+  // Playing needs no token.
+  const isClosed = isRefused && view !== "playground";
+  const isKept = useKept(view, isClosed);
+  useArrival(view, title);
+  const signOut = () => {
+    setToken("");
+    dropDrafts();
+    // What was shown is not for the next one: the view begins anew.
+    setSignedOut((times) => times + 1);
+  };
+  return (
+    <>
+      <button type="button" class="skip" onClick={skip}>
+        Skip to the content
+      </button>
+      <header class="header">
+        <a class="brand" href={hrefOf("playground")}>
+          <img src={icon} alt="" />
+          Tollgate
+        </a>
+        <nav class="nav" aria-label="Views">
+          {TABS.map(([name, title]) => (
+            <a key={name} href={hrefOf(name)} aria-current={name === view ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <div class="header-end">
+          {isSignedIn && !isRefused && (
+            <button type="button" class="button quiet" onClick={signOut}>
+              Sign out
+            </button>
+          )}
+          <SchemeButton />
+        </div>
+      </header>
+      <main id="main" class="main" tabIndex={-1}>
+        {isClosed && <SignIn />}
+        {(!isClosed || isKept) && (
+          <div class="view" hidden={isClosed} key={`${view} ${signedOut}`}>
+            <Boundary>
+              <Shown />
+            </Boundary>
+          </div>
+        )}
+      </main>
+      <footer class="footer">
+        <span>Tollgate</span>
+        <a href="/openapi.json">API</a>
+        <a href="/metrics">Metrics</a>
+        <a href="/readyz?verbose">Health</a>
+      </footer>
+      <Toasts />
+    </>
+  );
+}
+
+/**
+ * Whether the view was there already when the service began to want another token. Then it stays, hidden, with all that
+ * was typed into it.
+ */
+function useKept(view: View, isClosed: boolean): boolean {
+  const there = useRef<View>(undefined);
+  if (!isClosed) there.current = view;
+  else if (there.current !== view) there.current = undefined;
+  return there.current === view;
+}
+
+/** Whoever goes to another view begins at its heading. */
+function useArrival(view: View, title: string): void {
+  const before = useRef(view);
+  useEffect(() => {
+    document.title = `${title} - Tollgate`;
+    if (before.current === view) return;
+    before.current = view;
+    scrollTo(0, 0);
+    focusHeading();
+  }, [view, title]);
+}
+
+/** Not a link: the part of the address after `#` says where one is, and so cannot say where to jump to. */
+function skip(): void {
+  document.getElementById("main")?.focus();
+}
