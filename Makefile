@@ -2,17 +2,20 @@
 
 CARGO ?= cargo
 FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis,tollgate/axum
+# Where the machine has no Node.js, or an old one, `tests/browser` has fetched one.
+NPM := PATH="$(CURDIR)/target/browser/node/bin:$$PATH" npm --prefix dashboard --silent
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test test-faults bench bench-redis bench-server docs fmt fmt-check lint doc-check servers redis-cell schemathesis clients unit model clean
+.PHONY: help run test test-faults bench bench-redis bench-server docs fmt fmt-check lint doc-check servers redis-cell schemathesis clients unit page page-test browser model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build everything and serve on the embedded default
+	@dashboard/build || echo "make run: going on without the page" >&2
 	$(CARGO) run --release --bin tollgate -- serve
 
-test: fmt-check lint doc-check unit model ## Everything that must pass: formatting, lints, docs, all tests
+test: browser page fmt-check lint doc-check unit page-test model ## Everything that must pass: formatting, lints, docs, all tests
 	@echo "make test: everything passed"
 
 # One after the other, so that they do not disturb each other's timing.
@@ -33,6 +36,20 @@ bench-server: ## Measure HTTP, gRPC and RESP beside null servers and peers
 	-CARGO="$(CARGO)" bench/peers bench/target/peers
 	$(CARGO) build --release --bin tollgate
 	cd bench && $(CARGO) run --release --bin server
+
+# First of all in `make test`, so that it is part of every binary that is tested.
+page: ## Build the page, for the binary to carry
+	dashboard/build
+
+# Its logic, and every flow of it in a real browser, on the binary that `unit` has tested.
+page-test: browser page ## Test the page in a real browser
+	$(CARGO) build --bin tollgate
+	$(NPM) run lint
+	$(NPM) test
+	$(NPM) run test:browser
+
+browser: ## Fetch the browser that the page's tests drive
+	tests/browser target/browser
 
 docs: ## Build the API documentation
 	$(CARGO) doc --workspace --no-deps $(FEATURES)
@@ -76,4 +93,4 @@ model: ## Model-check the memory store
 
 clean: ## Remove everything that was built
 	$(CARGO) clean
-	rm -rf bench/target fuzz/target
+	rm -rf bench/target fuzz/target dashboard/dist/page dashboard/node_modules

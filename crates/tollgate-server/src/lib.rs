@@ -21,6 +21,7 @@ pub mod live;
 pub mod logging;
 pub mod metrics;
 mod names;
+mod page;
 pub mod ready;
 pub mod recent;
 mod reload;

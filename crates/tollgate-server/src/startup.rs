@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tollgate::RuleSet;
 
 use crate::config::{Door, StoreUrl};
+use crate::page;
 use crate::rules_source::RulesSource;
 
 /// What there is to say.
@@ -102,8 +103,10 @@ fn doorplate(door: Door, address: SocketAddr, scheme: &str) -> String {
 fn try_it(url: &str, is_starter: bool) -> String {
     let (path, body) = if is_starter { LOGIN } else { TAKE };
     let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
+    let page = if page::is_built() { "" } else { "  (not in this build: see there how to get it)" };
     format!(
-        "  more     {url}/openapi.json  /readyz?verbose  /metrics
+        "  page     {url}/{page}
+  more     {url}/openapi.json  /readyz?verbose  /metrics
 
 Try it. One request is allowed:
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
@@ -18,10 +18,14 @@ use tracing::warn;
 
 use self::failures::Failures;
 use super::problem::{Problem, whole_seconds};
-use super::{App, authorize};
+use super::{App, authorize, page};
 use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
 use crate::tokens;
+
+/// Where a browser says that a request is from, and what it is for.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// What is asked of a request before it is looked at.
 pub struct Guard {
@@ -201,7 +205,10 @@ impl Guard {
                 return refuse("pages of other sites may not ask here");
             }
         }
-        if text(header::HeaderName::from_static("sec-fetch-site")) == Some("cross-site") {
+        let is_cross_site = text(SEC_FETCH_SITE) == Some("cross-site");
+        // Whoever follows a link to the page has not asked for anything yet.
+        let is_visit = uri.path() == page::PATH && text(SEC_FETCH_DEST) == Some("document");
+        if is_cross_site && !is_visit {
             return refuse("pages of other sites may not ask here");
         }
         Ok(())

@@ -13,6 +13,7 @@ mod health;
 mod json;
 mod openapi;
 mod overrides;
+mod page;
 mod preview;
 mod problem;
 mod query;
@@ -64,6 +65,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
+        .merge(page::routes())
         .merge(authorize::routes())
         .merge(json::routes())
         .merge(

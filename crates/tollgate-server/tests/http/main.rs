@@ -10,5 +10,6 @@ mod batch;
 mod check;
 mod guard;
 mod health;
+mod page;
 mod readme;
 mod take;

@@ -55,6 +55,8 @@ fn a_person_gets_a_message_and_colours() {
     let seen = on_a_terminal(&[("TERM", "xterm")]);
     assert!(seen.starts_with("tollgate ") && seen.contains(", gRPC on 127."), "{seen}");
     assert!(seen.contains("the 9 starter rules in sqlite:tollgate.db"), "{seen}");
+    // Where it is, or would be: that depends on what it was built with.
+    assert!(seen.contains("\n  page     http://127.0.0.1:"), "{seen}");
     assert!(seen.contains("\u{1b}[") && seen.contains("SIGINT"), "{seen}");
     assert!(!seen.contains("{\"timestamp\""), "{seen}");
 }

@@ -1,9 +1,8 @@
 //! Makes Rust of Envoy's rate limit protocol, without `protoc`.
 
-use std::env;
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use protox::prost_reflect::prost_types::FileDescriptorSet;
 use protox::prost_reflect::prost_types::field_descriptor_proto::Type;
@@ -15,13 +14,13 @@ const SERVICE: &str = "envoy/service/ratelimit/v3/rls.proto";
 /// The message whose values are what clients send, and the field that has them.
 const ENTRY: (&str, &str, &str) = ("RateLimitDescriptor", "Entry", "value");
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Writes `rls.rs` and `rls.bin` for `grpc` to include.
+pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     let mut compiler = protox::Compiler::new([FOLDER])?;
     // Comments are written for the pages of Envoy's documentation, and are no Rust documentation.
     compiler.include_imports(true).include_source_info(false).open_file(SERVICE)?;
 
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder")?);
     // What the reflection service tells others about the protocol.
     fs::write(out.join("rls.bin"), compiler.encode_file_descriptor_set())?;
     tonic_prost_build::configure()

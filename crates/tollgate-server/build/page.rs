@@ -1,0 +1,47 @@
+//! Makes a table of the page's files, for them to be part of the binary.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What `npm run build` writes to. It is there in every checkout, and empty until then.
+const BUILT: &str = "../../dashboard/dist";
+
+/// Writes `page.rs`: the path and the bytes of every file of the page; of none, where it was not built.
+pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={BUILT}");
+    let mut files = Vec::new();
+    // The crate alone, as a registry has it, comes without.
+    if let Ok(root) = Path::new(BUILT).join("page").canonicalize() {
+        list(&root, &root, &mut files)?;
+    }
+    // By their text, which is what they are looked for by: paths have another order.
+    files.sort();
+    let mut table = String::from("&[\n");
+    for (path, file) in files {
+        writeln!(table, "    ({path:?}, include_bytes!({file:?})),")?;
+    }
+    table.push_str("]\n");
+    fs::write(out.join("page.rs"), table)?;
+    Ok(())
+}
+
+/// Lists the files of a folder, and of those in it: what each is asked for by, and where it is.
+fn list(
+    root: &Path,
+    folder: &Path,
+    files: &mut Vec<(String, PathBuf)>,
+) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let file = entry?.path();
+        if file.is_dir() {
+            list(root, &file, files)?;
+        } else {
+            let path = file.strip_prefix(root)?;
+            let path = path.to_str().ok_or("a file of the page has an odd name")?;
+            files.push((format!("/{path}"), file.clone()));
+        }
+    }
+    Ok(())
+}
