@@ -142,7 +142,7 @@ test("what is typed is still there when the editor comes back", async ({ page })
 async function meetConflict(page: Page, patch: () => Promise<unknown>): Promise<void> {
   await page.goto("/#/rules?rule=5");
   await page.getByLabel("Burst", { exact: true }).fill("8");
-  await page.getByLabel("Description").fill("mine");
+  await page.getByRole("textbox", { name: "Description" }).fill("mine");
   await patch();
   await save(page);
   await expect(page.getByRole("heading", { name: "Somebody else saved this rule first" })).toBeFocused();
@@ -175,7 +175,7 @@ test("somebody else saved while the editor was closed", async ({ page, service }
   await page.keyboard.press("Escape");
   await open();
   await page.getByRole("button", { name: "Start over" }).click();
-  await expect(page.getByLabel("Description")).toHaveValue("theirs");
+  await expect(page.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("5");
   await page.getByLabel("Burst", { exact: true }).fill("9");
   await save(page);
@@ -187,7 +187,7 @@ test("somebody else saved while the editor was closed", async ({ page, service }
 test("somebody else saved first: all theirs", async ({ page, service }) => {
   await meetConflict(page, () => service.call("PATCH", "/v1/rules/5", THEIRS));
   await page.getByRole("button", { name: "Take all theirs" }).click();
-  await expect(page.getByLabel("Description")).toHaveValue("theirs");
+  await expect(page.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("5");
   await expect(page.getByLabel("Tokens")).toHaveValue("6");
   expect((await service.call<Stored>("GET", "/v1/rules/5")).version).toBe(2);
