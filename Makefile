@@ -12,7 +12,7 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build everything and serve on the embedded default
-	@dashboard/build || echo "make run: going on without the page" >&2
+	@dashboard/build || echo "make run: the page was not built; going on with everything else" >&2
 	$(CARGO) run --release --bin tollgate -- serve
 
 test: browser page fmt-check lint doc-check unit page-test model ## Everything that must pass: formatting, lints, docs, all tests

@@ -80,7 +80,10 @@ impl App {
     pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
         let timer = self.metrics.start();
         let verdict = self.limiter.check(request).await?;
-        self.metrics.decided(timer, &verdict);
+        // To look is not to ask.
+        if request.get_cost() > 0 {
+            self.metrics.decided(timer, &verdict);
+        }
         self.recent.note(request, verdict.is_allowed());
         self.audit.note(request, &verdict);
         self.live.note(request, &verdict);

@@ -228,7 +228,7 @@ impl Metrics {
         self.count(&self.rules.load(), verdict, verdict.is_allowed());
     }
 
-    /// Counts what was decided at once.
+    /// Counts what was decided at once, but for what only looked.
     pub(crate) fn decided_together(
         &self,
         started: Instant,
@@ -236,9 +236,13 @@ impl Metrics {
         together: &Together,
     ) {
         let is_allowed = together.is_allowed();
+        if asks.iter().all(is_look) {
+            return;
+        }
         self.answered(started, is_allowed);
         let counters = self.rules.load();
-        for (ask, answer) in asks.iter().zip(together.answers()) {
+        let answered = asks.iter().zip(together.answers());
+        for (ask, answer) in answered.filter(|(ask, _)| !is_look(ask)) {
             match (ask, answer) {
                 (_, Answer::Verdict(verdict)) => self.count(&counters, verdict, is_allowed),
                 (Ask::Take { on_error, .. }, Answer::Decision(decision)) => {
@@ -447,6 +451,15 @@ impl Taken {
     #[inline]
     pub(crate) fn note(&mut self, decision: &Decision) {
         self.0[outcome_of(decision)] += 1;
+    }
+}
+
+/// Whether this asks for nothing but what is left.
+fn is_look(ask: &Ask<'_, '_>) -> bool {
+    match ask {
+        Ask::Request { request, .. } => request.get_cost() == 0,
+        Ask::Take { cost, .. } => *cost == 0,
+        Ask::Blocked => false,
     }
 }
 

@@ -29,6 +29,7 @@ fn metrics_count_decisions_by_rule_and_outcome() {
     // To look is not to take.
     let look = r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1, "cost": 0}"#;
     assert_eq!(server.post_json("/v1/take", look).json()["allowed"], true);
+    server.post_json("/v1/check", r#"{"ip": "203.0.113.9", "endpoint": "/login", "cost": 0}"#);
     let response = server.get("/metrics");
     let metrics = &response.body;
     let kind = response.header("content-type").unwrap();
