@@ -1,7 +1,7 @@
-# Tollgate's few commands. `make` lists them.
+# Sluicegate's few commands. `make` lists them.
 
 CARGO ?= cargo
-FEATURES := --features tollgate/file,tollgate/tokio,tollgate/redis,tollgate/axum
+FEATURES := --features sluicegate/file,sluicegate/tokio,sluicegate/redis,sluicegate/axum
 # Where the machine has no Node.js, or an old one, `tests/browser` has fetched one.
 NPM := PATH="$(CURDIR)/target/browser/node/bin:$$PATH" npm --prefix dashboard --silent
 export CARGO_TERM_COLOR ?= auto
@@ -13,28 +13,28 @@ help: ## List the commands
 
 run: ## Build everything and serve on the embedded default
 	@dashboard/build || echo "make run: the page was not built; going on with everything else" >&2
-	$(CARGO) run --release --bin tollgate -- serve
+	$(CARGO) run --release --bin sluicegate -- serve
 
 test: browser page fmt-check lint doc-check unit page-test model ## Everything that must pass: formatting, lints, docs, all tests
 	@echo "make test: everything passed"
 
 # One after the other, so that they do not disturb each other's timing.
 test-faults: servers ## All faults in full size on real servers, and a million steps of the differential test
-	TOLLGATE_FAULTS=full $(CARGO) test -p tollgate-tests --test faults --test clusters -- --include-ignored --nocapture --test-threads=1
-	TOLLGATE_FAULTS=full $(CARGO) test -p tollgate-server --test trouble -- --nocapture --test-threads=1
-	TOLLGATE_STEPS=1000000 $(CARGO) test -p tollgate $(FEATURES) --test redis -- --nocapture t3
+	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-tests --test faults --test clusters -- --include-ignored --nocapture --test-threads=1
+	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-server --test trouble -- --nocapture --test-threads=1
+	SLUICEGATE_STEPS=1000000 $(CARGO) test -p sluicegate $(FEATURES) --test redis -- --nocapture t3
 
 bench: ## Measure against the peers, side by side, in one run
 	cd bench && $(CARGO) run --release
 
 bench-redis: servers redis-cell ## Measure the Redis store on a private Redis
-	$(CARGO) build --release --bin tollgate
+	$(CARGO) build --release --bin sluicegate
 	cd bench && $(CARGO) run --release --bin redis
 
 # A peer that cannot be had is left out, and the run says so.
 bench-server: ## Measure HTTP, gRPC and RESP beside null servers and peers
 	-CARGO="$(CARGO)" bench/peers bench/target/peers
-	$(CARGO) build --release --bin tollgate
+	$(CARGO) build --release --bin sluicegate
 	cd bench && $(CARGO) run --release --bin server
 
 # First of all in `make test`, so that it is part of every binary that is tested.
@@ -43,7 +43,7 @@ page: ## Build the page, for the binary to carry
 
 # Its logic, and every flow of it in a real browser, on the binary that `unit` has tested.
 page-test: browser page ## Test the page in a real browser
-	$(CARGO) build --bin tollgate
+	$(CARGO) build --bin sluicegate
 	$(NPM) run lint
 	$(NPM) test
 	$(NPM) run test:browser
@@ -59,7 +59,7 @@ fmt: ## Format the code
 
 lint: ## Clippy, warnings denied
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	$(CARGO) clippy -p tollgate --no-default-features -- -D warnings
+	$(CARGO) clippy -p sluicegate --no-default-features -- -D warnings
 
 fmt-check:
 	$(CARGO) fmt --all -- --check
@@ -88,8 +88,8 @@ unit: servers redis-cell schemathesis clients
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock
 # (loom), random schedules of the whole store (shuttle).
 model: ## Model-check the memory store
-	RUSTFLAGS="--cfg loom" $(CARGO) test --profile model -p tollgate --lib --target-dir target/loom model
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test --profile model -p tollgate --test store_shuttle --target-dir target/shuttle
+	RUSTFLAGS="--cfg loom" $(CARGO) test --profile model -p sluicegate --lib --target-dir target/loom model
+	RUSTFLAGS="--cfg shuttle" $(CARGO) test --profile model -p sluicegate --test store_shuttle --target-dir target/shuttle
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

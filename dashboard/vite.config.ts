@@ -1,7 +1,7 @@
 import { defineConfig } from "vite";
 
 /** Where `npm run dev` finds a service to talk to. */
-const service = process.env["TOLLGATE_URL"] ?? "http://127.0.0.1:8080";
+const service = process.env["SLUICEGATE_URL"] ?? "http://127.0.0.1:8080";
 
 /** The service answers its own page only: to it, this one has no origin. */
 const proxy = {

@@ -11,19 +11,19 @@ use serde::Serialize;
 use crate::align::align;
 use crate::contenders::{
     CHECK, CHECK_1000, Contender, FOUR_TIERS, GOVERNOR, KEYED, SERVICE_10, SERVICE_1000,
-    SINGLE_TIER, THREE_TIERS, TOLLGATE, Walk, named,
+    SINGLE_TIER, THREE_TIERS, SLUICEGATE, Walk, named,
 };
 use crate::workloads::{Denials, Order, Steps, Workload};
 
 /// Who checks what: name, tiers, contender and denials. All checks are of one hot key.
 const CASES: [Case; 12] = [
-    ("grant", SINGLE_TIER, TOLLGATE, Denials::None),
+    ("grant", SINGLE_TIER, SLUICEGATE, Denials::None),
     ("grant", SINGLE_TIER, KEYED, Denials::None),
     ("grant", SINGLE_TIER, GOVERNOR, Denials::None),
-    ("denial", SINGLE_TIER, TOLLGATE, Denials::All),
+    ("denial", SINGLE_TIER, SLUICEGATE, Denials::All),
     ("denial", SINGLE_TIER, KEYED, Denials::All),
     ("denial", SINGLE_TIER, GOVERNOR, Denials::All),
-    ("three-tier grant", THREE_TIERS, TOLLGATE, Denials::None),
+    ("three-tier grant", THREE_TIERS, SLUICEGATE, Denials::None),
     ("three-tier grant", THREE_TIERS, CHECK, Denials::None),
     ("three-tier grant", THREE_TIERS, CHECK_1000, Denials::None),
     ("three-tier grant", THREE_TIERS, GOVERNOR, Denials::None),

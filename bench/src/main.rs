@@ -1,4 +1,4 @@
-//! Tollgate beside its peers: one run, one report, ratios that mean something on any machine.
+//! Sluicegate beside its peers: one run, one report, ratios that mean something on any machine.
 
 mod align;
 mod allocator;
@@ -27,7 +27,7 @@ static ALLOCATOR: allocator::Counting = allocator::Counting;
 /// Where every run leaves its figures.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report.json");
 
-/// Measures Tollgate beside its peers and prints tables, ready for the README.
+/// Measures Sluicegate beside its peers and prints tables, ready for the README.
 #[derive(Debug, Parser)]
 struct Options {
     /// Prints every figure as JSON instead.

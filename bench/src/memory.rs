@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::align::align;
 use crate::allocator;
-use crate::contenders::{GOVERNOR, GOVERNOR_U64, KEYED_U64, SINGLE_TIER, TOLLGATE, named};
+use crate::contenders::{GOVERNOR, GOVERNOR_U64, KEYED_U64, SINGLE_TIER, SLUICEGATE, named};
 use crate::workloads::{MANY, SPENT};
 
-/// Who is measured. Tollgate keeps hashes of names, so that its figures depend on no name's length.
-const CONTENDERS: [&str; 4] = [TOLLGATE, KEYED_U64, GOVERNOR, GOVERNOR_U64];
+/// Who is measured. Sluicegate keeps hashes of names, so that its figures depend on no name's length.
+const CONTENDERS: [&str; 4] = [SLUICEGATE, KEYED_U64, GOVERNOR, GOVERNOR_U64];
 
 pub(crate) const FEW_KEYS: u64 = MANY;
 pub(crate) const MANY_KEYS: u64 = 10 * MANY;

@@ -5,18 +5,18 @@ use std::fmt::Write;
 use crate::align::align;
 use crate::contenders::{
     CHECK, CHECK_10, CHECK_1000, GOVERNOR, GOVERNOR_U64, KEYED, KEYED_U64, SERVICE_10,
-    SERVICE_1000, TOLLGATE,
+    SERVICE_1000, SLUICEGATE,
 };
 use crate::rounds::Measured;
 
 /// The table for the README.
 pub(crate) const PEERS: [&str; 7] =
-    [TOLLGATE, KEYED, GOVERNOR, "limitador", "throttlecrab", "ratelimit", "floor"];
+    [SLUICEGATE, KEYED, GOVERNOR, "limitador", "throttlecrab", "ratelimit", "floor"];
 /// Keys that are numbers, clocks that stand still, and throttlecrab's other stores.
 pub(crate) const VARIANTS: [&str; 6] = [
     KEYED_U64,
     GOVERNOR_U64,
-    "tollgate, clock stopped",
+    "sluicegate, clock stopped",
     "governor, clock stopped",
     "throttlecrab periodic",
     "throttlecrab probabilistic",

@@ -1,11 +1,11 @@
-//! What Tollgate promises of its speed and size, mostly as ratios within one run, and whether this run
+//! What Sluicegate promises of its speed and size, mostly as ratios within one run, and whether this run
 //! kept it.
 
 use serde::Serialize;
 
 use crate::align::align;
 use crate::contenders::{
-    CHECK, CHECK_10, CHECK_1000, GOVERNOR, SERVICE_10, SERVICE_1000, TOLLGATE,
+    CHECK, CHECK_10, CHECK_1000, GOVERNOR, SERVICE_10, SERVICE_1000, SLUICEGATE,
 };
 use crate::memory::{FEW_KEYS, MANY_KEYS, Memory};
 use crate::rounds::Measured;
@@ -94,8 +94,8 @@ impl Unit {
 pub(crate) fn all(speed: &[Measured], memory: &[Memory], scale: Option<&Scale>) -> Vec<Target> {
     let mut targets = of_speed(speed);
     for (keys, name) in [(FEW_KEYS, "1M"), (MANY_KEYS, "10M")] {
-        let of_tollgate = |one: &&Memory| one.keys == keys && one.contender == TOLLGATE;
-        let measured = memory.iter().find(of_tollgate).map(|one| one.allocated_bytes_per_key);
+        let of_sluicegate = |one: &&Memory| one.keys == keys && one.contender == SLUICEGATE;
+        let measured = memory.iter().find(of_sluicegate).map(|one| one.allocated_bytes_per_key);
         let what = format!("bytes per idle key at {name} keys");
         targets.push(Target::new(what, Bound::AtMost(64.0), Unit::Bytes, measured));
     }
@@ -109,12 +109,12 @@ fn of_speed(speed: &[Measured]) -> Vec<Target> {
     let time = |workload: &str, threads, contender| find(speed, workload, threads, contender);
     let against_governor = |bound, workload: &str| {
         let what = format!("{workload}: time against governor's");
-        let (one, other) = (time(workload, 1, TOLLGATE), time(workload, 1, GOVERNOR));
+        let (one, other) = (time(workload, 1, SLUICEGATE), time(workload, 1, GOVERNOR));
         Target::of_times(what, Bound::AtMost(bound), one, other)
     };
     let scaling = |bound, workload: &str| {
         let what = format!("{workload}: throughput of two threads against one");
-        let (one, two) = (time(workload, 1, TOLLGATE), time(workload, 2, TOLLGATE));
+        let (one, two) = (time(workload, 1, SLUICEGATE), time(workload, 2, SLUICEGATE));
         Target::of_times(what, Bound::AtLeast(bound), one, two)
     };
     vec![
@@ -128,7 +128,7 @@ fn of_speed(speed: &[Measured]) -> Vec<Target> {
             "the whole check(&Request) against its raw charge",
             Bound::AtMost(2.0),
             time(THREE, 1, CHECK),
-            time(THREE, 1, TOLLGATE),
+            time(THREE, 1, SLUICEGATE),
         ),
         Target::of_times(
             "1,000 rules of other endpoints and plans against ten rules",

@@ -50,7 +50,7 @@ export function App(): JSX.Element {
       <header class="header">
         <a class="brand" href={hrefOf("playground")}>
           <img src={icon} alt="" />
-          Tollgate
+          Sluicegate
         </a>
         <nav class="nav" aria-label="Views">
           {TABS.map(([name, title]) => (
@@ -79,7 +79,7 @@ export function App(): JSX.Element {
         )}
       </main>
       <footer class="footer">
-        <span>Tollgate</span>
+        <span>Sluicegate</span>
         <a href="/openapi.json">API</a>
         <a href="/metrics">Metrics</a>
         <a href="/readyz?verbose">Health</a>
@@ -104,7 +104,7 @@ function useKept(view: View, isClosed: boolean): boolean {
 function useArrival(view: View, title: string): void {
   const before = useRef(view);
   useEffect(() => {
-    document.title = `${title} - Tollgate`;
+    document.title = `${title} - Sluicegate`;
     if (before.current === view) return;
     before.current = view;
     scrollTo(0, 0);

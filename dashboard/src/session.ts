@@ -1,6 +1,6 @@
 /** The token that one has signed in with. It is kept for this tab only, and never part of an address. */
 
-const STORED = "tollgate.token";
+const STORED = "sluicegate.token";
 
 type Listener = () => void;
 

@@ -76,7 +76,7 @@ function SignInForm(): JSX.Element {
         {currentToken() === ""
           ? "This needs a token: the"
           : "The token that you signed in with is not valid any more. Take the"}{" "}
-        one in the settings (<code>admin.token</code>), or one that <code>tollgate tokens create</code> made. It is kept
+        one in the settings (<code>admin.token</code>), or one that <code>sluicegate tokens create</code> made. It is kept
         for this tab only.
       </p>
       <Field label="Token" error={error}>

@@ -1,5 +1,5 @@
--- Asks Tollgate about a request: `http-request lua.tollgate` in a frontend. A denial ends it, and so does
--- what Tollgate refuses to read, for a client can choose to send such a thing. If Tollgate fails, or does not answer in
+-- Asks Sluicegate about a request: `http-request lua.sluicegate` in a frontend. A denial ends it, and so does
+-- what Sluicegate refuses to read, for a client can choose to send such a thing. If Sluicegate fails, or does not answer in
 -- time, the request goes on.
 --
 -- A socket and not core.httpclient(): that one tries a dead server for three seconds before it gives up.
@@ -7,7 +7,7 @@
 local ADDRESS, PORT = "127.0.0.1", 8080
 local PATIENCE_S = 0.1
 
--- What is told about the request. Nothing else that the client sent: no other header of its own can mislead Tollgate. What
+-- What is told about the request. Nothing else that the client sent: no other header of its own can mislead Sluicegate. What
 -- no header may hold becomes a question mark.
 local function question(txn)
     local headers = {
@@ -18,7 +18,7 @@ local function question(txn)
         -- For limits per user: authorize.user_header = "x-api-key"
         ["X-Api-Key"] = txn.sf:req_fhdr("x-api-key"),
     }
-    local lines = { "GET /v1/authorize HTTP/1.1", "Host: tollgate", "Connection: close" }
+    local lines = { "GET /v1/authorize HTTP/1.1", "Host: sluicegate", "Connection: close" }
     for name, value in pairs(headers) do
         lines[#lines + 1] = name .. ": " .. value:gsub("%c", "?")
     end
@@ -56,7 +56,7 @@ local function deny(txn, status, headers, body)
     txn:done(reply)
 end
 
-core.register_action("tollgate", { "http-req" }, function(txn)
+core.register_action("sluicegate", { "http-req" }, function(txn)
     local status, headers, body = ask(question(txn))
     if not status or status >= 500 then
         return

@@ -9,7 +9,7 @@ use http::header::{FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use tollgate::client_ip::{ClientIp, ForwardedBy};
+use sluicegate::client_ip::{ClientIp, ForwardedBy};
 
 #[derive(Arbitrary, Debug)]
 struct Input {

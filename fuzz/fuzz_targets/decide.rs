@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use tollgate_core::sliding_window::{self, Entry, Log};
-use tollgate_core::{
+use sluicegate_core::sliding_window::{self, Entry, Log};
+use sluicegate_core::{
     Algorithm, EXACT_MAX, MICROS_MAX, Micros, Outcome, Quota, Rate, Refill, State, clamp, credit,
     decide, is_full, spent,
 };

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_core::{Decimal, Quota, Rate};
+use sluicegate_core::{Decimal, Quota, Rate};
 
 fuzz_target!(|text: &str| {
     let _ = text.parse::<Decimal>();

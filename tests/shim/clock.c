@@ -2,7 +2,7 @@
  *
  * Preloaded into a process, this adds an offset in microseconds to what gettimeofday, time and
  * clock_gettime (of the wall clocks) say. The offset is the first eight bytes of the file that
- * TOLLGATE_CLOCK_OFFSET names, in the machine's byte order; the file is mapped, so that a change
+ * SLUICEGATE_CLOCK_OFFSET names, in the machine's byte order; the file is mapped, so that a change
  * acts at once. Monotonic clocks, and timers of the kernel, stay as they are.
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@ static int (*real_clock_gettime)(clockid_t, struct timespec *);
 __attribute__((constructor)) static void start(void)
 {
     real_clock_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    const char *path = getenv("TOLLGATE_CLOCK_OFFSET");
+    const char *path = getenv("SLUICEGATE_CLOCK_OFFSET");
     if (path == NULL)
         return;
     int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-//! What Tollgate's tests against real servers are made of.
+//! What Sluicegate's tests against real servers are made of.
 //!
 //! | module | what it is |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! A private PostgreSQL: on a free port of its own, nothing synced to disk, gone when dropped.
 //!
 //! ```no_run
-//! use tollgate_tests::postgres::Postgres;
+//! use sluicegate_tests::postgres::Postgres;
 //!
 //! let server = Postgres::start();
 //! let url = server.create("one"); // a database of its own for each test
@@ -33,7 +33,7 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// How often another port is tried when somebody else was quicker.
 const PORT_ATTEMPTS_MAX: usize = 10;
 
-/// The oldest version that Tollgate knows.
+/// The oldest version that Sluicegate knows.
 const VERSION_MIN: u32 = 15;
 
 /// Quick, small, and in English. A commit survives a killed process; nobody pulls the plug.
@@ -47,7 +47,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Who owns every database.
-const USER: &str = "tollgate";
+const USER: &str = "sluicegate";
 
 /// A PostgreSQL of our own, killed when this is dropped.
 ///
@@ -82,7 +82,7 @@ impl Postgres {
     }
 
     fn start_with(password: Option<&str>) -> Self {
-        let folder = TempDir::with_prefix("tollgate-postgres-").expect("a temporary folder");
+        let folder = TempDir::with_prefix("sluicegate-postgres-").expect("a temporary folder");
         if let Some((user, group)) = other_user() {
             chown(folder.path(), Some(user), Some(group)).expect("root can give a folder away");
         }

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use tollgate_tests::proxy::{Direction, FaultProxy, Faults};
+//! use sluicegate_tests::proxy::{Direction, FaultProxy, Faults};
 //!
 //! let proxy = FaultProxy::start(6379);
 //! // A client connects to proxy.port() ...

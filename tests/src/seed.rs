@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 /// The variable that holds the seed of a run to repeat.
-pub const VARIABLE: &str = "TOLLGATE_SEED";
+pub const VARIABLE: &str = "SLUICEGATE_SEED";
 
 /// Where the random choices of one test come from (the generator is `SplitMix64`).
 ///
@@ -15,11 +15,11 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// The seed in `TOLLGATE_SEED`, or else a fresh one; printed, with how to repeat it.
+    /// The seed in `SLUICEGATE_SEED`, or else a fresh one; printed, with how to repeat it.
     ///
     /// # Panics
     ///
-    /// When `TOLLGATE_SEED` is not an unsigned number.
+    /// When `SLUICEGATE_SEED` is not an unsigned number.
     pub fn announce(test: &str) -> Self {
         let seed = match std::env::var(VARIABLE) {
             Ok(text) => {

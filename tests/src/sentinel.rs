@@ -12,7 +12,7 @@ use crate::servers::{Builder, Flavour, RedisServer};
 use crate::wait;
 
 /// The name by which the sentinels know the master.
-pub const MASTER_NAME: &str = "tollgate";
+pub const MASTER_NAME: &str = "sluicegate";
 
 const SERVERS: usize = 3;
 const SENTINELS: usize = 3;

@@ -1,7 +1,7 @@
 //! Private servers: each test has its own, on a port of its own, with nothing kept on disk.
 //!
 //! ```no_run
-//! use tollgate_tests::servers::{Flavour, RedisServer};
+//! use sluicegate_tests::servers::{Flavour, RedisServer};
 //!
 //! let server = RedisServer::start(Flavour::Redis70);
 //! server.command(&["SET", "k", "v"]);

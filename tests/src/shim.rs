@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 const SOURCE: &str = include_str!("../shim/clock.c");
 
 /// The file with the offset, for the library.
-const VARIABLE: &str = "TOLLGATE_CLOCK_OFFSET";
+const VARIABLE: &str = "SLUICEGATE_CLOCK_OFFSET";
 
 /// How long a server may go on by what it knew.
 const SEEN_WITHIN: Duration = Duration::from_millis(2);
@@ -46,7 +46,7 @@ impl ClockShim {
     /// When gcc is missing or fails.
     pub fn new() -> Self {
         library();
-        let file = NamedTempFile::with_prefix("tollgate-clock-").expect("a temporary file");
+        let file = NamedTempFile::with_prefix("sluicegate-clock-").expect("a temporary file");
         let shim = Self { file: Arc::new(file), offset_us: Arc::default() };
         shim.set_us(0);
         shim
@@ -106,7 +106,7 @@ impl Default for ClockShim {
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let library = target_folder().join("tollgate-clock.so");
+        let library = target_folder().join("sluicegate-clock.so");
         if fs::read(library.with_extension("c")).is_ok_and(|built| built == SOURCE.as_bytes())
             && library.exists()
         {

@@ -1,9 +1,9 @@
 //! The cluster does what its harness says.
 
 use redis::Value;
-use tollgate_tests::cluster::{Cluster, SLOTS};
-use tollgate_tests::proxy::Faults;
-use tollgate_tests::servers::Flavour;
+use sluicegate_tests::cluster::{Cluster, SLOTS};
+use sluicegate_tests::proxy::Faults;
+use sluicegate_tests::servers::Flavour;
 
 #[test]
 fn a_slot_moves_in_steps() {

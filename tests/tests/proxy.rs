@@ -8,10 +8,10 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tollgate_tests::proxy::{Direction, FaultProxy, Faults};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::wait;
+use sluicegate_tests::proxy::{Direction, FaultProxy, Faults};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::wait;
 
 const SOON: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(100);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_tests::proxy::Faults;
-use tollgate_tests::sentinel::{MASTER_NAME, Member, SentinelSet};
-use tollgate_tests::servers::Flavour;
-use tollgate_tests::wait;
+use sluicegate_tests::proxy::Faults;
+use sluicegate_tests::sentinel::{MASTER_NAME, Member, SentinelSet};
+use sluicegate_tests::servers::Flavour;
+use sluicegate_tests::wait;
 
 #[test]
 fn a_killed_master_is_replaced_and_what_was_held_back_is_lost() {

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use tollgate_tests::process::Process;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::shim::{ClockShim, Step};
-use tollgate_tests::tls::{Certificates, Pair, ServerCertificate};
-use tollgate_tests::wait;
+use sluicegate_tests::process::Process;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::shim::{ClockShim, Step};
+use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
+use sluicegate_tests::wait;
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -71,7 +71,7 @@ fn a_server_outlives_the_thread_that_started_it() {
     assert!(!wait::within(Duration::from_millis(200), || !server.is_running()));
 }
 
-const PID_FILE: &str = "TOLLGATE_TESTS_PID_FILE";
+const PID_FILE: &str = "SLUICEGATE_TESTS_PID_FILE";
 
 #[test]
 #[ignore = "the part of the next test that is killed"]
@@ -121,21 +121,21 @@ fn a_replica_has_the_data_of_its_master() {
 fn passwords_and_users_are_asked_for() {
     let server = RedisServer::builder(Flavour::Redis70)
         .requirepass("secret")
-        .acl_user("app", "on >app ~tg:* +get")
+        .acl_user("app", "on >app ~sg:* +get")
         .start();
-    server.command(&["SET", "tg:k", "v"]);
+    server.command(&["SET", "sg:k", "v"]);
     let ask = |url: &str, words: [&str; 2]| {
         let mut connection = redis::Client::open(url)?.get_connection()?;
         redis::cmd(words[0]).arg(words[1]).query::<String>(&mut connection)
     };
     let port = server.port();
-    let error = ask(&server.url(), ["GET", "tg:k"]).unwrap_err();
+    let error = ask(&server.url(), ["GET", "sg:k"]).unwrap_err();
     assert_eq!(error.code(), Some("NOAUTH"));
-    assert_eq!(ask(&format!("redis://:secret@127.0.0.1:{port}"), ["GET", "tg:k"]).unwrap(), "v");
+    assert_eq!(ask(&format!("redis://:secret@127.0.0.1:{port}"), ["GET", "sg:k"]).unwrap(), "v");
     let app = format!("redis://app:app@127.0.0.1:{port}");
-    assert_eq!(ask(&app, ["GET", "tg:k"]).unwrap(), "v");
+    assert_eq!(ask(&app, ["GET", "sg:k"]).unwrap(), "v");
     assert_eq!(ask(&app, ["GET", "other"]).unwrap_err().code(), Some("NOPERM"));
-    assert_eq!(ask(&app, ["INCR", "tg:k"]).unwrap_err().code(), Some("NOPERM"));
+    assert_eq!(ask(&app, ["INCR", "sg:k"]).unwrap_err().code(), Some("NOPERM"));
 }
 
 #[test]

@@ -8,14 +8,14 @@ mod governor;
 mod limitador;
 mod ratelimit;
 mod throttlecrab;
-mod tollgate;
+mod sluicegate;
 
 use std::ops::Range;
 
-use self::tollgate::keyed::Keyed;
-use self::tollgate::overrides::Overridden;
-use self::tollgate::rules::Whole;
-use self::tollgate::store;
+use self::sluicegate::keyed::Keyed;
+use self::sluicegate::overrides::Overridden;
+use self::sluicegate::rules::Whole;
+use self::sluicegate::store;
 use crate::workloads::{Key, Steps};
 
 /// A limiter that knows every key's limit: `BURST` tokens, one more every `PERIOD_SECS`.
@@ -56,12 +56,12 @@ pub(crate) struct Contender {
     pub(crate) make: fn(u64) -> Box<dyn Walk>,
 }
 
-/// Tollgate's raw charges, which most targets are about.
-pub(crate) const TOLLGATE: &str = "tollgate store";
-pub(crate) const KEYED: &str = "tollgate keyed";
-pub(crate) const KEYED_U64: &str = "tollgate keyed u64";
+/// Sluicegate's raw charges, which most targets are about.
+pub(crate) const SLUICEGATE: &str = "sluicegate store";
+pub(crate) const KEYED: &str = "sluicegate keyed";
+pub(crate) const KEYED_U64: &str = "sluicegate keyed u64";
 /// The whole check, with as many rules as apply, with ten and with a thousand.
-pub(crate) const CHECK: &str = "tollgate check";
+pub(crate) const CHECK: &str = "sluicegate check";
 pub(crate) const CHECK_10: &str = "check, 10 rules";
 pub(crate) const CHECK_1000: &str = "check, 1,000 rules";
 /// The whole check as a service has it: a few rules, and many with customers who have something else.
@@ -73,7 +73,7 @@ pub(crate) const GOVERNOR_U64: &str = "governor u64";
 
 /// Everybody who can limit one bucket per key.
 pub(crate) const SINGLE_TIER: &[Contender] = &[
-    Contender { name: TOLLGATE, make: |keys| Box::new(store::Single::new(keys)) },
+    Contender { name: SLUICEGATE, make: |keys| Box::new(store::Single::new(keys)) },
     Contender { name: KEYED, make: |keys| Box::new(Keyed::<String>::new(keys)) },
     Contender { name: GOVERNOR, make: |_| Box::new(governor::Single::<String, _>::new()) },
     Contender { name: "limitador", make: |keys| Box::new(limitador::Single::new(keys)) },
@@ -82,7 +82,7 @@ pub(crate) const SINGLE_TIER: &[Contender] = &[
     Contender { name: KEYED_U64, make: |keys| Box::new(Keyed::<u64>::new(keys)) },
     Contender { name: GOVERNOR_U64, make: |_| Box::new(governor::Single::<u64, _>::new()) },
     Contender {
-        name: "tollgate, clock stopped",
+        name: "sluicegate, clock stopped",
         make: |keys| Box::new(store::Single::with_stopped_clock(keys)),
     },
     Contender {
@@ -105,7 +105,7 @@ pub(crate) const UNKEYED: &[Contender] =
 
 /// Everybody who can limit a user, an endpoint and everything, in whatever way they can.
 pub(crate) const THREE_TIERS: &[Contender] = &[
-    Contender { name: TOLLGATE, make: |keys| Box::new(store::Three::new(keys)) },
+    Contender { name: SLUICEGATE, make: |keys| Box::new(store::Three::new(keys)) },
     Contender { name: CHECK, make: |keys| Box::new(Whole::new(keys, 3)) },
     Contender { name: CHECK_10, make: |keys| Box::new(Whole::new(keys, 10)) },
     Contender { name: CHECK_1000, make: |keys| Box::new(Whole::new(keys, 1000)) },

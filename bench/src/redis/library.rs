@@ -8,7 +8,7 @@ use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use tollgate::{Limiter, OnError, Quota, RedisStore, RuleSet, Space, Store};
+use sluicegate::{Limiter, OnError, Quota, RedisStore, RuleSet, Space, Store};
 
 use crate::keys::SUBJECTS;
 use crate::quiet::quiet;

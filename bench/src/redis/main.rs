@@ -1,4 +1,4 @@
-//! Tollgate's Redis store beside other ways to count in Redis: one private server, one run, ratios that
+//! Sluicegate's Redis store beside other ways to count in Redis: one private server, one run, ratios that
 //! mean something on any machine.
 
 #[path = "../align.rs"]
@@ -31,7 +31,7 @@ use crate::targets::Found;
 /// Where every run leaves its figures.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-redis.json");
 
-/// Measures Tollgate's Redis store on a private Redis and prints tables, ready for the README.
+/// Measures Sluicegate's Redis store on a private Redis and prints tables, ready for the README.
 #[derive(Debug, Parser)]
 struct Options {
     /// Prints every figure as JSON instead.

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tollgate_tests::process::Process;
-use tollgate_tests::servers::free_port;
-use tollgate_tests::wait;
+use sluicegate_tests::process::Process;
+use sluicegate_tests::servers::free_port;
+use sluicegate_tests::wait;
 
 use crate::keys::SUBJECTS;
 use crate::quiet::quiet;
@@ -28,8 +28,8 @@ const HOT_TOKENS: usize = 4000;
 /// What is asked for beyond them.
 const HOT_BEYOND: usize = 2000;
 
-/// Where `make bench-redis` leaves the program, unless `TOLLGATE_BIN` names it.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/tollgate");
+/// Where `make bench-redis` leaves the program, unless `SLUICEGATE_BIN` names it.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/sluicegate");
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Processes {
@@ -50,7 +50,7 @@ pub(crate) struct Hot {
 
 /// Measures, or says why not.
 pub(crate) fn measure(url: &str, rounds: usize) -> Result<Processes, String> {
-    let program = std::env::var_os("TOLLGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
+    let program = std::env::var_os("SLUICEGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
     if !program.exists() {
         return Err(format!("{} is missing: make bench-redis builds it", program.display()));
     }
@@ -74,16 +74,16 @@ fn start(program: &Path, url: &str) -> Result<(Process, u16), String> {
     let port = free_port();
     let process = Process::start(program, |command| {
         // Ours are for the harness.
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOLLGATE_")) {
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SLUICEGATE_")) {
             command.env_remove(name);
         }
         command
             .arg("serve")
-            .env("TOLLGATE_LISTEN_HTTP", format!("127.0.0.1:{port}"))
-            .env("TOLLGATE_STORE_URL", url)
+            .env("SLUICEGATE_LISTEN_HTTP", format!("127.0.0.1:{port}"))
+            .env("SLUICEGATE_STORE_URL", url)
             // A busy machine is no trouble of the store's.
-            .env("TOLLGATE_STORE_BUDGET_MS", "5000")
-            .env("TOLLGATE_LOG_LEVEL", "error")
+            .env("SLUICEGATE_STORE_BUDGET_MS", "5000")
+            .env("SLUICEGATE_LOG_LEVEL", "error")
             .current_dir(std::env::temp_dir())
             .stdout(Stdio::null());
     });

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use redis::Connection;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::units::Scripts;
 use crate::wire::Wire;

@@ -4,7 +4,7 @@ use crate::keys::{Keys, SUBJECTS};
 use crate::wire::{TIME_BLANK, encode};
 
 /// Our script, as the library sends it to servers from Redis 7 on.
-pub(crate) const CHARGE: &str = include_str!("../../../crates/tollgate/src/store/redis/charge.lua");
+pub(crate) const CHARGE: &str = include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 pub(crate) const NAIVE: &str = include_str!("naive.lua");
 const EMPTY: &str = "return 1";
 
@@ -66,10 +66,10 @@ pub(crate) const NAIVE_DENIED: &str = "naive hash script, denied";
 pub(crate) const NAIVE_3: &str = "3 naive scripts, pipelined";
 pub(crate) const CELL: &str = "redis-cell";
 pub(crate) const CELL_DENIED: &str = "redis-cell, denied";
-pub(crate) const OURS_1: &str = "tollgate, 1 tier";
-pub(crate) const OURS_DENIED: &str = "tollgate, 1 tier, denied";
-pub(crate) const OURS_3: &str = "tollgate, 3 tiers, one script";
-pub(crate) const OURS_BATCH: &str = "tollgate, 32 checks a call";
+pub(crate) const OURS_1: &str = "sluicegate, 1 tier";
+pub(crate) const OURS_DENIED: &str = "sluicegate, 1 tier, denied";
+pub(crate) const OURS_3: &str = "sluicegate, 3 tiers, one script";
+pub(crate) const OURS_BATCH: &str = "sluicegate, 32 checks a call";
 
 /// Everybody, over the same walk.
 pub(crate) fn all(scripts: &Scripts, keys: &Keys, has_cell: bool) -> Vec<Units> {

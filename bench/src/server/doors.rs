@@ -7,7 +7,7 @@ use crate::load::Shape;
 use crate::requests::Dialect;
 
 pub(crate) const NULL: &str = "null";
-pub(crate) const TOLLGATE: &str = "tollgate";
+pub(crate) const SLUICEGATE: &str = "sluicegate";
 pub(crate) const THROTTLECRAB: &str = "throttlecrab";
 
 /// A protocol, and what is asked over it.

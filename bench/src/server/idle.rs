@@ -37,7 +37,7 @@ pub(crate) fn measure(
     length: Duration,
     notes: &mut Vec<String>,
 ) -> Result<Idle, String> {
-    let servers = [Server::tollgate(true)?, Server::tollgate(true)?];
+    let servers = [Server::sluicegate(true)?, Server::sluicegate(true)?];
     let dialect = door.dialect(servers[0].name).ok_or("there is no such door")?;
     provide_files()?;
     let mut entrants = Vec::new();

@@ -1,4 +1,4 @@
-//! Tollgate's front doors beside null servers and peers, over real sockets: one machine, one run, ratios that mean
+//! Sluicegate's front doors beside null servers and peers, over real sockets: one machine, one run, ratios that mean
 //! something on any machine.
 
 #[path = "../align.rs"]
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use crate::doors::{Door, TOLLGATE};
+use crate::doors::{Door, SLUICEGATE};
 use crate::idle::Idle;
 use crate::measure::{Capacity, Entrant};
 use crate::null::Answers;
@@ -48,7 +48,7 @@ const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-se
 /// How many users there are, unless a part says otherwise.
 const SUBJECTS: usize = 100_000;
 
-/// Measures Tollgate's front doors and prints tables, ready for the README.
+/// Measures Sluicegate's front doors and prints tables, ready for the README.
 #[derive(Debug, Parser)]
 struct Options {
     /// Prints every figure as JSON instead.
@@ -116,7 +116,7 @@ fn run(options: &Options) -> Result<Report, String> {
     let mut notes = vec!["limitador-server was left out: it is not on crates.io.".to_owned()];
 
     eprintln!("starting servers ...");
-    let ours = Server::tollgate(true)?;
+    let ours = Server::sluicegate(true)?;
     let mut answers = Answers::default();
     let mut doors = Vec::new();
     for door in options.doors.iter().copied() {
@@ -169,7 +169,7 @@ fn idle(
     let mut found = Vec::new();
     for door in doors.iter().copied().filter(|door| [Door::Http, Door::Resp].contains(door)) {
         eprintln!("{} idle connections to {door:?} ...", idle::CONNECTIONS);
-        let requests = door.dialect(TOLLGATE).and_then(|dialect| requests.get(dialect));
+        let requests = door.dialect(SLUICEGATE).and_then(|dialect| requests.get(dialect));
         let Some(requests) = requests else { continue };
         cores::stay();
         let measured = idle::measure(door, requests, effort.rounds, effort.round, notes);

@@ -29,7 +29,7 @@ pub(crate) enum Dialect {
     Envoy,
     /// `CL.THROTTLE`: one bucket.
     Throttle,
-    /// `TG.CHECK`: three tiers.
+    /// `SG.CHECK`: three tiers.
     RespCheck,
     /// throttlecrab's own, each for one bucket.
     CrabHttp,
@@ -147,7 +147,7 @@ impl Dialect {
                 let plan = subject.plan();
                 let attributes = ["endpoint", "/api/items", "method", "GET", "plan", plan];
                 let words: Vec<_> =
-                    ["TG.CHECK", "user_id", user, "ip", ip].into_iter().chain(attributes).collect();
+                    ["SG.CHECK", "user_id", user, "ip", ip].into_iter().chain(attributes).collect();
                 command(to, &words);
             }
             Self::CrabHttp => {
@@ -187,7 +187,7 @@ impl Dialect {
 
 fn http(to: &mut Vec<u8>, path: &str, body: &str) {
     let mut head = format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n");
-    head += "user-agent: tollgate-bench\r\naccept: */*\r\ncontent-type: application/json\r\n";
+    head += "user-agent: sluicegate-bench\r\naccept: */*\r\ncontent-type: application/json\r\n";
     let _ = write!(head, "content-length: {}\r\n\r\n", body.len());
     to.extend_from_slice(head.as_bytes());
     to.extend_from_slice(body.as_bytes());

@@ -21,7 +21,7 @@ pub(crate) fn measure(
     length: Duration,
     notes: &mut Vec<String>,
 ) -> Result<Capacity, String> {
-    let server = Server::tollgate(false)?;
+    let server = Server::sluicegate(false)?;
     let dialect = door.dialect(server.name).ok_or("there is no such door")?;
     let requests = Requests::new(dialect, USERS);
     let place = Place { door, depth: DEPTH };

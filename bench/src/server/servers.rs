@@ -6,18 +6,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tollgate_tests::process::Process;
-use tollgate_tests::servers::free_port;
-use tollgate_tests::wait;
+use sluicegate_tests::process::Process;
+use sluicegate_tests::servers::free_port;
+use sluicegate_tests::wait;
 
 use crate::cores;
-use crate::doors::{Door, NULL, THROTTLECRAB, TOLLGATE};
+use crate::doors::{Door, NULL, THROTTLECRAB, SLUICEGATE};
 use crate::null::Answers;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where `make bench-server` leaves the programs, unless `TOLLGATE_BIN` names ours.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/tollgate");
+/// Where `make bench-server` leaves the programs, unless `SLUICEGATE_BIN` names ours.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/sluicegate");
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/peers/bin/throttlecrab-server");
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/rules.toml");
@@ -38,25 +38,25 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Tollgate as it comes, with its rules from a file.
-    pub(crate) fn tollgate(is_pinned: bool) -> Result<Self, String> {
+    /// Sluicegate as it comes, with its rules from a file.
+    pub(crate) fn sluicegate(is_pinned: bool) -> Result<Self, String> {
         let program =
-            std::env::var_os("TOLLGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
+            std::env::var_os("SLUICEGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
         let (http, grpc, resp) = (free_port(), free_port(), free_port());
-        Self::start(TOLLGATE, &program, is_pinned, [http, grpc, resp, resp], |command| {
-            for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOLLGATE_")) {
+        Self::start(SLUICEGATE, &program, is_pinned, [http, grpc, resp, resp], |command| {
+            for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SLUICEGATE_")) {
                 command.env_remove(name);
             }
             let at = |port| format!("127.0.0.1:{port}");
             command
                 .args(["serve", "--rules", RULES])
-                .env("TOLLGATE_LISTEN_HTTP", at(http))
-                .env("TOLLGATE_LISTEN_GRPC", at(grpc))
-                .env("TOLLGATE_LISTEN_RESP", at(resp))
-                .env("TOLLGATE_LIMITS_CONNECTIONS_MAX", CONNECTIONS_MAX.to_string())
+                .env("SLUICEGATE_LISTEN_HTTP", at(http))
+                .env("SLUICEGATE_LISTEN_GRPC", at(grpc))
+                .env("SLUICEGATE_LISTEN_RESP", at(resp))
+                .env("SLUICEGATE_LIMITS_CONNECTIONS_MAX", CONNECTIONS_MAX.to_string())
                 // Others have long turns in between.
-                .env("TOLLGATE_LIMITS_IDLE_TIMEOUT_MS", IDLE_TIMEOUT_MS.to_string())
-                .env("TOLLGATE_LOG_LEVEL", "error");
+                .env("SLUICEGATE_LIMITS_IDLE_TIMEOUT_MS", IDLE_TIMEOUT_MS.to_string())
+                .env("SLUICEGATE_LOG_LEVEL", "error");
         })
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::doors::{Door, NULL, Place, THROTTLECRAB, TOLLGATE};
+use crate::doors::{Door, NULL, Place, THROTTLECRAB, SLUICEGATE};
 use crate::idle::Idle;
 use crate::measure::Capacity;
 use crate::report::find;
@@ -77,7 +77,7 @@ fn ratio(
     other: &str,
     figure: fn(&Capacity) -> f64,
 ) -> Option<f64> {
-    let ours = find(found.capacities, place, TOLLGATE)?;
+    let ours = find(found.capacities, place, SLUICEGATE)?;
     Some(figure(ours) / figure(find(found.capacities, place, other)?))
 }
 

@@ -149,14 +149,14 @@ pub fn credit(quota: &Quota, state: Option<State>, now: Micros, amount: u64) -> 
 /// one charged with this many tokens, or with its new capacity if that is less:
 ///
 /// ```
-/// use tollgate_core::{decide, spent, Micros, Quota};
+/// use sluicegate_core::{decide, spent, Micros, Quota};
 /// # let now = Micros::new(0);
 /// let (old, new) = (Quota::per_hour(2)?, Quota::per_second(3)?);
 /// let (_, state) = decide(&old, None, now, 2);
 /// let carried = spent(old.form(), state.unwrap(), now).min(new.capacity());
 /// let (_, state) = decide(&new, None, now, carried);
 /// assert_eq!(decide(&new, state, now, 0).0.remaining, 1); // no free refill
-/// # Ok::<(), tollgate_core::QuotaError>(())
+/// # Ok::<(), sluicegate_core::QuotaError>(())
 /// ```
 #[must_use]
 pub fn spent(form: Form, state: State, now: Micros) -> u64 {

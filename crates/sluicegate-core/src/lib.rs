@@ -14,7 +14,7 @@
 //! so that a Lua script inside Redis, which only has doubles, computes the same answers bit for bit.
 //!
 //! ```
-//! use tollgate_core::{decide, Micros, Quota};
+//! use sluicegate_core::{decide, Micros, Quota};
 //!
 //! let quota = Quota::per_second(10)?.with_capacity(2)?;
 //! let now = Micros::new(1_700_000_000_000_000);
@@ -25,7 +25,7 @@
 //!
 //! assert!(first.is_granted() && second.is_granted());
 //! assert_eq!(third.retry_after_ms(), Some(100)); // exactly when the next token is there
-//! # Ok::<(), tollgate_core::QuotaError>(())
+//! # Ok::<(), sluicegate_core::QuotaError>(())
 //! ```
 //!
 //! # How a bucket is counted

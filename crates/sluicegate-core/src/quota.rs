@@ -64,14 +64,14 @@ pub enum Form {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_core::{Algorithm, Quota, Refill};
+/// use sluicegate_core::{Algorithm, Quota, Refill};
 ///
 /// let api = Quota::per_second(10)?.with_capacity(50)?;              // bursts of 50, then 10 a second
 /// let login: Quota = "5/minute".parse()?;                           // bursts of 5
 /// let slow: Quota = "0.016/s burst 3".parse()?;                     // one every 62.5 s, exactly
 /// let batch = Quota::new(100, Duration::from_secs(60))?.with_refill(Refill::Interval)?;
 /// let strict = Quota::per_hour(1000)?.with_algorithm(Algorithm::SlidingWindow)?;
-/// # Ok::<(), tollgate_core::QuotaError>(())
+/// # Ok::<(), sluicegate_core::QuotaError>(())
 /// ```
 ///
 /// A quota is exact or it is not built: what cannot be counted in integers below 2^53 is refused with

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! make run
-//! cargo run -p tollgate-server --example client
+//! cargo run -p sluicegate-server --example client
 //! ```
 
 #![expect(

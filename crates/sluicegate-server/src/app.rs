@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::client_ip::ClientIp;
-use tollgate::headers::Headers;
-use tollgate::{
+use sluicegate::client_ip::ClientIp;
+use sluicegate::headers::Headers;
+use sluicegate::{
     Answer, AnyStore, Ask, Charge, Charged, Decision, Limiter, LocalStore, MemoryStore, Mode,
     OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
 };

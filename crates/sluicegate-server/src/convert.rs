@@ -11,8 +11,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::rules::{FieldError, RuleSpec};
-use tollgate::{Algorithm, Mode, Rule};
+use sluicegate::rules::{FieldError, RuleSpec};
+use sluicegate::{Algorithm, Mode, Rule};
 
 pub(crate) use self::envoy::convert as envoy;
 pub(crate) use self::limitador::convert as limitador;
@@ -196,13 +196,13 @@ fn unlike_an_endpoint(key_pattern: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::{Algorithm, Mode};
+    use sluicegate::{Algorithm, Mode};
 
     use super::Converted;
 
     /// The rules, a line each.
     pub(super) fn rules(converted: &Converted) -> Vec<String> {
-        let line = |rule: &tollgate::Rule| {
+        let line = |rule: &sluicegate::Rule| {
             let (tokens, micros) = rule.quota().rate().tokens_and_period_us();
             let (id, pattern) = (rule.rule_id(), rule.key_pattern().as_str());
             let mut line = match rule.mode() {

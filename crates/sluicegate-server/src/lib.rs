@@ -1,4 +1,4 @@
-//! The Tollgate service: front doors over the `tollgate` library, its settings and its command line.
+//! The Sluicegate service: front doors over the `sluicegate` library, its settings and its command line.
 //!
 //! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. From the
 //! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules

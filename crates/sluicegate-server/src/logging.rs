@@ -149,7 +149,7 @@ mod tests {
     fn the_driver_is_quiet_unless_it_is_named() {
         assert_eq!(filter("debug"), "debug,sqlx=warn");
         assert_eq!(filter("info,sqlx=debug"), "info,sqlx=debug");
-        assert!(EnvFilter::try_new(filter("info,tollgate_server=debug")).is_ok());
+        assert!(EnvFilter::try_new(filter("info,sluicegate_server=debug")).is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The `tollgate` binary.
+//! The `sluicegate` binary.
 
 use std::process::ExitCode;
 
@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    tollgate_server::cli::main()
+    sluicegate_server::cli::main()
 }

@@ -19,10 +19,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use tokio::time::Instant;
-use tollgate::{
+use sluicegate::{
     Answer, AnyStore, Ask, Decision, OnError, Outcome, RuleSet, Tier, Together, Verdict,
 };
+use tokio::time::Instant;
 
 use self::audit::AuditMetrics;
 use self::durations::Durations;
@@ -112,7 +112,7 @@ struct RuleCounters {
 impl Metrics {
     /// The metrics of a service with this store.
     pub fn new(store: Arc<AnyStore>) -> Self {
-        let mut registry = Registry::with_prefix("tollgate");
+        let mut registry = Registry::with_prefix("sluicegate");
         let decisions = Family::default();
         let degraded = Family::<DegradedLabels, Counter>::default();
         let metrics = Self {

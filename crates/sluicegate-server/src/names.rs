@@ -1,6 +1,6 @@
 //! What others call the attributes of a request, and the units of a limit.
 
-use tollgate::rules::Attribute;
+use sluicegate::rules::Attribute;
 
 /// The attribute that is the domain of a call of Envoy.
 pub(crate) const DOMAIN: &str = "domain";

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate::{Clock, Micros, Request, SystemClock};
+use sluicegate::{Clock, Micros, Request, SystemClock};
 
 pub use self::kept::{Kept, REQUEST_BYTES_MAX};
 pub(crate) use self::replay::timestamp;

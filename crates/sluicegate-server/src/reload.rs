@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use sluicegate::RuleSet;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
-use tollgate::RuleSet;
 use tracing::{error, info, warn};
 
 use crate::app::App;

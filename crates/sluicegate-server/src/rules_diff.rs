@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tollgate::rules::{RuleSetError, RuleSetErrors, RuleSpec};
-use tollgate::{Rule, RuleSet};
+use sluicegate::rules::{RuleSetError, RuleSetErrors, RuleSpec};
+use sluicegate::{Rule, RuleSet};
 use utoipa::ToSchema;
 
 use crate::data::{DataError, Database, Page, RuleFilter};

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use sluicegate::RuleSet;
+use sluicegate::rules::{FileErrors, RULES_FILE_BYTES_MAX};
 use thiserror::Error;
-use tollgate::RuleSet;
-use tollgate::rules::{FileErrors, RULES_FILE_BYTES_MAX};
 
 use crate::config::{Config, DatabaseUrl, RulesFrom, reason};
 

@@ -6,10 +6,10 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
-use tollgate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
 use tracing::{info, warn};
 
 use crate::app::{App, RequestLimits};
@@ -93,7 +93,7 @@ impl ServeError {
                  with --rules"
             }
             Self::Rules(snapshot::StartError::Refused { .. }) => {
-                "mend them with `tollgate rules import --database URL FILE` or by SQL, or start from a \
+                "mend them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }
             Self::Store { source, .. } => store::help(source),

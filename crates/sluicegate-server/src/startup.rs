@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tollgate::RuleSet;
+use sluicegate::RuleSet;
 
 use crate::config::{Door, StoreUrl};
 use crate::page;
@@ -54,11 +54,11 @@ impl Startup<'_> {
             }
             RulesSource::Database(url) if is_starter => {
                 format!(
-                    "the {count} starter rules in {url}, changed while it runs (tollgate rules)"
+                    "the {count} starter rules in {url}, changed while it runs (sluicegate rules)"
                 )
             }
             RulesSource::Database(url) => {
-                format!("{count} in {url}, changed while it runs (tollgate rules)")
+                format!("{count} in {url}, changed while it runs (sluicegate rules)")
             }
         };
         let store = match self.store {
@@ -70,7 +70,7 @@ impl Startup<'_> {
         let _ = write!(
             text,
             "\
-tollgate {version} serves {doors}
+sluicegate {version} serves {doors}
 
   rules    {rules}
   store    {store}

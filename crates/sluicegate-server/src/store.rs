@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval, timeout};
-use tollgate::{
+use sluicegate::{
     AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStore, StartError, TroubleKind, Unfit,
 };
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use crate::config::Store;
@@ -57,8 +57,8 @@ pub(crate) fn help(error: &StartError) -> &'static str {
     match error {
         StartError::Trouble(trouble) => match trouble.kind() {
             TroubleKind::Auth => {
-                "put the right user and password into TOLLGATE_STORE_URL, or into a file that \
-                 TOLLGATE_STORE_URL_FILE names, and see what the user may do"
+                "put the right user and password into SLUICEGATE_STORE_URL, or into a file that \
+                 SLUICEGATE_STORE_URL_FILE names, and see what the user may do"
             }
             TroubleKind::Tls => {
                 "see store.tls_ca, store.tls_certificate and store.tls_key, and whether the host in \

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
-use tollgate::SystemClock;
+use sluicegate::SystemClock;
 
 /// Microseconds since the Unix epoch. As text it is RFC 3339, in UTC, to the microsecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

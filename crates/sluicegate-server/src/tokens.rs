@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::config::Secret;
 
 /// How a token begins, so that people and scanners for leaked secrets know one when they see it.
-pub const PREFIX: &str = "tg_";
+pub const PREFIX: &str = "sg_";
 
 /// The random part of a token: 256 bits, which nobody guesses, however fast they may try.
 const RANDOM_BYTES: usize = 32;
@@ -41,7 +41,7 @@ mod tests {
         let (one, one_hash) = mint().unwrap();
         let (other, other_hash) = mint().unwrap();
         assert_eq!(one.expose().len(), PREFIX.len() + 43);
-        assert!(one.expose().starts_with("tg_"));
+        assert!(one.expose().starts_with("sg_"));
         assert!(one.expose().chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
         assert_ne!(one.expose(), other.expose());
         assert_ne!(one_hash, other_hash);

@@ -2,7 +2,7 @@
 //! what it turns out to cost.
 //!
 //! ```text
-//! cargo run -p tollgate --example axum_plans --features axum
+//! cargo run -p sluicegate --example axum_plans --features axum
 //! curl -i -H 'authorization: Bearer ann-token' http://127.0.0.1:3000/users/1
 //! curl -i -H 'authorization: Bearer bob-token' http://127.0.0.1:3000/search?q=rust
 //! ```
@@ -17,9 +17,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use sluicegate::middleware::{RateLimitLayer, extract};
+use sluicegate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 use tokio::net::TcpListener;
-use tollgate::middleware::{RateLimitLayer, extract};
-use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

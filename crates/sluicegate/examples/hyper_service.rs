@@ -1,7 +1,7 @@
 //! Plain hyper: one limit for every address, around any function that answers requests.
 //!
 //! ```text
-//! cargo run -p tollgate --example hyper_service --features tower
+//! cargo run -p sluicegate --example hyper_service --features tower
 //! for i in 1 2 3 4; do curl -i http://127.0.0.1:3000/; done
 //! ```
 
@@ -15,9 +15,9 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use sluicegate::middleware::{Peer, RateLimitLayer};
+use sluicegate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 use tokio::net::TcpListener;
-use tollgate::middleware::{Peer, RateLimitLayer};
-use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 use tower::{Layer, ServiceExt, service_fn};
 
 #[tokio::main]

@@ -1,14 +1,14 @@
 //! Limiting by key: a form that may be sent three times an hour from every address.
 //!
 //! ```text
-//! cargo run -p tollgate --example limit_by_key
+//! cargo run -p sluicegate --example limit_by_key
 //! ```
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
-use tollgate::{KeyedLimiter, Quota};
+use sluicegate::{KeyedLimiter, Quota};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout())

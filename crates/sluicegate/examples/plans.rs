@@ -2,13 +2,13 @@
 //! have another. A request passes if every tier lets it pass, and only then is any of them charged.
 //!
 //! ```text
-//! cargo run -p tollgate --example plans
+//! cargo run -p sluicegate --example plans
 //! ```
 
 use std::error::Error;
 use std::io::{self, Write};
 
-use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet, Verdict};
+use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet, Verdict};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout())

@@ -4,16 +4,16 @@
 //! The service is gRPC's health service, as if it were yours.
 //!
 //! ```text
-//! cargo run -p tollgate --example tonic_service --features tower
+//! cargo run -p sluicegate --example tonic_service --features tower
 //! printf '\0\0\0\0\0' | curl -i --http2-prior-knowledge -H 'content-type: application/grpc' --data-binary @- \
 //!     --output - http://127.0.0.1:3000/grpc.health.v1.Health/Check
 //! ```
 
 use std::error::Error;
 
+use sluicegate::middleware::RateLimitLayer;
+use sluicegate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 use tokio::net::TcpListener;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 use tonic::transport::Server;
 use tonic::transport::server::{TcpConnectInfo, TcpIncoming};
 use tonic_health::server::health_reporter;

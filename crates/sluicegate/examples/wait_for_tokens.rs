@@ -1,15 +1,15 @@
 //! Waiting for tokens: jobs that are paced instead of refused, and one that has no time to wait.
 //!
 //! ```text
-//! cargo run -p tollgate --example wait_for_tokens --features tokio
+//! cargo run -p sluicegate --example wait_for_tokens --features tokio
 //! ```
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use sluicegate::{KeyedLimiter, Quota};
 use tokio::time::Instant;
-use tollgate::{KeyedLimiter, Quota};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

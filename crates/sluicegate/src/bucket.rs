@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Decision, Quota};
+use sluicegate_core::{Decision, Quota};
 
 use crate::limiter::Limiter;
 use crate::request::Request;
@@ -17,7 +17,7 @@ use crate::tiers;
 /// meanwhile; it is counted by the rule's quota.
 ///
 /// ```
-/// # use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+/// # use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
 /// # let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_minute(2)?)?])?;
 /// # let limiter = Limiter::new(MemoryStore::new(), rules);
 /// let request = Request::new().user_id("42");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tollgate_core::Micros;
+use sluicegate_core::Micros;
 
 /// A source of time for stores that keep their own.
 ///
@@ -77,7 +77,7 @@ impl Clock for SystemClock {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::{Clock, ManualClock, Micros};
+/// use sluicegate::{Clock, ManualClock, Micros};
 ///
 /// let clock = ManualClock::new(Micros::new(1_000_000));
 /// clock.advance(Duration::from_millis(1500));

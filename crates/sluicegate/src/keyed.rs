@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tollgate_core::{Decision, Quota};
+use sluicegate_core::{Decision, Quota};
 
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{Mode, OnError};
@@ -19,7 +19,7 @@ use crate::store::{Charge, LocalStore, Space, Store};
 ///
 /// ```
 /// use std::net::IpAddr;
-/// use tollgate::{KeyedLimiter, Quota};
+/// use sluicegate::{KeyedLimiter, Quota};
 ///
 /// let logins = KeyedLimiter::<IpAddr>::new("login", Quota::per_minute(5)?);
 /// let ip = IpAddr::from([203, 0, 113, 9]);
@@ -28,7 +28,7 @@ use crate::store::{Charge, LocalStore, Space, Store};
 /// }
 /// let denied = logins.take(&ip, 1);
 /// assert!(denied.retry_after().unwrap().as_secs() < 13); // one every 12 s
-/// # Ok::<(), tollgate::QuotaError>(())
+/// # Ok::<(), sluicegate::QuotaError>(())
 /// ```
 ///
 /// Keys are told apart by what their `Hash` writes: two keys that hash alike share a bucket.

@@ -7,12 +7,12 @@
 //! # Limit something in five lines
 //!
 //! ```
-//! use tollgate::{KeyedLimiter, Quota};
+//! use sluicegate::{KeyedLimiter, Quota};
 //!
 //! let limiter = KeyedLimiter::<str>::new("login", Quota::per_minute(5)?);
 //! let decision = limiter.take("203.0.113.9", 1);
 //! assert!(decision.is_granted());
-//! # Ok::<(), tollgate::QuotaError>(())
+//! # Ok::<(), sluicegate::QuotaError>(())
 //! ```
 //!
 //! # Which part do I want?
@@ -27,7 +27,7 @@
 //! - `headers` and `client_ip`, with the feature `http`: what an answer tells a client about its limits, and who a
 //!   client is behind proxies.
 //! - `middleware`, with the feature `tower`: a layer around services of axum, tonic or hyper, and one around clients.
-//! - [`Quota`] and the rest of [`tollgate_core`]: the arithmetic alone.
+//! - [`Quota`] and the rest of [`sluicegate_core`]: the arithmetic alone.
 //!
 //! # Time
 //!
@@ -73,6 +73,10 @@ pub use limiter::Limiter;
 pub use request::Request;
 pub use reservation::Reservation;
 pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
+pub use sluicegate_core::{
+    Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
+    RateError, Refill, parse_period,
+};
 #[cfg(feature = "redis")]
 pub use store::any::{AnyKey, AnyStore};
 pub use store::memory::{
@@ -87,10 +91,6 @@ pub use store::redis::{
 };
 pub use store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 pub use together::{ASKS_MAX, Answer, Ask, Together};
-pub use tollgate_core::{
-    Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
-    RateError, Refill, parse_period,
-};
 pub use verdict::{Tier, Verdict};
 #[cfg(feature = "tokio")]
 pub use wait::WaitError;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Quota};
 
 use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
@@ -21,7 +21,7 @@ use crate::verdict::Verdict;
 /// is made by one set of them, whole.
 ///
 /// ```
-/// use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+/// use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
 ///
 /// let rules = RuleSet::new(vec![
 ///     Rule::new(1, "user:{user_id}", Quota::per_second(10)?.with_capacity(2)?)?,

@@ -9,7 +9,7 @@ use crate::rules::Attribute;
 /// It borrows everything, so that making one costs next to nothing.
 ///
 /// ```
-/// use tollgate::Request;
+/// use sluicegate::Request;
 ///
 /// let request = Request::new()
 ///     .user_id("42")

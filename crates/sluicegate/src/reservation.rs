@@ -1,7 +1,7 @@
 //! A charge that can be corrected, once.
 
+use sluicegate_core::Quota;
 use smallvec::SmallVec;
-use tollgate_core::Quota;
 
 use crate::limiter::Limiter;
 use crate::rules::{Mode, OnError, Override};
@@ -22,7 +22,7 @@ const ROUNDS_MAX: usize = 4;
 /// keeps the charge.
 ///
 /// ```
-/// # use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+/// # use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
 /// # let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_minute(100)?)?])?;
 /// # let limiter = Limiter::new(MemoryStore::new(), rules);
 /// let request = Request::new().user_id("42").cost(80); // the most it can cost
@@ -34,7 +34,7 @@ const ROUNDS_MAX: usize = 4;
 /// ```
 ///
 /// ```compile_fail,E0382
-/// # use tollgate::{Limiter, MemoryStore, Request, RuleSet};
+/// # use sluicegate::{Limiter, MemoryStore, Request, RuleSet};
 /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
 /// let reservation = limiter.reserve_now(&Request::new());
 /// reservation.refund_now();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
+use sluicegate_core::{Decision, Outcome};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Outcome};
 
 use crate::request::Request;
 use crate::rules::{Matches, Mode, Number, Override, RuleSet};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Quota};
 
 use crate::limiter::Limiter;
 use crate::request::Request;
@@ -82,7 +82,7 @@ impl<S: Store> Limiter<S> {
     ///   [`Ask::Blocked`] does. Then the others are answered as probes are.
     ///
     /// ```
-    /// use tollgate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, Rule, RuleSet};
+    /// use sluicegate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, Rule, RuleSet};
     ///
     /// let rule = Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?;
     /// let limiter = Limiter::new(MemoryStore::new(), RuleSet::new(vec![rule])?);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Quota};
 
 use crate::rules::{Mode, Number, Override, Rule, RuleSet};
 

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
 
+use sluicegate_core::{Algorithm, Decision, Outcome, Quota};
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until};
-use tollgate_core::{Algorithm, Decision, Outcome, Quota};
 
 use crate::clock::Clock;
 use crate::keyed::KeyedLimiter;

@@ -2,7 +2,7 @@
 //! the next to run.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --profile model -p tollgate --test store_shuttle \
+//! RUSTFLAGS="--cfg shuttle" cargo test --profile model -p sluicegate --test store_shuttle \
 //!     --target-dir target/shuttle
 //! ```
 //!
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use shuttle::thread;
-use tollgate::{
+use sluicegate::{
     Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
     OnError, Quota, Space, Store,
 };

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-const STORED = "tollgate.scheme";
+const STORED = "sluicegate.scheme";
 
 type Scheme = "" | "light" | "dark";
 

@@ -49,7 +49,7 @@ export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetc
     const asked = { ...query, after, limit: PAGE_MAX, format };
     const answer = await ask("GET", "/v1/violations", { query: asked, accept: "text/csv", signal });
     if (answer.status !== 200) throw problemOf(answer);
-    const next = answer.headers.find(([name]) => name.toLowerCase() === "x-tollgate-next")?.[1] ?? null;
+    const next = answer.headers.find(([name]) => name.toLowerCase() === "x-sluicegate-next")?.[1] ?? null;
     return { text: answer.text, rows: countRows(answer.text) - 1, next };
   };
 }

@@ -8,7 +8,7 @@ test("every view can be reached by its tab, and has a title of its own", async (
     const tab = page.getByRole("navigation").getByRole("link", { name: title });
     await tab.click();
     await expect(page.getByRole("heading", { level: 1 })).toContainText(title);
-    await expect(page).toHaveTitle(`${title} - Tollgate`);
+    await expect(page).toHaveTitle(`${title} - Sluicegate`);
     await expect(tab).toHaveAttribute("aria-current", "page");
   }
 });

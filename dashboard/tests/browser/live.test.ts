@@ -252,7 +252,7 @@ test("without a click it comes back as well", async ({ page, service }) => {
 
 test.describe("with a token", () => {
   const token = "a-token-that-is-long-enough-for-tests";
-  test.use({ settings: { TOLLGATE_ADMIN_TOKEN: token } });
+  test.use({ settings: { SLUICEGATE_ADMIN_TOKEN: token } });
 
   test("one signs in, and the stream is read with it", async ({ page, service }) => {
     await page.goto("/#/live");
@@ -267,7 +267,7 @@ test.describe("with a token", () => {
 
 test.describe("with a store that does not answer", () => {
   // Nothing listens there.
-  test.use({ settings: { TOLLGATE_STORE_URL: "redis://127.0.0.1:1" } });
+  test.use({ settings: { SLUICEGATE_STORE_URL: "redis://127.0.0.1:1" } });
 
   test("it is said that answers are degraded, and what that means", async ({ page, service }) => {
     await openLive(page);

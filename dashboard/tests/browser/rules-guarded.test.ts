@@ -15,17 +15,17 @@ test.describe("rules from a file", () => {
   test.use({
     // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
     settings: async ({}, use) => {
-      const folder = mkdtempSync(join(tmpdir(), "tollgate-rules-"));
+      const folder = mkdtempSync(join(tmpdir(), "sluicegate-rules-"));
       const file = join(folder, "rules.toml");
       writeFileSync(file, '[[rule]]\nrule_id = 3\nkey_pattern = "user:{user_id}"\ntokens = 10\nperiod = "1s"\n');
-      await use({ TOLLGATE_RULES_FILE: file, TOLLGATE_RULES_SOURCE: "file" });
+      await use({ SLUICEGATE_RULES_FILE: file, SLUICEGATE_RULES_SOURCE: "file" });
       rmSync(folder, { recursive: true, force: true });
     },
   });
 
   test("are read, and nothing offers to change them", async ({ page, settings }) => {
     await page.goto("/#/rules");
-    await expect(page.getByText(`These rules come from the file ${settings["TOLLGATE_RULES_FILE"]}`)).toBeVisible();
+    await expect(page.getByText(`These rules come from the file ${settings["SLUICEGATE_RULES_FILE"]}`)).toBeVisible();
     await expect(page.getByRole("row").filter({ hasText: "user:{user_id}" })).toContainText("burst 10");
     await expect(page.getByRole("link", { name: "New rule" })).toHaveCount(0);
     await expect(page.getByRole("switch")).toHaveCount(0);
@@ -40,7 +40,7 @@ test.describe("rules from a file", () => {
 
   test("that were refused are a warning", async ({ page, service, settings }) => {
     await page.goto("/#/rules");
-    writeFileSync(settings["TOLLGATE_RULES_FILE"]!, '[[rule]]\nkey_pattern = "user:{user_id"\n');
+    writeFileSync(settings["SLUICEGATE_RULES_FILE"]!, '[[rule]]\nkey_pattern = "user:{user_id"\n');
     await expect
       .poll(async () => (await service.call<{ refused: string | null }>("GET", "/v1/rules")).refused)
       .not.toBeNull();

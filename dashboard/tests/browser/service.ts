@@ -8,9 +8,9 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { test as base, expect } from "@playwright/test";
 
-const BINARY = resolve(process.env["TOLLGATE_BINARY"] ?? "../target/debug/tollgate");
+const BINARY = resolve(process.env["SLUICEGATE_BINARY"] ?? "../target/debug/sluicegate");
 
-/** Settings, such as `TOLLGATE_ADMIN_TOKEN`. */
+/** Settings, such as `SLUICEGATE_ADMIN_TOKEN`. */
 export type Settings = Record<string, string>;
 
 /** A running service, with an empty database of its own. */
@@ -24,7 +24,7 @@ export class Service {
 
   /** Starts it on a free port. */
   static async start(settings: Settings = {}): Promise<Service> {
-    const folder = mkdtempSync(join(tmpdir(), "tollgate-page-"));
+    const folder = mkdtempSync(join(tmpdir(), "sluicegate-page-"));
     const { child, address } = await launch(folder, "127.0.0.1:0", settings);
     return new Service(`http://${address}`, child, folder, settings);
   }
@@ -75,9 +75,9 @@ export class Service {
 function environment(address: string, settings: Settings): Settings {
   return {
     PATH: process.env["PATH"] ?? "",
-    TOLLGATE_LISTEN_HTTP: address,
-    TOLLGATE_LISTEN_GRPC: "",
-    TOLLGATE_LISTEN_RESP: "",
+    SLUICEGATE_LISTEN_HTTP: address,
+    SLUICEGATE_LISTEN_GRPC: "",
+    SLUICEGATE_LISTEN_RESP: "",
     ...settings,
   };
 }

@@ -6,7 +6,7 @@ const TOKEN = "a-token-for-tests-0123456789abcdef";
 const locked = test.extend({
   // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
   service: async ({}, use) => {
-    const service = await Service.start({ TOLLGATE_ADMIN_TOKEN: TOKEN, TOLLGATE_ADMIN_FAILURES_PER_MINUTE: "3" });
+    const service = await Service.start({ SLUICEGATE_ADMIN_TOKEN: TOKEN, SLUICEGATE_ADMIN_FAILURES_PER_MINUTE: "3" });
     await use(service);
     await service.stop();
   },

@@ -263,7 +263,7 @@ test("a rule that is not there, and a subject that is none, are told", async ({ 
 });
 
 test.describe("with a token that may only read", () => {
-  test.use({ settings: { TOLLGATE_ADMIN_TOKEN: "a-token-that-is-long-enough-for-tests" } });
+  test.use({ settings: { SLUICEGATE_ADMIN_TOKEN: "a-token-that-is-long-enough-for-tests" } });
 
   test("buckets are shown, and what it may not do is said in words", async ({ page, service }) => {
     const token = service.run("tokens", "create", "--role", "read", "looker").trim();
@@ -285,7 +285,7 @@ test.describe("with a token that may only read", () => {
 const discreet = test.extend({
   // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
   service: async ({}, use) => {
-    const service = await Service.start({ TOLLGATE_AUDIT_PRIVACY: "truncated" });
+    const service = await Service.start({ SLUICEGATE_AUDIT_PRIVACY: "truncated" });
     await use(service);
     await service.stop();
   },

@@ -7,7 +7,7 @@ import { test as base, expect, Service } from "./service.ts";
 const test = base.extend({
   // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
   service: async ({}, use) => {
-    const service = await Service.start({ TOLLGATE_AUDIT_ROWS_PER_SECOND: "100000" });
+    const service = await Service.start({ SLUICEGATE_AUDIT_ROWS_PER_SECOND: "100000" });
     await use(service);
     await service.stop();
   },
@@ -235,7 +235,7 @@ base("a service that records nothing is told apart from one that denied nothing"
 const unrecorded = base.extend({
   // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
   service: async ({}, use) => {
-    const service = await Service.start({ TOLLGATE_AUDIT_RECORD: "none" });
+    const service = await Service.start({ SLUICEGATE_AUDIT_RECORD: "none" });
     await use(service);
     await service.stop();
   },

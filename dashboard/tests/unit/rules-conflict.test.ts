@@ -180,8 +180,8 @@ test("pages of the table", () => {
 });
 
 test("rules of a database can be changed", () => {
-  for (const source of ["sqlite:tollgate.db", "postgres://db/tollgate", "postgresql://db/x"]) {
+  for (const source of ["sqlite:sluicegate.db", "postgres://db/sluicegate", "postgresql://db/x"]) {
     expect(isChangeable(source)).toBe(true);
   }
-  for (const source of ["/etc/tollgate/rules.toml", "rules.toml", "starter"]) expect(isChangeable(source)).toBe(false);
+  for (const source of ["/etc/sluicegate/rules.toml", "rules.toml", "starter"]) expect(isChangeable(source)).toBe(false);
 });

@@ -1,11 +1,11 @@
-// Asks Tollgate over HTTP, with nothing but .NET.
+// Asks Sluicegate over HTTP, with nothing but .NET.
 //
 // Not run by the tests: `apt-get install dotnet-sdk-8.0` found no such package in Debian, and `dotnet-install.sh` could not
 // be fetched where they run.
 using System.Net.Http.Json;
 using System.Text.Json.Serialization;
 
-var url = Environment.GetEnvironmentVariable("TOLLGATE_URL") ?? "http://127.0.0.1:8080";
+var url = Environment.GetEnvironmentVariable("SLUICEGATE_URL") ?? "http://127.0.0.1:8080";
 using var client = new HttpClient { BaseAddress = new Uri(url), Timeout = TimeSpan.FromSeconds(5) };
 
 for (var i = 0; i < 4; i++)

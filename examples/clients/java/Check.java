@@ -1,4 +1,4 @@
-// Asks Tollgate over HTTP, with Java's standard library: `java Check.java`
+// Asks Sluicegate over HTTP, with Java's standard library: `java Check.java`
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 public class Check {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
     private static final String URL =
-            System.getenv().getOrDefault("TOLLGATE_URL", "http://127.0.0.1:8080");
+            System.getenv().getOrDefault("SLUICEGATE_URL", "http://127.0.0.1:8080");
 
     /** Three at once, and one per second. Waits as long as it is told to. */
     static String take(String key) throws Exception {

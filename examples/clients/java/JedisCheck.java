@@ -1,4 +1,4 @@
-// Asks Tollgate over the Redis protocol, with Jedis.
+// Asks Sluicegate over the Redis protocol, with Jedis.
 //
 // Not run by the tests: `mvn dependency:get -Dartifact=redis.clients:jedis:5.2.0` needs Maven Central, and failed where
 // they run.
@@ -11,9 +11,9 @@ public class JedisCheck {
     private static final ProtocolCommand THROTTLE = () -> "CL.THROTTLE".getBytes(StandardCharsets.UTF_8);
 
     /** Three at once, and one per second. Waits as long as it is told to. */
-    static long take(JedisPooled tollgate, String key) throws InterruptedException {
+    static long take(JedisPooled sluicegate, String key) throws InterruptedException {
         while (true) {
-            List<?> answer = (List<?>) tollgate.sendCommand(THROTTLE, key, "2", "1", "1");
+            List<?> answer = (List<?>) sluicegate.sendCommand(THROTTLE, key, "2", "1", "1");
             long denied = (Long) answer.get(0), left = (Long) answer.get(2), retryAfter = (Long) answer.get(3);
             if (denied == 0) {
                 return left;
@@ -27,10 +27,10 @@ public class JedisCheck {
     }
 
     public static void main(String[] arguments) throws Exception {
-        String address = System.getenv().getOrDefault("TOLLGATE_RESP", "127.0.0.1:6380");
-        try (JedisPooled tollgate = new JedisPooled("redis://" + address)) {
+        String address = System.getenv().getOrDefault("SLUICEGATE_RESP", "127.0.0.1:6380");
+        try (JedisPooled sluicegate = new JedisPooled("redis://" + address)) {
             for (int i = 0; i < 4; i++) {
-                System.out.println("allowed, " + take(tollgate, "client:jedis") + " left");
+                System.out.println("allowed, " + take(sluicegate, "client:jedis") + " left");
             }
         }
     }

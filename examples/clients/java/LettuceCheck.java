@@ -1,4 +1,4 @@
-// Asks Tollgate over the Redis protocol, with Lettuce.
+// Asks Sluicegate over the Redis protocol, with Lettuce.
 //
 // Not run by the tests: `mvn dependency:get -Dartifact=io.lettuce:lettuce-core:6.5.0.RELEASE` needs Maven Central, and
 // failed where they run.
@@ -27,9 +27,9 @@ public class LettuceCheck {
     }
 
     /** Three at once, and one per second. Waits as long as it is told to. */
-    static long take(RedisCommands<String, String> tollgate, String key) throws InterruptedException {
+    static long take(RedisCommands<String, String> sluicegate, String key) throws InterruptedException {
         while (true) {
-            List<Object> answer = tollgate.dispatch(Command.THROTTLE, new ArrayOutput<>(StringCodec.UTF8),
+            List<Object> answer = sluicegate.dispatch(Command.THROTTLE, new ArrayOutput<>(StringCodec.UTF8),
                     new CommandArgs<>(StringCodec.UTF8).addKey(key).add(2).add(1).add(1));
             long denied = (Long) answer.get(0), left = (Long) answer.get(2), retryAfter = (Long) answer.get(3);
             if (denied == 0) {
@@ -44,11 +44,11 @@ public class LettuceCheck {
     }
 
     public static void main(String[] arguments) throws Exception {
-        String address = System.getenv().getOrDefault("TOLLGATE_RESP", "127.0.0.1:6380");
+        String address = System.getenv().getOrDefault("SLUICEGATE_RESP", "127.0.0.1:6380");
         try (RedisClient client = RedisClient.create("redis://" + address)) {
-            var tollgate = client.connect().sync();
+            var sluicegate = client.connect().sync();
             for (int i = 0; i < 4; i++) {
-                System.out.println("allowed, " + take(tollgate, "client:lettuce") + " left");
+                System.out.println("allowed, " + take(sluicegate, "client:lettuce") + " left");
             }
         }
     }

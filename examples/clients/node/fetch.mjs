@@ -1,7 +1,7 @@
-// Asks Tollgate over HTTP, with nothing but Node.js.
+// Asks Sluicegate over HTTP, with nothing but Node.js.
 import { setTimeout as sleep } from "node:timers/promises";
 
-const url = process.env.TOLLGATE_URL ?? "http://127.0.0.1:8080";
+const url = process.env.SLUICEGATE_URL ?? "http://127.0.0.1:8080";
 
 /** Three at once, and one per second. Waits as long as it is told to. */
 async function take(key) {

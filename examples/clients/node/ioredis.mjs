@@ -1,13 +1,13 @@
-// Asks Tollgate over the Redis protocol, with ioredis (`npm install ioredis`), at its default settings.
+// Asks Sluicegate over the Redis protocol, with ioredis (`npm install ioredis`), at its default settings.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 
-const tollgate = new Redis(`redis://${process.env.TOLLGATE_RESP ?? "127.0.0.1:6380"}`);
+const sluicegate = new Redis(`redis://${process.env.SLUICEGATE_RESP ?? "127.0.0.1:6380"}`);
 
 /** Three at once, and one per second. Waits as long as it is told to. */
 async function take(key) {
   for (;;) {
-    const [denied, , left, retryAfter] = await tollgate.call("CL.THROTTLE", key, 2, 1, 1);
+    const [denied, , left, retryAfter] = await sluicegate.call("CL.THROTTLE", key, 2, 1, 1);
     if (!denied) return left;
     if (retryAfter < 0) throw new Error("this will never be allowed");
     console.log(`denied, waiting ${retryAfter} s`);
@@ -16,4 +16,4 @@ async function take(key) {
 }
 
 for (let i = 0; i < 4; i++) console.log(`allowed, ${await take("client:ioredis")} left`);
-await tollgate.quit();
+await sluicegate.quit();

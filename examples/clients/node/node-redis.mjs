@@ -1,14 +1,14 @@
-// Asks Tollgate over the Redis protocol, with node-redis (`npm install redis`), at its default settings.
+// Asks Sluicegate over the Redis protocol, with node-redis (`npm install redis`), at its default settings.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "redis";
 
-const tollgate = createClient({ url: `redis://${process.env.TOLLGATE_RESP ?? "127.0.0.1:6380"}` });
-await tollgate.connect();
+const sluicegate = createClient({ url: `redis://${process.env.SLUICEGATE_RESP ?? "127.0.0.1:6380"}` });
+await sluicegate.connect();
 
 /** Three at once, and one per second. Waits as long as it is told to. */
 async function take(key) {
   for (;;) {
-    const [denied, , left, retryAfter] = await tollgate.sendCommand(["CL.THROTTLE", key, "2", "1", "1"]);
+    const [denied, , left, retryAfter] = await sluicegate.sendCommand(["CL.THROTTLE", key, "2", "1", "1"]);
     if (!denied) return left;
     if (retryAfter < 0) throw new Error("this will never be allowed");
     console.log(`denied, waiting ${retryAfter} s`);
@@ -17,4 +17,4 @@ async function take(key) {
 }
 
 for (let i = 0; i < 4; i++) console.log(`allowed, ${await take("client:node-redis")} left`);
-await tollgate.close();
+await sluicegate.close();

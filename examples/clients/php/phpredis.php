@@ -1,17 +1,17 @@
 <?php
-// Asks Tollgate over the Redis protocol, with the phpredis extension (`apt install php-redis`, `pecl install redis`).
+// Asks Sluicegate over the Redis protocol, with the phpredis extension (`apt install php-redis`, `pecl install redis`).
 
-[$host, $port] = explode(':', getenv('TOLLGATE_RESP') ?: '127.0.0.1:6380');
-$tollgate = new Redis();
-$tollgate->connect($host, (int) $port);
+[$host, $port] = explode(':', getenv('SLUICEGATE_RESP') ?: '127.0.0.1:6380');
+$sluicegate = new Redis();
+$sluicegate->connect($host, (int) $port);
 
 /** Three at once, and one per second. Waits as long as it is told to. */
-function take(Redis $tollgate, string $key): int
+function take(Redis $sluicegate, string $key): int
 {
     while (true) {
-        $answer = $tollgate->rawCommand('CL.THROTTLE', $key, 2, 1, 1);
+        $answer = $sluicegate->rawCommand('CL.THROTTLE', $key, 2, 1, 1);
         if ($answer === false) {
-            throw new RuntimeException($tollgate->getLastError());
+            throw new RuntimeException($sluicegate->getLastError());
         }
         [$denied, , $left, $retryAfter] = $answer;
         if (!$denied) {
@@ -26,6 +26,6 @@ function take(Redis $tollgate, string $key): int
 }
 
 for ($i = 0; $i < 4; $i++) {
-    $left = take($tollgate, 'client:phpredis');
+    $left = take($sluicegate, 'client:phpredis');
     echo "allowed, {$left} left\n";
 }

@@ -1,16 +1,16 @@
 <?php
-// Asks Tollgate over the Redis protocol, with Predis (`composer require predis/predis`, `apt install php-predis`).
+// Asks Sluicegate over the Redis protocol, with Predis (`composer require predis/predis`, `apt install php-predis`).
 
 require 'Predis/Autoloader.php'; // with Composer: vendor/autoload.php
 Predis\Autoloader::register();
 
-$tollgate = new Predis\Client('tcp://' . (getenv('TOLLGATE_RESP') ?: '127.0.0.1:6380'));
+$sluicegate = new Predis\Client('tcp://' . (getenv('SLUICEGATE_RESP') ?: '127.0.0.1:6380'));
 
 /** Three at once, and one per second. Waits as long as it is told to. */
-function take(Predis\Client $tollgate, string $key): int
+function take(Predis\Client $sluicegate, string $key): int
 {
     while (true) {
-        [$denied, , $left, $retryAfter] = $tollgate->executeRaw(['CL.THROTTLE', $key, 2, 1, 1]);
+        [$denied, , $left, $retryAfter] = $sluicegate->executeRaw(['CL.THROTTLE', $key, 2, 1, 1]);
         if (!$denied) {
             return $left;
         }
@@ -23,6 +23,6 @@ function take(Predis\Client $tollgate, string $key): int
 }
 
 for ($i = 0; $i < 4; $i++) {
-    $left = take($tollgate, 'client:predis');
+    $left = take($sluicegate, 'client:predis');
     echo "allowed, {$left} left\n";
 }

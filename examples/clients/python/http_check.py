@@ -1,11 +1,11 @@
-"""Asks Tollgate over HTTP, with Python's standard library."""
+"""Asks Sluicegate over HTTP, with Python's standard library."""
 
 import json
 import os
 import time
 import urllib.request
 
-url = os.environ.get("TOLLGATE_URL", "http://127.0.0.1:8080")
+url = os.environ.get("SLUICEGATE_URL", "http://127.0.0.1:8080")
 
 
 def take(key):

@@ -1,18 +1,18 @@
-"""Asks Tollgate over the Redis protocol, with redis-py (`pip install redis`), at its default settings."""
+"""Asks Sluicegate over the Redis protocol, with redis-py (`pip install redis`), at its default settings."""
 
 import os
 import time
 
 import redis
 
-host, port = os.environ.get("TOLLGATE_RESP", "127.0.0.1:6380").rsplit(":", 1)
-tollgate = redis.Redis(host=host, port=int(port))
+host, port = os.environ.get("SLUICEGATE_RESP", "127.0.0.1:6380").rsplit(":", 1)
+sluicegate = redis.Redis(host=host, port=int(port))
 
 
 def take(key):
     """Three at once, and one per second. Waits as long as it is told to."""
     while True:
-        denied, _limit, left, retry_after, _reset = tollgate.execute_command("CL.THROTTLE", key, 2, 1, 1)
+        denied, _limit, left, retry_after, _reset = sluicegate.execute_command("CL.THROTTLE", key, 2, 1, 1)
         if not denied:
             return left
         if retry_after < 0:

@@ -1,10 +1,10 @@
-# Asks Tollgate over the Redis protocol, with redis-rb (`gem install redis`).
+# Asks Sluicegate over the Redis protocol, with redis-rb (`gem install redis`).
 require "redis"
 
 # Three at once, and one per second. Waits as long as it is told to.
-def take(tollgate, key)
+def take(sluicegate, key)
   loop do
-    denied, _limit, left, retry_after = tollgate.call("CL.THROTTLE", key, 2, 1, 1)
+    denied, _limit, left, retry_after = sluicegate.call("CL.THROTTLE", key, 2, 1, 1)
     return left if denied.zero?
     raise ArgumentError, "this will never be allowed" if retry_after.negative?
 
@@ -14,5 +14,5 @@ def take(tollgate, key)
 end
 
 $stdout.sync = true
-tollgate = Redis.new(url: "redis://#{ENV.fetch("TOLLGATE_RESP", "127.0.0.1:6380")}")
-4.times { puts "allowed, #{take(tollgate, "client:ruby")} left" }
+sluicegate = Redis.new(url: "redis://#{ENV.fetch("SLUICEGATE_RESP", "127.0.0.1:6380")}")
+4.times { puts "allowed, #{take(sluicegate, "client:ruby")} left" }

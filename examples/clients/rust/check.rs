@@ -1,14 +1,14 @@
-// Asks Tollgate over the Redis protocol, with redis-rs (`cargo add redis`).
+// Asks Sluicegate over the Redis protocol, with redis-rs (`cargo add redis`).
 
 use std::error::Error;
 use std::thread::sleep;
 use std::time::Duration;
 
 /// Three at once, and one per second. Waits as long as it is told to.
-fn take(tollgate: &mut redis::Connection, key: &str) -> Result<u64, Box<dyn Error>> {
+fn take(sluicegate: &mut redis::Connection, key: &str) -> Result<u64, Box<dyn Error>> {
     loop {
         let (denied, _limit, left, retry_after, _reset): (bool, u64, u64, i64, u64) =
-            redis::cmd("CL.THROTTLE").arg(key).arg(2).arg(1).arg(1).query(tollgate)?;
+            redis::cmd("CL.THROTTLE").arg(key).arg(2).arg(1).arg(1).query(sluicegate)?;
         if !denied {
             return Ok(left);
         }
@@ -21,10 +21,10 @@ fn take(tollgate: &mut redis::Connection, key: &str) -> Result<u64, Box<dyn Erro
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let address = std::env::var("TOLLGATE_RESP").unwrap_or_else(|_| "127.0.0.1:6380".into());
-    let mut tollgate = redis::Client::open(format!("redis://{address}"))?.get_connection()?;
+    let address = std::env::var("SLUICEGATE_RESP").unwrap_or_else(|_| "127.0.0.1:6380".into());
+    let mut sluicegate = redis::Client::open(format!("redis://{address}"))?.get_connection()?;
     for _ in 0..4 {
-        println!("allowed, {} left", take(&mut tollgate, "client:rust")?);
+        println!("allowed, {} left", take(&mut sluicegate, "client:rust")?);
     }
     Ok(())
 }

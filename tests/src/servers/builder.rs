@@ -62,7 +62,7 @@ impl Builder {
         self.config(format!("requirepass {password}")).config(format!("masterauth {password}"))
     }
 
-    /// Adds a user, in the words of `ACL SETUSER`: `acl_user("app", "on >secret ~tg:* +eval")`.
+    /// Adds a user, in the words of `ACL SETUSER`: `acl_user("app", "on >secret ~sg:* +eval")`.
     pub fn acl_user(mut self, name: &str, rules: &str) -> Self {
         self.guarded = true;
         self.config(format!("user {name} {rules}"))
@@ -131,7 +131,7 @@ impl Builder {
     }
 
     fn prepare(&self) -> Launch {
-        let folder = TempDir::with_prefix("tollgate-server-").expect("a temporary folder");
+        let folder = TempDir::with_prefix("sluicegate-server-").expect("a temporary folder");
         let port = free_port();
         let tls_port = self.tls.as_ref().map(|_| free_port());
         let socket = self.unix_socket.then(|| folder.path().join("server.sock"));

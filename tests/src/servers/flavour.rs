@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// The servers that `make servers` fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// Redis 6.2.14: the oldest that Tollgate knows.
+    /// Redis 6.2.14: the oldest that Sluicegate knows.
     Redis62,
     /// Redis 7.0.15 as Debian builds it, with TLS.
     Redis70,
@@ -45,7 +45,7 @@ impl Flavour {
 
     /// The server's program.
     ///
-    /// It is looked for in the folder that `TOLLGATE_SERVERS` names, or else in `target/servers`.
+    /// It is looked for in the folder that `SLUICEGATE_SERVERS` names, or else in `target/servers`.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ impl Flavour {
 }
 
 fn folder() -> PathBuf {
-    std::env::var_os("TOLLGATE_SERVERS").map_or_else(
+    std::env::var_os("SLUICEGATE_SERVERS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/servers"),
         PathBuf::from,
     )

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{Algorithm, OnError, Quota, RedisKey, RedisStore, Store as _};
-use tollgate_tests::oracle::{self, Event, ExactBucket};
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::wait;
+use sluicegate::{Algorithm, OnError, Quota, RedisKey, RedisStore, Store as _};
+use sluicegate_tests::oracle::{self, Event, ExactBucket};
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::wait;
 
 use crate::load::{Load, Shape};
 use crate::log::Log;
@@ -87,7 +87,7 @@ fn three_stores(trial: &Trial, test: &str, deny_cache_max: usize) -> Vec<Arc<Red
     let (_, proxies) = shared_cluster();
     let url = cluster_url(proxies.iter().map(FaultProxy::port));
     let prefix = format!("{test}-{}", trial.seed.seed());
-    let special = |store: tollgate::RedisStoreBuilder| {
+    let special = |store: sluicegate::RedisStoreBuilder| {
         store.prefix(&prefix).deny_cache_max(deny_cache_max).budget(BUDGET_LONG)
     };
     (0..3).map(|_| trial.store(&url, special)).collect()
@@ -191,7 +191,7 @@ fn cluster_keeps_the_denied_off_shared_slots() {
     let (store, world) =
         (&stores[0], World::new(&stores[0], hardly_any(3), hardly_any(100), hardly_any(100)));
     let ask = |cost| trial.runtime.block_on(store.charge(&world.targets[0].charges(cost))).unwrap();
-    assert!(ask(3).decisions.iter().all(tollgate::Decision::is_granted));
+    assert!(ask(3).decisions.iter().all(sluicegate::Decision::is_granted));
     assert!(!ask(1).decisions[0].is_granted());
     wait::until("the undos", SOON, || {
         let stats = store.health().stats;

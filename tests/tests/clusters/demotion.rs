@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tollgate::{OnError, TroubleKind};
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::sentinel::{MASTER_NAME, SentinelSet};
-use tollgate_tests::servers::RedisServer;
-use tollgate_tests::wait;
+use sluicegate::{OnError, TroubleKind};
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
+use sluicegate_tests::servers::RedisServer;
+use sluicegate_tests::wait;
 
 use crate::load::Shape;
 use crate::sentinel::{sentinel_url, two_stores, wait_caught_up, wait_replicated};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{OnError, RedisStore, RedisStoreBuilder, TroubleKind};
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{OnError, RedisStore, RedisStoreBuilder, TroubleKind};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::load::Shape;
 use crate::log::Log;

@@ -1,16 +1,16 @@
 //! T32: names with anything in them, in a cluster.
 
 use redis::{RedisResult, Value};
-use tollgate::{OnError, RedisStore, Space, Store as _};
-use tollgate_tests::cluster::{Cluster, SLOTS};
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::RedisServer;
+use sluicegate::{OnError, RedisStore, Space, Store as _};
+use sluicegate_tests::cluster::{Cluster, SLOTS};
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::RedisServer;
 
 use crate::resharding::said;
 use crate::support::{BUDGET_LONG, Target, Trial, cluster_url, hardly_any, rounds, shared_cluster};
 
-const SCRIPT: &str = include_str!("../../../crates/tollgate/src/store/redis/charge.lua");
+const SCRIPT: &str = include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 
 /// Names that choose slots, end keys early or confuse whoever reads them, were they not hashed.
 fn odd_names(seed: &mut Seed) -> Vec<Vec<u8>> {
@@ -24,7 +24,7 @@ fn odd_names(seed: &mut Seed) -> Vec<Vec<u8>> {
         "{a}{b}",
         "{{a}}",
         "a}b{c",
-        "tg:{g}:1",
+        "sg:{g}:1",
         "\r\n",
         "a\nb",
         "\0",
@@ -97,7 +97,7 @@ fn crossed(cluster: &Cluster) -> u64 {
 }
 
 fn unexpected(store: &RedisStore) -> u64 {
-    store.health().stats.errors(tollgate::TroubleKind::Unexpected)
+    store.health().stats.errors(sluicegate::TroubleKind::Unexpected)
 }
 
 /// How evenly the slots of names are spread that all try to have the same one; and what a fair spread

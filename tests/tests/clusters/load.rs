@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use sluicegate::{RedisStore, Store as _};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::wait;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tollgate::{RedisStore, Store as _};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::wait;
 
 use crate::log::{Answer, Log};
 use crate::support::{SOON, Target, Trial, micros};
@@ -102,7 +102,7 @@ impl Asker {
         if !charged.degraded {
             self.good[self.number].fetch_add(1, Ordering::Relaxed);
         }
-        let granted = charged.decisions.iter().all(tollgate::Decision::is_granted);
+        let granted = charged.decisions.iter().all(sluicegate::Decision::is_granted);
         let (store, degraded) = (self.number, charged.degraded);
         Answer { sent_us, at_us, store, target, cost, granted, degraded }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::Quota;
-use tollgate_tests::oracle::{self, Event};
+use sluicegate::Quota;
+use sluicegate_tests::oracle::{self, Event};
 
 /// One answer, as its asker saw it.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! Every test prints one line: its seed, how often its faults acted, what was admitted above the oracle and
 //! how much may be, and what else was measured. A test whose fault never acted fails as vacuous.
 //!
-//! `make test` runs each of the quick ones once; `TOLLGATE_FAULTS=full` runs all, in many rounds, within ten
+//! `make test` runs each of the quick ones once; `SLUICEGATE_FAULTS=full` runs all, in many rounds, within ten
 //! minutes. They run one after another, because they measure time and the servers want the processors.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{OnError, RedisStore, Store as _};
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::proxy::{FaultProxy, Faults};
-use tollgate_tests::servers::free_port;
-use tollgate_tests::wait;
+use sluicegate::{OnError, RedisStore, Store as _};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::proxy::{FaultProxy, Faults};
+use sluicegate_tests::servers::free_port;
+use sluicegate_tests::wait;
 
 use crate::load::Shape;
 use crate::resharding::told;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{OnError, Quota, RedisStore, RedisStoreBuilder, Space, Store as _, TroubleKind};
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::wait;
+use sluicegate::{OnError, Quota, RedisStore, RedisStoreBuilder, Space, Store as _, TroubleKind};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::wait;
 
 use crate::load::Shape;
 use crate::support::{

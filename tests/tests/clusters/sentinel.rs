@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::from_redis_value;
-use tollgate::{OnError, Quota, RedisStore, TroubleKind};
-use tollgate_tests::proxy::Faults;
-use tollgate_tests::sentinel::{MASTER_NAME, SentinelSet};
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::wait;
+use sluicegate::{OnError, Quota, RedisStore, TroubleKind};
+use sluicegate_tests::proxy::Faults;
+use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::wait;
 
 use crate::load::Shape;
 use crate::support::{SOON, Target, Trial, hardly_any, per_second, rounds, users_of};
@@ -272,7 +272,7 @@ fn hole(trial: &mut Trial, set: &SentinelSet, stores: &[Arc<RedisStore>]) -> Hol
 
 /// Whole tokens that a bucket which does not refill is short of.
 fn spent(trial: &Trial, store: &RedisStore, target: &Target) -> u64 {
-    use tollgate::Store as _;
+    use sluicegate::Store as _;
     let charged = trial.runtime.block_on(store.charge(&target.charges(0))).unwrap();
     assert!(!charged.degraded, "{:?}", store.health());
     charged.decisions[0].limit - charged.decisions[0].remaining

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tollgate::{OnError, RedisStore, TroubleKind};
-use tollgate_tests::proxy::{FaultProxy, Faults};
-use tollgate_tests::sentinel::{MASTER_NAME, SentinelSet};
-use tollgate_tests::wait;
+use sluicegate::{OnError, RedisStore, TroubleKind};
+use sluicegate_tests::proxy::{FaultProxy, Faults};
+use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
+use sluicegate_tests::wait;
 
 use crate::load::Shape;
 use crate::log::Log;

@@ -5,17 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
-use tollgate::{
+use sluicegate::{
     Charge, Mode, OnError, Quota, RedisKey, RedisStore, RedisStoreBuilder, Space, Store,
     TroubleKind,
 };
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// What a check may take. More than the default: here the servers and their clients share two processors,
 /// and a late answer counts as an error.
@@ -29,7 +29,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Whether all of it is to run.
 pub(crate) fn is_full() -> bool {
-    std::env::var("TOLLGATE_FAULTS").is_ok_and(|size| size == "full")
+    std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
 
 /// How many rounds, in a quick run and in a full one.

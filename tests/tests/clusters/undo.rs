@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tollgate::{
+use sluicegate::{
     Algorithm, Charge, Charged, Clock as _, Decision, ManualClock, Micros, Mode, OnError, Quota,
     RedisKey, RedisStore, Refill, Store as _,
 };
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::proxy::{Direction, FaultProxy, Faults};
-use tollgate_tests::wait;
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::proxy::{Direction, FaultProxy, Faults};
+use sluicegate_tests::wait;
+use tokio::task::JoinHandle;
 
 use crate::failover::names_at;
 use crate::support::{

@@ -2,7 +2,7 @@
 //! and clusters are in `clusters`.
 //!
 //! `make test` runs the quick ones. `make test-faults` runs all of them, in full size
-//! (`TOLLGATE_FAULTS=full`, ignored tests included). Every test prints one line: its name and seed, what
+//! (`SLUICEGATE_FAULTS=full`, ignored tests included). Every test prints one line: its name and seed, what
 //! the fault did, how much was admitted above B + R·t against what its mode may, and what was measured. A
 //! test whose fault never acted fails as vacuous.
 #![expect(

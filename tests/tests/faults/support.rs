@@ -9,14 +9,14 @@ use std::fmt::Display;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::time::Instant;
-use tollgate::{
+use sluicegate::{
     Algorithm, BreakerState, Limiter, OnError, Quota, RedisHealth, RedisStore, RedisStoreBuilder,
     Refill, RuleSet, StartError, Store as _, TroubleKind,
 };
-pub(crate) use tollgate_tests::noise;
-use tollgate_tests::oracle;
-use tollgate_tests::seed::Seed;
+pub(crate) use sluicegate_tests::noise;
+use sluicegate_tests::oracle;
+use sluicegate_tests::seed::Seed;
+use tokio::time::Instant;
 
 /// A process that limits: here, a store of its own with a connection of its own.
 pub(crate) type Node = Limiter<RedisStore>;
@@ -36,7 +36,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// Whether everything runs in full size.
 pub(crate) fn is_full() -> bool {
-    std::env::var("TOLLGATE_FAULTS").is_ok_and(|size| size == "full")
+    std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
 
 /// One of two sizes.
@@ -115,7 +115,7 @@ pub(crate) fn errors(node: &Node, kind: TroubleKind) -> u64 {
 
 /// The name of a bucket in Redis.
 pub(crate) fn redis_key(node: &Node, key: &str) -> String {
-    node.store().key(tollgate::Space::Take, &[key.as_bytes()]).as_str().to_owned()
+    node.store().key(sluicegate::Space::Take, &[key.as_bytes()]).as_str().to_owned()
 }
 
 /// Waits for something; says how long that took, less what the machine kept us waiting at once. That must not

@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use tollgate::{KeyedLimiter, SystemClock};
+use sluicegate::{KeyedLimiter, SystemClock};
 
 use super::{memory, quota};
 use crate::contenders::Limiter;

@@ -1,4 +1,4 @@
-//! Tollgate's three faces: its memory store, its limiter of typed keys, and the whole check with rules.
+//! Sluicegate's three faces: its memory store, its limiter of typed keys, and the whole check with rules.
 
 pub(super) mod keyed;
 pub(super) mod overrides;
@@ -7,7 +7,7 @@ pub(super) mod store;
 
 use std::time::Duration;
 
-use tollgate::{Clock, MemoryStore, Quota};
+use sluicegate::{Clock, MemoryStore, Quota};
 
 use crate::workloads::{BURST, PERIOD_SECS};
 

@@ -8,8 +8,8 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use tollgate::rules::{Override, Overrides};
-use tollgate::{Limiter, Request, Rule, RuleSet, SystemClock};
+use sluicegate::rules::{Override, Overrides};
+use sluicegate::{Limiter, Request, Rule, RuleSet, SystemClock};
 
 use super::{memory, quota};
 use crate::workloads::Key;

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use tollgate::{Limiter, Quota, Request, Rule, RuleSet, SystemClock};
+use sluicegate::{Limiter, Quota, Request, Rule, RuleSet, SystemClock};
 
 use super::{memory, quota};
 

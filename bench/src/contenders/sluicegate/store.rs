@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use tollgate::{
+use sluicegate::{
     Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Mode, OnError, Quota, Space,
     Store, SystemClock,
 };

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use prost::Message;
 use tokio::net::TcpListener;
-use tollgate_server::floor::RateLimitRequest;
+use sluicegate_server::floor::RateLimitRequest;
 use tonic::server::{Grpc, UnaryService};
 use tonic_prost::ProstCodec;
 

@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tollgate_server::floor;
+use sluicegate_server::floor;
 
 /// The service's bounds on headers.
 const HEADERS_MAX: usize = 64;

@@ -134,7 +134,7 @@ fn first_headers(path: &str) -> Vec<u8> {
     text(&[0x40 | 1], "127.0.0.1");
     text(b"\x40\x02te", "trailers");
     text(&[0x40 | 31], "application/grpc");
-    text(&[0x40 | 58], "tollgate-bench");
+    text(&[0x40 | 58], "sluicegate-bench");
     block
 }
 

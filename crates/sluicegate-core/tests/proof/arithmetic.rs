@@ -2,8 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::sliding_window::Entry;
-use tollgate_core::{Algorithm, EXACT_MAX, Form, Micros, Outcome, Quota, State, is_full, spent};
+use sluicegate_core::sliding_window::Entry;
+use sluicegate_core::{Algorithm, EXACT_MAX, Form, Micros, Outcome, Quota, State, is_full, spent};
 
 use crate::bucket::{Bucket, Stored};
 use crate::strategies::{any_quota, any_word, forward, pause, reachable, sliding_window};

@@ -1,6 +1,6 @@
 //! What each algorithm promises of any stretch of time.
 
-use tollgate_core::{Form, Quota};
+use sluicegate_core::{Form, Quota};
 
 /// A grant: when it was made, and of how many tokens.
 pub(crate) type Grant = (u64, u64);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::sliding_window::{self, Edit, Entry, Log};
-use tollgate_core::{
+use sluicegate_core::sliding_window::{self, Edit, Entry, Log};
+use sluicegate_core::{
     Decision, Form, MICROS_MAX, Micros, Outcome, Quota, State, clamp, credit, decide, is_full,
     spent,
 };

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::Quota;
+use sluicegate_core::Quota;
 
 use crate::bucket::{Bucket, micros};
 use crate::strategies::{any_quota, any_word, forward, reachable, resized, start};

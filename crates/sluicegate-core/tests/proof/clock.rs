@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::Outcome;
+use sluicegate_core::Outcome;
 
 use crate::bounds::excess;
 use crate::bucket::{Bucket, Step, micros};

@@ -3,7 +3,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::{Form, Outcome};
+use sluicegate_core::{Form, Outcome};
 
 use crate::bounds::excess;
 use crate::bucket::{Amount, Bucket, Pause, Step, Stored, micros};

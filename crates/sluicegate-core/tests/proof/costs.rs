@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Outcome};
+use sluicegate_core::{Algorithm, Outcome};
 
 use crate::bounds::excess;
 use crate::bucket::Step;

@@ -6,7 +6,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::{Decision, EXACT_MAX, Form, Outcome, Quota, State};
+use sluicegate_core::{Decision, EXACT_MAX, Form, Outcome, Quota, State};
 
 use crate::bucket::{Bucket, Step, Stored};
 use crate::strategies::{any_quota, back_and_forth, reachable};
@@ -367,10 +367,10 @@ proptest! {
             if let (Step::Charge(amount), Stored::State(state)) = (step, bucket.stored.clone()) {
                 let Bucket { quota, now, .. } = bucket;
                 let cost = amount.of(&bucket);
-                let (decision, write) = tollgate_core::decide(
+                let (decision, write) = sluicegate_core::decide(
                     &quota,
                     state,
-                    tollgate_core::Micros::new(now),
+                    sluicegate_core::Micros::new(now),
                     cost,
                 );
                 if let Some(answer) = run(&quota, state, now, cost) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::time::Duration;
 
-use tollgate_core::{Algorithm, Quota, Rate, Refill};
+use sluicegate_core::{Algorithm, Quota, Rate, Refill};
 
 use crate::bucket::{Bucket, Stored};
 use crate::oracle::{

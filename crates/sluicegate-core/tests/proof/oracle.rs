@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{Decision, Outcome, Quota};
+use sluicegate_core::{Decision, Outcome, Quota};
 
 use crate::bucket::micros;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_core::{
+use sluicegate_core::{
     Algorithm, Decimal, DecimalError, MICROS_MAX, Micros, Quota, QuotaError, Rate, RateError,
     Refill, parse_period, sliding_window,
 };

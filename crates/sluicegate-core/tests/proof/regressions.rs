@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{
+use sluicegate_core::{
     Algorithm, DecimalError, Outcome, Quota, QuotaError, RateError, Refill, decide,
 };
 
@@ -327,7 +327,7 @@ fn the_drawing_of_the_front_page_is_true() {
     let quota = "1/s burst 3".parse::<Quota>().unwrap();
     let (mut state, mut shown) = (None, Vec::new());
     for at_s in [0, 0, 0, 0, 1, 2, 2] {
-        let now = tollgate_core::Micros::new(START + at_s * SECOND);
+        let now = sluicegate_core::Micros::new(START + at_s * SECOND);
         let (decision, write) = decide(&quota, state, now, 1);
         state = write.or(state);
         shown.push(decision.retry_after_ms().unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Quota, Rate, Refill};
+use sluicegate_core::{Algorithm, Quota, Rate, Refill};
 
 use crate::bucket::{Amount, Bucket, Pause, Step};
 

@@ -3,7 +3,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::Quota;
+use sluicegate_core::Quota;
 
 use crate::bucket::{Bucket, Step};
 use crate::oracle::{

@@ -73,7 +73,7 @@ CREATE INDEX rate_limit_rule_changes_rule ON rate_limit_rule_changes (rule_id, c
 CREATE FUNCTION rate_limit_changed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     UPDATE rate_limit_generation SET generation = generation + 1 + floor(random() * 16777216)::BIGINT;
-    PERFORM pg_notify('tollgate_changed', '');
+    PERFORM pg_notify('sluicegate_changed', '');
     RETURN NULL;
 END
 $$;

@@ -17,8 +17,8 @@ mod writer;
 
 use std::sync::Arc;
 
+use sluicegate::{Request, Tier, Verdict};
 use tokio::time::Instant;
-use tollgate::{Request, Tier, Verdict};
 
 pub use self::privacy::Pseudonyms;
 use self::queue::Queue;

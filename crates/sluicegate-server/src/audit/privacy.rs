@@ -12,8 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use tollgate::Request;
-use tollgate::rules::{Attribute, Pattern};
+use sluicegate::Request;
+use sluicegate::rules::{Attribute, Pattern};
 
 use crate::config::{self, Privacy, Secret};
 

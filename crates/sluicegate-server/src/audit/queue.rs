@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tollgate::{Request, Tier};
+use sluicegate::{Request, Tier};
 
 use super::{Pseudonyms, recorded};
 use crate::data::ViolationRow;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use tollgate::rules::Attribute;
-use tollgate::{Request, Rule, Tier};
+use sluicegate::rules::Attribute;
+use sluicegate::{Request, Rule, Tier};
 
 use super::Pseudonyms;
 use crate::data::{ViolationFilter, ViolationRow};

@@ -103,7 +103,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use tollgate::rules::Override;
+    use sluicegate::rules::Override;
 
     use super::super::support::{NOON, row};
     use super::*;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tollgate::{Limiter, Mode, Quota, Request, Rule, RuleSet, Verdict};
+use sluicegate::{Limiter, Mode, Quota, Request, Rule, RuleSet, Verdict};
 
 use super::queue::Queue;
 use super::{Pseudonyms, recorded};
@@ -24,7 +24,7 @@ pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
         let pattern = format!("{}{rule_id}:{{user_id}}", mode.name());
         Rule::new(rule_id, &pattern, quota).unwrap().with_mode(*mode)
     });
-    Limiter::new(tollgate::MemoryStore::new(), RuleSet::new(rules.collect()).unwrap())
+    Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(rules.collect()).unwrap())
 }
 
 /// A request that is denied.

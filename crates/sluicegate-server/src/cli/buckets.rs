@@ -1,4 +1,4 @@
-//! `tollgate buckets`.
+//! `sluicegate buckets`.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -15,11 +15,11 @@ use super::waits;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate buckets show 1 42
-  tollgate buckets reset 1 42 --yes
-  tollgate buckets grant 1 42 --tokens 50
-  tollgate buckets refund 1 42 --tokens 3
-  tollgate buckets show 12 42 --with endpoint=/api/search
+  sluicegate buckets show 1 42
+  sluicegate buckets reset 1 42 --yes
+  sluicegate buckets grant 1 42 --tokens 50
+  sluicegate buckets refund 1 42 --tokens 3
+  sluicegate buckets show 12 42 --with endpoint=/api/search
 
 A bucket is named by its rule and its subject: the value of the rule's user_id, else its ip, else its first \
 placeholder. Where the key pattern has further placeholders, --with names them. For a rule without placeholders, \
@@ -43,15 +43,15 @@ pub(super) struct Arguments {
 enum Action {
     /// Show what is in a bucket, spending nothing
     #[command(
-        after_help = "Examples:\n  tollgate buckets show 1 42\n  tollgate buckets show 1 42 --json"
+        after_help = "Examples:\n  sluicegate buckets show 1 42\n  sluicegate buckets show 1 42 --json"
     )]
     Show(Bucket),
     Reset(Reset),
     /// Give tokens that nobody paid for; a bucket never holds more than its limit
-    #[command(after_help = "Examples:\n  tollgate buckets grant 1 42 --tokens 50")]
+    #[command(after_help = "Examples:\n  sluicegate buckets grant 1 42 --tokens 50")]
     Grant(Credit),
     /// Give tokens back that were spent in vain; a bucket never holds more than its limit
-    #[command(after_help = "Examples:\n  tollgate buckets refund 1 42 --tokens 3")]
+    #[command(after_help = "Examples:\n  sluicegate buckets refund 1 42 --tokens 3")]
     Refund(Credit),
 }
 
@@ -72,7 +72,7 @@ struct Bucket {
 /// Forget a bucket: it is full again
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tollgate buckets reset 1 42\n  tollgate buckets reset 1 42 --dry-run"
+    after_help = "Examples:\n  sluicegate buckets reset 1 42\n  sluicegate buckets reset 1 42 --dry-run"
 )]
 struct Reset {
     #[command(flatten)]

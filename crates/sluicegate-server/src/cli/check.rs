@@ -1,4 +1,4 @@
-//! `tollgate check`.
+//! `sluicegate check`.
 
 use clap::Args;
 use serde_json::Value;
@@ -13,11 +13,11 @@ use super::waits;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate check --user-id 42 --plan free --endpoint /api/search
-  tollgate check --ip 203.0.113.9 --endpoint /login --method POST --cost 0
-  tollgate check --attribute tenant=acme --json
+  sluicegate check --user-id 42 --plan free --endpoint /api/search
+  sluicegate check --ip 203.0.113.9 --endpoint /login --method POST --cost 0
+  sluicegate check --attribute tenant=acme --json
 
-This charges what it checks, as a request of a service does; --cost 0 only looks, and `tollgate explain` says \
+This charges what it checks, as a request of a service does; --cost 0 only looks, and `sluicegate explain` says \
 why.
 
 Exit codes: 0 allowed, 1 denied, 2 wrong arguments or refused by the server, 3 cannot reach the server.";

@@ -70,7 +70,7 @@ pub(super) struct Answer {
 impl Client {
     /// A client of the server that the options or the environment name.
     pub(super) fn new(options: &options::Server) -> Outcome<Self> {
-        let from_environment = || std::env::var("TOLLGATE_SERVER").ok();
+        let from_environment = || std::env::var("SLUICEGATE_SERVER").ok();
         let url = options.server.clone().or_else(from_environment);
         let address = Address::parse(url.as_deref().unwrap_or(SERVER_DEFAULT))?;
         let tls = address.is_https.then(|| tls::config(options)).transpose()?;
@@ -108,7 +108,7 @@ impl Client {
             .uri(target)
             .header(HOST, &self.address.authority)
             .header(ACCEPT, "application/json, application/problem+json")
-            .header(USER_AGENT, concat!("tollgate/", env!("CARGO_PKG_VERSION")));
+            .header(USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")));
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
             let Ok(mut value) = value else {
@@ -188,8 +188,7 @@ impl Client {
     }
 
     fn unreachable(&self, reason: &str) -> Failure {
-        let hint =
-            "Is `tollgate serve` running there? --server URL or TOLLGATE_SERVER says where it is.";
+        let hint = "Is `sluicegate serve` running there? --server URL or SLUICEGATE_SERVER says where it is.";
         self.cannot_reach(reason, hint)
     }
 
@@ -202,13 +201,13 @@ impl Client {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let detail = match problem["detail"].as_str() {
             Some(detail) => detail.to_owned(),
-            None => format!("{} answers {status}: is it a Tollgate?", self.address),
+            None => format!("{} answers {status}: is it a Sluicegate?", self.address),
         };
         let field = problem["field"].as_str().filter(|field| !detail.starts_with(field));
         let field = field.map(|field| format!(" (field {field})")).unwrap_or_default();
         let hint = match status {
             StatusCode::UNAUTHORIZED if self.token.is_none() => {
-                "\n  Set TOLLGATE_TOKEN, or name a file with the token: --token-file FILE."
+                "\n  Set SLUICEGATE_TOKEN, or name a file with the token: --token-file FILE."
             }
             StatusCode::PRECONDITION_FAILED => "\n  Look at what it is now, and try again.",
             _ => "",
@@ -279,7 +278,7 @@ impl Answer {
             return Ok(Value::Null);
         }
         let parsed = serde_json::from_slice(&self.body);
-        parsed.map_err(|_| Failure::unavailable("the answer is no JSON: is it a Tollgate?"))
+        parsed.map_err(|_| Failure::unavailable("the answer is no JSON: is it a Sluicegate?"))
     }
 }
 
@@ -300,16 +299,16 @@ pub(super) fn segment(text: &str) -> String {
 /// The token to show, from a file or the environment.
 fn token(file: Option<&Path>) -> Outcome<Option<Secret>> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let path = match (file, variable("TOLLGATE_TOKEN"), variable("TOLLGATE_TOKEN_FILE")) {
+    let path = match (file, variable("SLUICEGATE_TOKEN"), variable("SLUICEGATE_TOKEN_FILE")) {
         (Some(path), ..) => path.to_owned(),
         (None, Some(_), Some(_)) => {
             let message =
-                "TOLLGATE_TOKEN and TOLLGATE_TOKEN_FILE are both set: which of them is it?";
+                "SLUICEGATE_TOKEN and SLUICEGATE_TOKEN_FILE are both set: which of them is it?";
             return Err(Failure::usage(message));
         }
         (None, Some(token), None) => {
             let token = token.into_string();
-            let token = token.map_err(|_| Failure::usage("TOLLGATE_TOKEN: is no UTF-8"))?;
+            let token = token.map_err(|_| Failure::usage("SLUICEGATE_TOKEN: is no UTF-8"))?;
             return Ok(Some(Secret::new(token)));
         }
         (None, None, Some(path)) => path.into(),

@@ -1,4 +1,4 @@
-//! `tollgate completions`.
+//! `sluicegate completions`.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -9,9 +9,9 @@ use super::{Cli, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate completions bash > /etc/bash_completion.d/tollgate
-  tollgate completions zsh > ~/.zfunc/_tollgate
-  tollgate completions fish > ~/.config/fish/completions/tollgate.fish";
+  sluicegate completions bash > /etc/bash_completion.d/sluicegate
+  sluicegate completions zsh > ~/.zfunc/_sluicegate
+  sluicegate completions fish > ~/.config/fish/completions/sluicegate.fish";
 
 /// Write the completions of a shell to standard output
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 /// Writes them.
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "tollgate", &mut script);
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "sluicegate", &mut script);
     Output::data(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

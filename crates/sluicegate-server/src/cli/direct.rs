@@ -49,7 +49,7 @@ impl Target {
 
     /// Connects to a database that is there and has everything that this version needs.
     pub(super) async fn open_ready(&self) -> Outcome<Database> {
-        let advice = "`tollgate migrate` and `tollgate serve` make it ready";
+        let advice = "`sluicegate migrate` and `sluicegate serve` make it ready";
         if let DatabaseUrl::Sqlite(path) = &self.url
             && !path.exists()
         {

@@ -1,4 +1,4 @@
-//! `tollgate explain`.
+//! `sluicegate explain`.
 
 use clap::Args;
 use serde_json::Value;
@@ -14,8 +14,8 @@ use super::waits;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate explain --user-id 42 --plan free --endpoint /api/search
-  tollgate explain --ip 203.0.113.9 --endpoint /login --json
+  sluicegate explain --user-id 42 --plan free --endpoint /api/search
+  sluicegate explain --ip 203.0.113.9 --endpoint /login --json
 
 Nothing is charged.
 

@@ -1,4 +1,4 @@
-//! `tollgate man`.
+//! `sluicegate man`.
 
 use std::fs;
 use std::io;
@@ -15,8 +15,8 @@ use crate::config::reason;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate man | man -l -
-  tollgate man --out /usr/local/share/man/man1";
+  sluicegate man | man -l -
+  sluicegate man --out /usr/local/share/man/man1";
 
 /// Write the manual: a page for every command
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         Output::data(&String::from_utf8_lossy(&page))?;
         return Ok(Exit::Done);
     };
-    let written = fs::create_dir_all(folder).and_then(|()| write(&command, "tollgate", folder));
+    let written = fs::create_dir_all(folder).and_then(|()| write(&command, "sluicegate", folder));
     let count = written.map_err(|error| {
         Failure::unavailable(format!("cannot write to {}: {}", folder.display(), reason(&error)))
     })?;

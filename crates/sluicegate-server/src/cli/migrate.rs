@@ -1,4 +1,4 @@
-//! `tollgate migrate`.
+//! `sluicegate migrate`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use crate::data::{DataError, Migration};
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate migrate                     make the database of the settings ready for this version
-  tollgate migrate --status            which migrations there are, and which are applied
-  tollgate migrate --down-to 1         go back, for an older version of Tollgate
-  tollgate migrate --database postgres://tollgate@db/tollgate
+  sluicegate migrate                     make the database of the settings ready for this version
+  sluicegate migrate --status            which migrations there are, and which are applied
+  sluicegate migrate --down-to 1         go back, for an older version of Sluicegate
+  sluicegate migrate --database postgres://sluicegate@db/sluicegate
 
-`tollgate serve` does the same when it starts. A database that is made gets the starter rules, once.
+`sluicegate serve` does the same when it starts. A database that is made gets the starter rules, once.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the database.";
 

@@ -45,22 +45,22 @@ enum Exit {
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate serve                                    serve on port 8080
-  tollgate check --user-id 42 --plan free           is this allowed?
-  tollgate explain --user-id 42 --endpoint /login   which rules apply, and why
-  tollgate rules list                               what the rules are
-  tollgate overrides set --rule 1 --subject 42 --rate 100/s --for 2h
+  sluicegate serve                                    serve on port 8080
+  sluicegate check --user-id 42 --plan free           is this allowed?
+  sluicegate explain --user-id 42 --endpoint /login   which rules apply, and why
+  sluicegate rules list                               what the rules are
+  sluicegate overrides set --rule 1 --subject 42 --rate 100/s --for 2h
                                                     more for one customer, now
-  tollgate violations top --since 1h                who is denied most
+  sluicegate violations top --since 1h                who is denied most
 
-Commands but for serve talk to a running server: --server URL or TOLLGATE_SERVER says where it is, and \
-TOLLGATE_TOKEN or --token-file holds the token. --json is for programs.
+Commands but for serve talk to a running server: --server URL or SLUICEGATE_SERVER says where it is, and \
+SLUICEGATE_TOKEN or --token-file holds the token. --json is for programs.
 
 Exit codes: 0 done or allowed, 1 denied (check), 2 wrong arguments or refused, 3 cannot reach or serve.";
 
 /// Exact rate limiting over many tiers, as a service.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "sluicegate", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]

@@ -15,8 +15,8 @@ pub(super) struct Form {
 }
 
 const SERVER: &str =
-    "The server to talk to [default: http://127.0.0.1:8080] [env: TOLLGATE_SERVER]";
-const TOKEN: &str = "The file of the token to show [env: TOLLGATE_TOKEN_FILE, or TOLLGATE_TOKEN for the token itself]";
+    "The server to talk to [default: http://127.0.0.1:8080] [env: SLUICEGATE_SERVER]";
+const TOKEN: &str = "The file of the token to show [env: SLUICEGATE_TOKEN_FILE, or SLUICEGATE_TOKEN for the token itself]";
 
 /// The server to talk to.
 #[derive(Clone, Debug, Default, Args)]
@@ -45,13 +45,13 @@ pub(super) struct Server {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Database")]
 pub(super) struct Direct {
-    /// The database: `sqlite:FILE`, `postgres://`, or `settings` for the one in tollgate.toml and the
+    /// The database: `sqlite:FILE`, `postgres://`, or `settings` for the one in sluicegate.toml and the
     /// environment, which keeps a password out of the list of processes
     #[arg(long, global = true, value_name = "URL")]
     pub(super) database: Option<String>,
 
     /// The file of settings that name the database, and say what of violations is recorded in it [default:
-    /// tollgate.toml, if it is there]
+    /// sluicegate.toml, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `tollgate overrides`.
+//! `sluicegate overrides`.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -15,11 +15,11 @@ use super::table::{Shown, Table, card, text_of, time_of};
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
-  tollgate overrides set --rule 1 --subject 42 --unlimited --for 1h --reason \"migration\"
-  tollgate overrides set --rule 7 --subject 203.0.113.9 --block --reason \"abuse\"
-  tollgate overrides list --subject 42
-  tollgate overrides delete 3
+  sluicegate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
+  sluicegate overrides set --rule 1 --subject 42 --unlimited --for 1h --reason \"migration\"
+  sluicegate overrides set --rule 7 --subject 203.0.113.9 --block --reason \"abuse\"
+  sluicegate overrides list --subject 42
+  sluicegate overrides delete 3
 
 The subject of a rule is the value of its user_id, else its ip, else its first placeholder; for a rule without \
 placeholders it is the key pattern itself. An override is in force within two seconds everywhere.
@@ -49,8 +49,8 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate overrides list
-  tollgate overrides list --rule 1 --json")]
+  sluicegate overrides list
+  sluicegate overrides list --rule 1 --json")]
 struct List {
     /// Only those of this rule
     #[arg(long, value_name = "ID")]
@@ -73,8 +73,8 @@ struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
-  tollgate overrides set --rule 7 --subject 203.0.113.9 --block --dry-run")]
+  sluicegate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
+  sluicegate overrides set --rule 7 --subject 203.0.113.9 --block --dry-run")]
 struct Set {
     /// The rule, by its number
     #[arg(long, value_name = "ID")]
@@ -125,8 +125,8 @@ struct Instead {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate overrides delete 3
-  tollgate overrides delete --rule 1 --subject 42 --yes")]
+  sluicegate overrides delete 3
+  sluicegate overrides delete --rule 1 --subject 42 --yes")]
 struct Delete {
     /// Its number
     #[arg(required_unless_present = "subject", conflicts_with_all = ["rule", "subject"])]

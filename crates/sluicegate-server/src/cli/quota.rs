@@ -1,7 +1,7 @@
 //! Quotas as people write them: `10/s burst 50`.
 
 use serde_json::{Map, Value, json};
-use tollgate::Rate;
+use sluicegate::Rate;
 
 /// A rate and perhaps a burst, as columns: `10/s`, `5 per 2min burst 20`.
 ///

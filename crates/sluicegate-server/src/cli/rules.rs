@@ -1,4 +1,4 @@
-//! `tollgate rules`.
+//! `sluicegate rules`.
 
 mod change;
 mod columns;
@@ -17,15 +17,15 @@ use super::options::{Direct, Form, Server};
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate rules list
-  tollgate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
-  tollgate rules update 1 --rate \"20/s burst 100\" --dry-run
-  tollgate rules history 1
-  tollgate rules export --out rules.toml
-  tollgate rules diff rules.toml
-  tollgate rules import rules.toml
-  tollgate rules import --from envoy-ratelimit config.yaml --dry-run
-  tollgate rules list --database sqlite:tollgate.db
+  sluicegate rules list
+  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
+  sluicegate rules update 1 --rate \"20/s burst 100\" --dry-run
+  sluicegate rules history 1
+  sluicegate rules export --out rules.toml
+  sluicegate rules diff rules.toml
+  sluicegate rules import rules.toml
+  sluicegate rules import --from envoy-ratelimit config.yaml --dry-run
+  sluicegate rules list --database sqlite:sluicegate.db
 
 They talk to a running server, or with --database straight to the database; servers on it notice within two \
 seconds.

@@ -1,4 +1,4 @@
-//! `tollgate serve`.
+//! `sluicegate serve`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::snapshot::StartError;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate serve                             the starter rules, on port 8080
-  tollgate serve --rules rules.toml          your rules, followed as they change
-  tollgate serve --listen-http 127.0.0.1:0   a free port; the start says which
-  tollgate serve --store-url redis://redis   limits that all on one Redis share
-  tollgate serve --database-url postgres://db/tollgate
+  sluicegate serve                             the starter rules, on port 8080
+  sluicegate serve --rules rules.toml          your rules, followed as they change
+  sluicegate serve --listen-http 127.0.0.1:0   a free port; the start says which
+  sluicegate serve --store-url redis://redis   limits that all on one Redis share
+  sluicegate serve --database-url postgres://db/sluicegate
                                              rules that all on it share
-  tollgate serve --check-config              what is wrong, or in force
+  sluicegate serve --check-config              what is wrong, or in force
 
-Every setting is section.key in tollgate.toml, TOLLGATE_SECTION_KEY in the environment and a flag here; flags win \
-over the environment, and that over the file. Secrets are no flags: TOLLGATE_ADMIN_TOKEN and \
-TOLLGATE_RESP_PASSWORD, or files named in TOLLGATE_ADMIN_TOKEN_FILE and TOLLGATE_RESP_PASSWORD_FILE. A URL with a password belongs into TOLLGATE_STORE_URL or TOLLGATE_DATABASE_URL, or a file \
-named in TOLLGATE_STORE_URL_FILE or TOLLGATE_DATABASE_URL_FILE.
+Every setting is section.key in sluicegate.toml, SLUICEGATE_SECTION_KEY in the environment and a flag here; flags win \
+over the environment, and that over the file. Secrets are no flags: SLUICEGATE_ADMIN_TOKEN and \
+SLUICEGATE_RESP_PASSWORD, or files named in SLUICEGATE_ADMIN_TOKEN_FILE and SLUICEGATE_RESP_PASSWORD_FILE. A URL with a password belongs into SLUICEGATE_STORE_URL or SLUICEGATE_DATABASE_URL, or a file \
+named in SLUICEGATE_STORE_URL_FILE or SLUICEGATE_DATABASE_URL_FILE.
 
 Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis refuses \
 the password, the database is down and there is no snapshot).";
@@ -36,7 +36,7 @@ the password, the database is down and there is no snapshot).";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The file of settings, which must be there [default: tollgate.toml, if it is there]
+    /// The file of settings, which must be there [default: sluicegate.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! `tollgate tokens`.
+//! `sluicegate tokens`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +18,12 @@ use crate::tokens;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate tokens create dashboard --role read
-  tollgate tokens create deploy --role admin --out deploy.token
-  tollgate tokens list
-  tollgate tokens revoke deploy
+  sluicegate tokens create dashboard --role read
+  sluicegate tokens create deploy --role admin --out deploy.token
+  sluicegate tokens list
+  sluicegate tokens revoke deploy
 
-They go straight to the database: that of tollgate.toml and the environment, as `serve` finds it, or the one that \
+They go straight to the database: that of sluicegate.toml and the environment, as `serve` finds it, or the one that \
 --database names. A token is shown once, when it is made, and never again; servers know it within two seconds.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the database.";
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 enum Action {
     Create(Create),
     /// List the tokens there are, by name
-    #[command(after_help = "Examples:\n  tollgate tokens list\n  tollgate tokens list --json")]
+    #[command(after_help = "Examples:\n  sluicegate tokens list\n  sluicegate tokens list --json")]
     List,
     Revoke(Revoke),
 }
@@ -53,8 +53,8 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate tokens create dashboard --role read
-  TOLLGATE_TOKEN=$(tollgate tokens create me --role admin) tollgate rules list")]
+  sluicegate tokens create dashboard --role read
+  SLUICEGATE_TOKEN=$(sluicegate tokens create me --role admin) sluicegate rules list")]
 struct Create {
     /// What to call it
     name: String,
@@ -75,7 +75,7 @@ struct Create {
 /// Revoke a token: nobody gets in with it any more
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tollgate tokens revoke deploy\n  tollgate tokens revoke deploy --yes"
+    after_help = "Examples:\n  sluicegate tokens revoke deploy\n  sluicegate tokens revoke deploy --yes"
 )]
 struct Revoke {
     /// What it is called

@@ -1,4 +1,4 @@
-//! `tollgate violations`.
+//! `sluicegate violations`.
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,11 @@ use crate::time::Timestamp;
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate violations list --user-id 42
-  tollgate violations top --by ip --since 1h
-  tollgate violations export --since 1d --out violations.csv
-  tollgate violations delete --user-id 42
-  tollgate violations list --database sqlite:tollgate.db --json
+  sluicegate violations list --user-id 42
+  sluicegate violations top --by ip --since 1h
+  sluicegate violations export --since 1d --out violations.csv
+  sluicegate violations delete --user-id 42
+  sluicegate violations list --database sqlite:sluicegate.db --json
 
 They talk to a running server, or with --database straight to the database.
 
@@ -112,8 +112,8 @@ struct Which {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate violations list --user-id 42 --since 1h
-  tollgate violations list --mode shadow --json")]
+  sluicegate violations list --user-id 42 --since 1h
+  sluicegate violations list --mode shadow --json")]
 struct List {
     #[command(flatten)]
     which: Which,
@@ -131,8 +131,8 @@ struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate violations top --by ip --since 1h
-  tollgate violations top --by endpoint --limit 5 --json")]
+  sluicegate violations top --by ip --since 1h
+  sluicegate violations top --by endpoint --limit 5 --json")]
 struct Top {
     /// Summed up by what
     #[arg(long, value_enum, default_value = "user-id")]
@@ -150,8 +150,8 @@ struct Top {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate violations export --since 1d --out violations.csv
-  tollgate violations export --format json --user-id 42
+  sluicegate violations export --since 1d --out violations.csv
+  sluicegate violations export --format json --user-id 42
 
 In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe. A new file can be read by \
 its owner only. It is complete if the command ends with 0.")]
@@ -172,8 +172,8 @@ struct Export {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate violations delete --user-id 42
-  tollgate violations delete --ip 203.0.113.9 --yes
+  sluicegate violations delete --user-id 42
+  sluicegate violations delete --ip 203.0.113.9 --yes
 
 At least one of the options says whose. What is old goes by itself: audit.retention_days in the settings.")]
 struct Delete {
@@ -395,7 +395,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
         return Ok(time);
     }
     let wrong = |_| "write it as 30min, 1h, \"7 days\" or 2026-08-01T12:00:00Z".to_owned();
-    let ago = tollgate::parse_period(text).map_err(wrong)?;
+    let ago = sluicegate::parse_period(text).map_err(wrong)?;
     let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
     Ok(Timestamp::now().plus_micros(-micros))
 }

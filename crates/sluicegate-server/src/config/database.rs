@@ -85,7 +85,7 @@ mod tests {
     fn urls_are_read_and_shown_without_passwords() {
         assert_eq!(DatabaseUrl::parse(""), Ok(None));
         for (text, shown) in [
-            ("sqlite:tollgate.db", "sqlite:tollgate.db"),
+            ("sqlite:sluicegate.db", "sqlite:sluicegate.db"),
             ("sqlite:///var/lib/t.db", "sqlite:/var/lib/t.db"),
             (
                 "postgres://u:canary@h:5432/d?sslmode=require&password=canary",

@@ -1,4 +1,4 @@
-//! Settings from the environment: `section.key` is `TOLLGATE_SECTION_KEY`.
+//! Settings from the environment: `section.key` is `SLUICEGATE_SECTION_KEY`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,10 +8,10 @@ use super::keys::{Key, SECRET_BYTES_MAX, keys};
 use super::load::{Loader, Origin, read_bounded, reason};
 use super::suggest::closest;
 
-const PREFIX: &str = "TOLLGATE_";
+const PREFIX: &str = "SLUICEGATE_";
 
 /// What the other commands read: whom they talk to, and with which token. No settings.
-const OF_COMMANDS: [&str; 3] = ["TOLLGATE_SERVER", "TOLLGATE_TOKEN", "TOLLGATE_TOKEN_FILE"];
+const OF_COMMANDS: [&str; 3] = ["SLUICEGATE_SERVER", "SLUICEGATE_TOKEN", "SLUICEGATE_TOKEN_FILE"];
 
 /// Takes every variable that is ours. One that begins like ours and is not is a mistake: whoever wrote
 /// it believes that it has an effect.
@@ -66,13 +66,13 @@ fn unknown(name: &str) -> Problem {
     let bare = name.trim_start_matches(PREFIX);
     let message = match closest(bare, known.iter().map(String::as_str)) {
         Some(close) => format!("unknown variable: did you mean {PREFIX}{close}?"),
-        None => "unknown variable: `tollgate serve --help` lists them".into(),
+        None => "unknown variable: `sluicegate serve --help` lists them".into(),
     };
     Problem::new(Place::Variable(name.to_owned()), message)
 }
 
-/// Whether Kubernetes made this variable: for a service called `tollgate` (or `tollgate-...`) it sets
-/// `TOLLGATE_SERVICE_HOST`, `TOLLGATE_PORT_8080_TCP_ADDR` and their like in every pod beside it.
+/// Whether Kubernetes made this variable: for a service called `sluicegate` (or `sluicegate-...`) it sets
+/// `SLUICEGATE_SERVICE_HOST`, `SLUICEGATE_PORT_8080_TCP_ADDR` and their like in every pod beside it.
 fn is_kubernetes_link(name: &str, value: &OsStr) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_port = |rest: &str| {
@@ -96,22 +96,22 @@ mod tests {
     #[test]
     fn variables_that_kubernetes_sets_are_nobodys_mistake() {
         for name in [
-            "TOLLGATE_SERVICE_HOST",
-            "TOLLGATE_SERVICE_PORT",
-            "TOLLGATE_SERVICE_PORT_HTTP",
-            "TOLLGATE_PORT",
-            "TOLLGATE_PORT_8080_TCP",
-            "TOLLGATE_PORT_8080_TCP_PROTO",
-            "TOLLGATE_EU_PORT_53_UDP_ADDR",
+            "SLUICEGATE_SERVICE_HOST",
+            "SLUICEGATE_SERVICE_PORT",
+            "SLUICEGATE_SERVICE_PORT_HTTP",
+            "SLUICEGATE_PORT",
+            "SLUICEGATE_PORT_8080_TCP",
+            "SLUICEGATE_PORT_8080_TCP_PROTO",
+            "SLUICEGATE_EU_PORT_53_UDP_ADDR",
         ] {
             assert!(is_kubernetes_link(name, OsStr::new("tcp://10.0.0.1:8080")), "{name}");
         }
         let value = OsStr::new("9090");
         for name in [
-            "TOLLGATE_LISTEN_HTTP",
-            "TOLLGATE_LISTEN_PORT",
-            "TOLLGATE_PORT_HTTP",
-            "TOLLGATE_PORT_80_HTTP",
+            "SLUICEGATE_LISTEN_HTTP",
+            "SLUICEGATE_LISTEN_PORT",
+            "SLUICEGATE_PORT_HTTP",
+            "SLUICEGATE_PORT_80_HTTP",
         ] {
             assert!(!is_kubernetes_link(name, value), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Settings from `tollgate.toml`.
+//! Settings from `sluicegate.toml`.
 
 use std::ops::Range;
 

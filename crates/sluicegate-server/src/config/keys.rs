@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use axum::http::HeaderName;
 use ipnet::IpNet;
-use tollgate::rules::Attribute;
+use sluicegate::rules::Attribute;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -27,7 +27,7 @@ const FOUND_OTHERWISE: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan
 pub struct Key {
     /// `section.key`, as the file has it.
     pub name: &'static str,
-    /// The flag of `tollgate serve`, without dashes; none for secrets, which everybody on the machine
+    /// The flag of `sluicegate serve`, without dashes; none for secrets, which everybody on the machine
     /// could read there.
     pub flag: Option<&'static str>,
     /// What a value looks like, in one word.
@@ -65,7 +65,7 @@ pub enum Kind {
 
 /// The environment variable of a setting.
 pub(super) fn variable(name: &str) -> String {
-    format!("TOLLGATE_{}", name.replace('.', "_").to_ascii_uppercase())
+    format!("SLUICEGATE_{}", name.replace('.', "_").to_ascii_uppercase())
 }
 
 impl Key {
@@ -203,7 +203,7 @@ fn attribute_header(text: &str) -> Result<(String, HeaderName), String> {
     Ok((attribute.into(), header_name(header)?.ok_or_else(wrong)?))
 }
 
-/// A level, or levels of parts: `info,tollgate_server=debug`. A word alone that is no level would
+/// A level, or levels of parts: `info,sluicegate_server=debug`. A word alone that is no level would
 /// be taken for a part, and nothing else would be logged.
 fn log_filter(text: &str) -> Result<String, String> {
     let is_word = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(distinct(keys().map(Key::variable).collect()), keys().count());
         let flags: Vec<_> = keys().filter_map(|key| key.flag.map(String::from)).collect();
         assert_eq!(distinct(flags.clone()), flags.len());
-        assert_eq!(keys().next().unwrap().variable(), "TOLLGATE_LISTEN_HTTP");
+        assert_eq!(keys().next().unwrap().variable(), "SLUICEGATE_LISTEN_HTTP");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn levels_are_not_taken_for_names() {
-        for right in ["info", "WARN", "off", "info,tollgate_server=debug"] {
+        for right in ["info", "WARN", "off", "info,sluicegate_server=debug"] {
             assert_eq!(log_filter(right).as_deref(), Ok(right));
         }
         for wrong in ["verbose", "", "info,verbose", "hyper=loud", "=,="] {

@@ -12,7 +12,7 @@ use super::keys::{Key, keys};
 use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file};
 
 /// The file that is read if there is one and no other is named.
-pub const FILE_NAME: &str = "tollgate.toml";
+pub const FILE_NAME: &str = "sluicegate.toml";
 
 /// Settings take a screen; what is longer than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -245,7 +245,7 @@ impl Loader {
         if let (Some(address), None) = (others, &self.config.resp.password) {
             self.config.notes.push(format!(
                 "others can reach the Redis protocol at {address} without a password, and take from every \
-                 bucket: write one to a file and name that in TOLLGATE_RESP_PASSWORD_FILE"
+                 bucket: write one to a file and name that in SLUICEGATE_RESP_PASSWORD_FILE"
             ));
         }
     }
@@ -256,7 +256,7 @@ impl Loader {
         let Some(token) = &self.config.admin.token else {
             let message =
                 format!("others can reach {address}, and there is no token for administration");
-            let help = "write one to a file and name that in TOLLGATE_ADMIN_TOKEN_FILE, \
+            let help = "write one to a file and name that in SLUICEGATE_ADMIN_TOKEN_FILE, \
                         or set token in [admin], or listen on 127.0.0.1";
             self.problems.push(Problem::new(place, message).help(help));
             return false;
@@ -300,7 +300,7 @@ impl Loader {
         let audit = &self.config.audit;
         if audit.privacy == Privacy::Hashed && audit.privacy_key.is_none() {
             let place = Place::from(&self.origin("audit.privacy"));
-            let help = "write one to a file and name that in TOLLGATE_AUDIT_PRIVACY_KEY_FILE, or set privacy_key in [audit]";
+            let help = "write one to a file and name that in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or set privacy_key in [audit]";
             let message = "hashing needs a key";
             self.problems.push(Problem::new(place, message).help(help));
         }

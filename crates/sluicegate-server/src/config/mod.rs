@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use axum::http::HeaderName;
 use ipnet::IpNet;
-use tollgate::TlsFiles;
-use tollgate::client_ip::{ClientIp, ForwardedBy};
-use tollgate::headers::{Draft, Headers, Legacy, Reset};
+use sluicegate::TlsFiles;
+use sluicegate::client_ip::{ClientIp, ForwardedBy};
+use sluicegate::headers::{Draft, Headers, Legacy, Reset};
 
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
@@ -307,7 +307,7 @@ pub struct Limits {
 pub struct Log {
     /// In which form.
     pub format: LogFormat,
-    /// Which events: a level, or a filter such as `info,tollgate_server=debug`.
+    /// Which events: a level, or a filter such as `info,sluicegate_server=debug`.
     pub level: String,
 }
 

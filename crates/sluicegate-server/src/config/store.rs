@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::time::Duration;
 
-use tollgate::{
+use sluicegate::{
     OnEviction, OnFull, RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError, TlsFiles,
 };
 
@@ -143,7 +143,7 @@ mod tests {
     fn the_key_to_blame_is_named() {
         let store = |url: &str| Store {
             url: StoreUrl::parse(url).unwrap(),
-            prefix: "tg".into(),
+            prefix: "sg".into(),
             budget: Duration::from_millis(10),
             local_share_percent: 100,
             max_buckets: 1,

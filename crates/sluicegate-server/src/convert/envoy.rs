@@ -16,7 +16,7 @@
 //!                                        domain = edge, descriptor = path,user
 //! ```
 
-use tollgate::Algorithm;
+use sluicegate::Algorithm;
 
 use super::names::{attribute, is_literal, is_plain};
 use super::siblings::{Sibling, Value};

@@ -4,7 +4,7 @@
 //! conditions are programs (CEL), which rules do not run: their limits are left out whole, because without the
 //! condition they would count others' requests.
 
-use tollgate::Algorithm;
+use sluicegate::Algorithm;
 
 use super::names::{attribute, is_literal, is_plain};
 use super::yaml::{Node, Value, parse};

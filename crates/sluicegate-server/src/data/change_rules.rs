@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use sluicegate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec, Scope};
 use sqlx::QueryBuilder;
-use tollgate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec, Scope};
 
 use super::rules::{
     self, capacity, columns, conditions_json, normalised, replaces_json, rule_json,

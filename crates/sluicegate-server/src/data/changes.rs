@@ -15,7 +15,7 @@ const SQLITE_POLL: Duration = Duration::from_millis(250);
 const POSTGRES_POLL: Duration = Duration::from_secs(1);
 
 /// The channel of the triggers.
-const CHANNEL: &str = "tollgate_changed";
+const CHANNEL: &str = "sluicegate_changed";
 
 /// The pause after a failure.
 const BACKOFF: Backoff =

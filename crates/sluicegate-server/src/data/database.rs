@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::rules::RuleSpec;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
-use tollgate::rules::RuleSpec;
 
 use super::open::{self, Opened};
 use super::session::{Aim, Session};

@@ -1,9 +1,9 @@
 //! What can go wrong with the database.
 
+use sluicegate::rules::FieldError;
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::PgDatabaseError;
 use thiserror::Error;
-use tollgate::rules::FieldError;
 
 /// Why the database did not do something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

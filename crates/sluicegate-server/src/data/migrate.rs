@@ -15,8 +15,8 @@ use crate::time::Timestamp;
 /// The longest that migrating may take, whatever the timeout of other calls.
 pub(super) const MIGRATE_LIMIT: Duration = Duration::from_secs(300);
 
-/// PostgreSQL's lock for it: any number that nobody else has. This one is `tollgate` in ASCII.
-const LOCK: i64 = 0x746f_6c6c_6761_7465;
+/// Key of PostgreSQL's advisory lock for migrations: `sluice` in ASCII.
+const LOCK: i64 = 0x736c_7569_6365;
 
 struct Step {
     version: i64,
@@ -50,12 +50,13 @@ macro_rules! step {
     };
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     step!(1, "rules, their history, and the starter rules", "0001_rules"),
     step!(2, "overrides", "0002_overrides"),
     step!(3, "violations", "0003_violations"),
     step!(4, "tokens", "0004_tokens"),
     step!(5, "rules that replace others, and rules without a limit", "0005_replacing"),
+    step!(6, "the channel of notifications", "0006_channel"),
 ];
 
 impl Step {

@@ -89,7 +89,7 @@ async fn open_postgres(url: &str, timeout: Duration) -> Result<Opened, DataError
     // What a parser says may repeat what it has read, and that may be a password.
     let wrong = |_| DataError::Unavailable("its URL cannot be read".into());
     let options: PgConnectOptions = url.parse().map_err(wrong)?;
-    let options = options.application_name("tollgate").disable_statement_logging();
+    let options = options.application_name("sluicegate").disable_statement_logging();
     // A pool tries again and again in silence: the first time shall say what is wrong.
     let mut first = PgConnection::connect_with(&options).await?;
     let version: i64 =

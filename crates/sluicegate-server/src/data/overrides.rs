@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use sluicegate::rules::{OVERRIDES_MAX, Override};
+use sluicegate::{Algorithm, Quota, Rate, Refill};
 use sqlx::{FromRow, QueryBuilder};
-use tollgate::rules::{OVERRIDES_MAX, Override};
-use tollgate::{Algorithm, Quota, Rate, Refill};
 
 use super::change_rules::is_current;
 use super::rules::stored_rate;

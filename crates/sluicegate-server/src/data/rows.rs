@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tollgate::rules::{Override, RuleSpec};
+use sluicegate::rules::{Override, RuleSpec};
 
 use crate::time::Timestamp;
 
@@ -19,7 +19,7 @@ pub const TOKENS_MAX: usize = 1000;
 /// A rule, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRule {
-    /// Its columns as [`Rule::spec`](tollgate::Rule::spec) gives them, conditions by attribute: `tokens` and
+    /// Its columns as [`Rule::spec`](sluicegate::Rule::spec) gives them, conditions by attribute: `tokens` and
     /// `period` are always there, and `rate_per_second` never is.
     pub spec: RuleSpec,
     /// When it was made.

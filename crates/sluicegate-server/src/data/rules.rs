@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use sluicegate::rules::{FieldError, Mode, OnError, RuleSpec, Scope};
+use sluicegate::{Algorithm, Rate, Refill};
 use sqlx::{FromRow, QueryBuilder};
-use tollgate::rules::{FieldError, Mode, OnError, RuleSpec, Scope};
-use tollgate::{Algorithm, Rate, Refill};
 
 use super::session::{Session, on};
 use super::values::{Time, named, rows, signed, unsigned};

@@ -3,8 +3,8 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
-use tollgate::headers::{Headers, Legacy, PROBLEM_JSON, Policies, Policy};
-use tollgate::{Answer, Micros, Verdict};
+use sluicegate::headers::{Headers, Legacy, PROBLEM_JSON, Policies, Policy};
+use sluicegate::{Answer, Micros, Verdict};
 
 use super::descriptors::{Of, Part};
 use super::rls::envoy::config::core::v3 as core;

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use tollgate::{
+use sluicegate::{
     ASKS_MAX, Algorithm, Ask, Decision, Outcome, Quota, QuotaError, Rate, Refill, Request,
 };
 

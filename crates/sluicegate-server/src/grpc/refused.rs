@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate::Trouble;
+use sluicegate::Trouble;
 use tonic::Status;
 
 use crate::app::told;

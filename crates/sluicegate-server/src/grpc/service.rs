@@ -9,8 +9,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderName, Request, Response};
 use futures_util::FutureExt;
+use sluicegate::{Answer, Ask, Together, Trouble};
 use tokio::time::timeout;
-use tollgate::{Answer, Ask, Together, Trouble};
 use tonic::Status;
 use tonic::server::Grpc;
 use tower::service_fn;
@@ -182,7 +182,7 @@ async fn give_back(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>
 #[cfg(test)]
 mod tests {
     use axum::http::StatusCode;
-    use tollgate::MemoryStore;
+    use sluicegate::MemoryStore;
 
     use super::*;
 
@@ -197,6 +197,6 @@ mod tests {
             (status.code(), status.message()),
             (tonic::Code::Internal, "a mistake of the service")
         );
-        assert!(metrics.encode().contains("tollgate_panics_total 1"));
+        assert!(metrics.encode().contains("sluicegate_panics_total 1"));
     }
 }

@@ -4,8 +4,8 @@
 //! `q` and `w` that `RateLimit-Policy` has. Where that is no unit, the unit is unknown, and Envoy leaves the window out.
 
 use prost_types::Duration;
-use tollgate::headers::{Policies, Policy};
-use tollgate::{Answer, Decision, Outcome, Rule};
+use sluicegate::headers::{Policies, Policy};
+use sluicegate::{Answer, Decision, Outcome, Rule};
 
 use super::answer::Answered;
 use super::descriptors::{Of, OwnLimit, Part};

@@ -16,8 +16,8 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use tollgate::headers::{PROBLEM_JSON, Policies};
-use tollgate::{SystemClock, Verdict};
+use sluicegate::headers::{PROBLEM_JSON, Policies};
+use sluicegate::{SystemClock, Verdict};
 use tracing::warn;
 
 use self::asked::{Asked, Contradiction};
@@ -29,9 +29,9 @@ use super::{App, access, body, check, marked};
 pub(super) const PATH: &str = "/v1/authorize";
 
 /// The header that says what the status says, for proxies that keep only headers.
-const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
+const DECISION: HeaderName = HeaderName::from_static("x-sluicegate-decision");
 /// Milliseconds that allowed work must wait in line.
-const DELAY_MS: HeaderName = HeaderName::from_static("x-tollgate-delay-ms");
+const DELAY_MS: HeaderName = HeaderName::from_static("x-sluicegate-delay-ms");
 
 /// The parameter that says which status denies.
 const DENY: &str = "deny";

@@ -10,8 +10,8 @@ use axum::http::{Request as HttpRequest, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use tollgate::rules::Attribute;
-use tollgate::{AnyStore, Bucket, Decision, Request, Rule, Trouble};
+use sluicegate::rules::Attribute;
+use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Trouble};
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 

@@ -14,8 +14,8 @@ use futures_util::future::try_join_all;
 use hyper::body::Incoming;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use tollgate::rules::Attribute;
-use tollgate::{Request, Tier, Verdict};
+use sluicegate::rules::Attribute;
+use sluicegate::{Request, Tier, Verdict};
 use utoipa::ToSchema;
 
 use super::body::Object;
@@ -119,7 +119,7 @@ pub(crate) struct BatchAnswer<'a> {
     request_body = super::openapi::Check,
     responses(
         (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
-            headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
+            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
         Wrong,
         (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
             content_type = "application/problem+json"),
@@ -161,7 +161,7 @@ where
     request_body = Vec<super::openapi::Check>,
     responses(
         (status = 200, description = "The verdicts, in order", body = BatchAnswer,
-            headers(("x-tollgate-degraded" = String, description = "`true` if one was made without the store"))),
+            headers(("x-sluicegate-degraded" = String, description = "`true` if one was made without the store"))),
         (status = "4XX", description = "What is wrong, and in which member", body = Problem,
             content_type = "application/problem+json"),
         (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,

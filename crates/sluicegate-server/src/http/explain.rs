@@ -13,8 +13,8 @@ use axum::response::Response;
 use axum::routing::post;
 use futures_util::future::try_join_all;
 use serde::Serialize;
-use tollgate::rules::Applies;
-use tollgate::{Mode, Override, Quota, Request, Rule};
+use sluicegate::rules::Applies;
+use sluicegate::{Mode, Override, Quota, Request, Rule};
 use utoipa::{OpenApi, ToSchema};
 
 use super::access::Reader;
@@ -124,7 +124,7 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     request_body = super::openapi::Check,
     responses(
         (status = 200, description = "What the rules say", body = Explanation,
-            headers(("x-tollgate-degraded" = String, description = "`true` if it was made without the store"))),
+            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
         Wrong,
         (status = 503, description = "The store is in trouble", body = Problem,
             content_type = "application/problem+json"),

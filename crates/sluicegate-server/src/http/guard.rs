@@ -12,8 +12,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use sluicegate::QuotaError;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
-use tollgate::QuotaError;
 use tracing::warn;
 
 use self::failures::Failures;

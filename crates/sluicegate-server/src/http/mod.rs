@@ -34,7 +34,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use serde::Serialize;
-use tollgate::{Algorithm, Decision, Quota};
+use sluicegate::{Algorithm, Decision, Quota};
 
 pub use self::check::is_check;
 pub(crate) use self::check::{PATH as CHECK_PATH, check_now as check};
@@ -51,7 +51,7 @@ const ANSWER_BYTES: usize = 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The header of answers that were made without the store.
-const DEGRADED: HeaderName = HeaderName::from_static("x-tollgate-degraded");
+const DEGRADED: HeaderName = HeaderName::from_static("x-sluicegate-degraded");
 
 /// The routes, and what stands in front of them.
 pub fn router(app: Arc<App>) -> Router {

@@ -78,7 +78,7 @@ pub(super) struct Take {
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Tollgate", description = "Exact token-bucket rate limiting, atomic over many tiers."),
+    info(title = "Sluicegate", description = "Exact token-bucket rate limiting, atomic over many tiers."),
     paths(
         check::check,
         check::check_batch,

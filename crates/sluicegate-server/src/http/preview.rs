@@ -8,9 +8,9 @@ use axum::http::{Request as HttpRequest, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use sluicegate::{Mode, Rule, RuleSet};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tollgate::{Mode, Rule, RuleSet};
 use utoipa::{OpenApi, ToSchema};
 
 use super::access::Reader;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use tollgate::Trouble;
-use tollgate::rules::FieldError;
+use sluicegate::Trouble;
+use sluicegate::rules::FieldError;
 use utoipa::ToSchema;
 
 use crate::app::told;

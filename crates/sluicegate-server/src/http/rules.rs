@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
 use serde::Serialize;
-use tollgate::{Rule, Scope};
+use sluicegate::{Rule, Scope};
 use utoipa::{OpenApi, ToSchema};
 
 pub(crate) use self::changes::{ChangeList, ChangeView};

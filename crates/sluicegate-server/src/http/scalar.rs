@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
-use tollgate::{Decimal, DecimalError, RateError, parse_period};
+use sluicegate::{Decimal, DecimalError, RateError, parse_period};
 
 /// Text, borrowed from the body where nothing in it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]

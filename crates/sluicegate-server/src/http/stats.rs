@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
-use tollgate::RuleSet;
+use sluicegate::RuleSet;
 use utoipa::{OpenApi, ToSchema};
 
 use super::App;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use tollgate::Rule;
-use tollgate::rules::Attribute;
+use sluicegate::Rule;
+use sluicegate::rules::Attribute;
 
 use super::check::address;
 use super::problem::Problem;

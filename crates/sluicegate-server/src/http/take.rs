@@ -9,8 +9,8 @@ use axum::extract::{Path, State};
 use axum::http::{Request as HttpRequest, StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tollgate::headers::{Policies, Policy};
-use tollgate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock};
+use sluicegate::headers::{Policies, Policy};
+use sluicegate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock};
 use tracing::info;
 use utoipa::ToSchema;
 
@@ -78,7 +78,7 @@ pub(crate) struct TakeAnswer {
     request_body = super::openapi::Take,
     responses(
         (status = 200, description = "Granted or not; only granted, if there is a `deny`", body = TakeAnswer, headers(
-            ("x-tollgate-degraded" = String, description = "`true` if it was made without the store"),
+            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
             ("ratelimit-policy" = String, description = "The limit, if there is a `deny`; so are those that follow"),
             ("ratelimit" = String, description = "What is left"),
             ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
@@ -86,7 +86,7 @@ pub(crate) struct TakeAnswer {
             ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
         )),
         (status = 429, description = "Not granted, if `deny` is 429", body = TakeAnswer, headers(
-            ("x-tollgate-degraded" = String, description = "`true` if it was made without the store"),
+            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
             ("ratelimit-policy" = String, description = "The limit"),
             ("ratelimit" = String, description = "What is left"),
             ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),

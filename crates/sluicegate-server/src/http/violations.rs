@@ -23,7 +23,7 @@ use super::query::Query;
 use crate::data::DataError;
 
 /// The header of a page of CSV that has the cursor of the next, which JSON has as `next`.
-const NEXT: HeaderName = HeaderName::from_static("x-tollgate-next");
+const NEXT: HeaderName = HeaderName::from_static("x-sluicegate-next");
 
 #[derive(OpenApi)]
 #[openapi(paths(list, top, delete), components(schemas(ViolationFormat, ViolationMode, TopBy)))]
@@ -65,7 +65,7 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     responses(
         (status = 200, description = "Violations",
             content((ViolationList = "application/json"), (String = "text/csv")),
-            headers(("x-tollgate-next" = String, description = "`next`, where the answer is CSV and there is one"))),
+            headers(("x-sluicegate-next" = String, description = "`next`, where the answer is CSV and there is one"))),
         WrongOrDown,
     ),
     security(("token" = []))

@@ -245,8 +245,8 @@ mod tests {
     use axum::Router;
     use axum::extract::ConnectInfo;
     use axum::routing::get;
+    use sluicegate::MemoryStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tollgate::MemoryStore;
 
     use super::*;
     use crate::config::Config;

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxyHeader};
+use sluicegate::client_ip::ClientIp;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-use tollgate::client_ip::ClientIp;
 use tracing::debug;
 
 use super::connection::QUIET;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
+use sluicegate::{TlsFiles, TlsFilesError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_rustls::TlsAcceptor;
-use tollgate::{TlsFiles, TlsFilesError};
 use tracing::{error, info};
 
 use crate::ready::{Check, Readiness};

@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sluicegate::{Mode, Request, RuleSet, Tier, Verdict};
 use tokio::time::Instant;
-use tollgate::{Mode, Request, RuleSet, Tier, Verdict};
 
 use super::RuleName;
 use crate::audit::{Pseudonyms, recorded, would_have_denied};

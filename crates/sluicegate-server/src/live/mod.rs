@@ -19,9 +19,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
+use sluicegate::{Request, Verdict};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tollgate::{Request, Verdict};
 
 use self::limited::Limited;
 pub(crate) use self::limited::LimitedSubject;

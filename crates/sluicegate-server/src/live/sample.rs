@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
+use sluicegate::{AnyStore, Mode, RuleSet, Scope};
 use tokio::time::Instant;
-use tollgate::{AnyStore, Mode, RuleSet, Scope};
 
 use super::limited::Limited;
 use super::tick::RULES_MAX;

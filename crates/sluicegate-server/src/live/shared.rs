@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sluicegate::{AnyStore, Limiter, Mode, Request, Rule};
 use tokio::time::timeout;
-use tollgate::{AnyStore, Limiter, Mode, Request, Rule};
 
 use super::RuleName;
 

@@ -1,8 +1,8 @@
 use std::sync::OnceLock;
 
 use axum::body::Bytes;
+use sluicegate::{AnyStore, MemoryStore, Mode, Quota, Rule, RuleSet, Scope};
 use tokio::time::{advance, timeout};
-use tollgate::{AnyStore, MemoryStore, Mode, Quota, Rule, RuleSet, Scope};
 
 use super::sample::ByRule;
 use super::tick::{RULES_IN_SHORT_MAX, RULES_MAX};

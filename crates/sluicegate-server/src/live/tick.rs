@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use tollgate::{Mode, Rule, Scope};
+use sluicegate::{Mode, Rule, Scope};
 
 use super::{LimitedSubject, SharedTier};
 use crate::metrics::audit::AuditFigures;

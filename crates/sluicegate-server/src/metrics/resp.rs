@@ -22,9 +22,9 @@ pub(crate) struct RespMetrics {
 pub(crate) enum CommandKind {
     /// `CL.THROTTLE`
     Throttle,
-    /// `TG.CHECK`
+    /// `SG.CHECK`
     Check,
-    /// `TG.TAKE`
+    /// `SG.TAKE`
     Take,
     /// About the connection, or none that there is.
     Other,
@@ -59,8 +59,8 @@ impl CommandKind {
     const fn name(self) -> &'static str {
         match self {
             Self::Throttle => "cl.throttle",
-            Self::Check => "tg.check",
-            Self::Take => "tg.take",
+            Self::Check => "sg.check",
+            Self::Take => "sg.take",
             Self::Other => "other",
         }
     }

@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tollgate::{AnyStore, BreakerState, MemoryStats, RedisHealth, TroubleKind};
+use sluicegate::{AnyStore, BreakerState, MemoryStats, RedisHealth, TroubleKind};
 
 /// The figures of this store.
 #[derive(Debug)]

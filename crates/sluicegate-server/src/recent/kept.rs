@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use tollgate::rules::Attribute;
-use tollgate::{Micros, Request};
+use sluicegate::rules::Attribute;
+use sluicegate::{Micros, Request};
 
 use crate::audit::Pseudonyms;
 

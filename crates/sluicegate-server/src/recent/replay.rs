@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use tollgate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Rule, RuleSet};
+use sluicegate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Rule, RuleSet};
 use utoipa::ToSchema;
 
 use super::kept::Kept;

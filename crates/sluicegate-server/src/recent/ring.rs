@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tollgate::Micros;
+use sluicegate::Micros;
 
 use super::kept::Kept;
 

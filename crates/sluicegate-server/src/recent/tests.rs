@@ -1,4 +1,4 @@
-use tollgate::{Quota, Rule, RuleSet};
+use sluicegate::{Quota, Rule, RuleSet};
 
 use super::*;
 use crate::config::{Audit, Privacy, Secret};
@@ -27,7 +27,8 @@ impl Recent {
 }
 
 fn users(remembered: &Remembered) -> Vec<String> {
-    let id = |kept: &Kept| kept.request().get(&tollgate::rules::Attribute::UserId).unwrap().into();
+    let id =
+        |kept: &Kept| kept.request().get(&sluicegate::rules::Attribute::UserId).unwrap().into();
     remembered.requests.iter().map(id).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
-use tollgate::{Decision, MemoryStore, Trouble, Verdict};
+use sluicegate::{Decision, MemoryStore, Trouble, Verdict};
 use tracing::debug;
 
 use super::ask::{Ask, Take, answer_check};
@@ -255,8 +255,8 @@ fn kind_of(command: &Command<'_, '_>) -> CommandKind {
     let name = command.argument(0);
     match () {
         () if is_one_of(name, &["cl.throttle"]) => CommandKind::Throttle,
-        () if is_one_of(name, &["tg.check"]) => CommandKind::Check,
-        () if is_one_of(name, &["tg.take"]) => CommandKind::Take,
+        () if is_one_of(name, &["sg.check"]) => CommandKind::Check,
+        () if is_one_of(name, &["sg.take"]) => CommandKind::Take,
         () => CommandKind::Other,
     }
 }

@@ -4,7 +4,7 @@ mod check;
 mod number;
 mod take;
 
-use tollgate::{Decision, Quota};
+use sluicegate::{Decision, Quota};
 
 pub(super) use self::check::{Check, answer as answer_check};
 pub(super) use self::take::{LastQuota, read_take, read_throttle};
@@ -13,9 +13,9 @@ use super::reply::Replies;
 /// A question for the limiter. It borrows from the input it came in.
 #[derive(Debug)]
 pub(super) enum Ask<'i> {
-    /// `CL.THROTTLE` and `TG.TAKE`.
+    /// `CL.THROTTLE` and `SG.TAKE`.
     Take(Take<'i>),
-    /// `TG.CHECK`.
+    /// `SG.CHECK`.
     Check(Check<'i>),
 }
 

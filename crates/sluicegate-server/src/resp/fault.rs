@@ -43,7 +43,9 @@ impl Fault {
             () if is_one_of(name, &["del", "unlink", "ttl", "pttl"]) => {
                 "buckets are looked at and forgotten over HTTP, at /v1/buckets/{key}"
             }
-            () => "this is Tollgate, a rate limiter, which takes CL.THROTTLE, TG.CHECK and TG.TAKE",
+            () => {
+                "this is Sluicegate, a rate limiter, which takes CL.THROTTLE, SG.CHECK and SG.TAKE"
+            }
         };
         Self(format!("ERR unknown command '{shown}': {hint}").into())
     }
@@ -55,7 +57,7 @@ impl Fault {
     }
 
     /// The store cannot tell, and nothing may answer in its place.
-    pub(super) fn trouble(trouble: &tollgate::Trouble) -> Self {
+    pub(super) fn trouble(trouble: &sluicegate::Trouble) -> Self {
         Self(format!("UNAVAILABLE {}", told(trouble)).into())
     }
 }

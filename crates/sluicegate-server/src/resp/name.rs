@@ -67,15 +67,15 @@ pub(super) const KNOWN: [Known; 14] = [
     Known {
         group: "module",
         summary: "Checks a request against the rules",
-        usage: "TG.CHECK name value [name value ...]",
-        ..about_connections(Name::Check, "tg.check", -3)
+        usage: "SG.CHECK name value [name value ...]",
+        ..about_connections(Name::Check, "sg.check", -3)
     },
     Known {
         has_key: true,
         group: "module",
         summary: "Takes tokens from the bucket of a key; the answer is in milliseconds",
-        usage: "TG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
-        ..about_connections(Name::Take, "tg.take", -5)
+        usage: "SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
+        ..about_connections(Name::Take, "sg.take", -5)
     },
     Known {
         summary: "Shows the password",

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use tollgate::RuleSet;
-use tollgate::rules::Overrides;
+use sluicegate::RuleSet;
+use sluicegate::rules::Overrides;
 
 use crate::data::{StoredOverride, StoredRule};
 use crate::time::Timestamp;

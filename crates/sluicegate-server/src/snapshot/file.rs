@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sluicegate::rules::{Override, RuleSpec};
+use sluicegate::{Algorithm, Mode, OnError, Quota, Rate, Refill, Scope};
 use thiserror::Error;
-use tollgate::rules::{Override, RuleSpec};
-use tollgate::{Algorithm, Mode, OnError, Quota, Rate, Refill, Scope};
 
 use crate::config::reason;
 use crate::data::{Loaded, OverrideSpec, Role, StoredOverride, StoredRule, StoredToken};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use sluicegate::rules::Overrides;
+use sluicegate::{AnyStore, Limiter, RuleSet};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tollgate::rules::Overrides;
-use tollgate::{AnyStore, Limiter, RuleSet};
 use tracing::{error, info, warn};
 
 use super::{Start, Status, compose};

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
+use sluicegate::RuleSet;
+use sluicegate::rules::Overrides;
 use thiserror::Error;
 use tokio::time::timeout;
-use tollgate::RuleSet;
-use tollgate::rules::Overrides;
 use tracing::{debug, info, warn};
 
 use super::{Status, compose, file};

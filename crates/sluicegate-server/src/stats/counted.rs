@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::AddAssign;
 
-use tollgate::{Rule, RuleSet};
+use sluicegate::{Rule, RuleSet};
 
 /// A rule, or none for buckets without one.
 pub(crate) type RuleId = Option<u64>;

@@ -1,7 +1,7 @@
 //! Looking into buckets of rules, and giving tokens: on every store, and through the deny cache.
 
 use serde_json::{Value, json};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{Launch, Server, check, eventually, on_every_store, with_rules};
 
@@ -171,7 +171,7 @@ fn a_store_in_trouble_is_said_to_be() {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = Launch::serve(&["--rules", "r.toml", "--store-budget-ms", "50"])
         .file("r.toml", RULES)
-        .env("TOLLGATE_STORE_URL", &redis.url())
+        .env("SLUICEGATE_STORE_URL", &redis.url())
         .start();
     eventually("the store", || (server.get("/v1/buckets/1/42").status == 200).then_some(()));
     drop(redis);

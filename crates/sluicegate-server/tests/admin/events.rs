@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{
     Client, Launch, Response, Server, check, eventually, now, on_every_store, with_rules,
@@ -277,8 +277,8 @@ fn decisions_are_counted_by_rule_and_by_tier() {
 #[test]
 fn whom_it_names_is_what_the_audit_records() {
     let server = with_rules(RULES)
-        .env("TOLLGATE_AUDIT_PRIVACY", "hashed")
-        .env("TOLLGATE_AUDIT_PRIVACY_KEY", "a-key-that-is-long-enough-to-be-one")
+        .env("SLUICEGATE_AUDIT_PRIVACY", "hashed")
+        .env("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-that-is-long-enough-to-be-one")
         .start();
     let mut events = Events::open(&server);
     events.next().unwrap();
@@ -329,7 +329,7 @@ fn what_everybody_shares_is_looked_into_and_not_spent() {
 fn a_store_in_trouble_is_said_to_be() {
     let redis = RedisServer::start(Flavour::Redis70);
     let launch = Launch::serve(&["--rules", "r.toml"]).file("r.toml", RULES);
-    let server = launch.env("TOLLGATE_STORE_URL", &redis.url()).start();
+    let server = launch.env("SLUICEGATE_STORE_URL", &redis.url()).start();
     let mut events = Events::open(&server);
     events.next().unwrap();
     let well = events.tick_that("Redis", |tick| tick["shared"][0]["limit"] == 10);
@@ -352,7 +352,7 @@ fn a_store_in_trouble_is_said_to_be() {
 
 #[test]
 fn it_is_for_readers_and_for_nothing_but_looking() {
-    let server = Launch::serve(&[]).env("TOLLGATE_ADMIN_TOKEN", TOKEN).start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
     let bearer = format!("Bearer {TOKEN}");
     let status = |method, headers: &[_]| Events::ask(&server, method, headers).0.status;
     assert_eq!(status("GET", &[]), 401);
@@ -372,11 +372,11 @@ fn so_many_may_watch_and_no_more() {
     let server = Server::start(&[]);
     // They have connected, and never read.
     let mut watchers: Vec<_> = (0..WATCHERS_MAX).map(|_| Events::open(&server)).collect();
-    assert_eq!(metric(&server, "tollgate_live_watchers "), WATCHERS_MAX as u64);
+    assert_eq!(metric(&server, "sluicegate_live_watchers "), WATCHERS_MAX as u64);
     let refused = server.get("/v1/events");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
-    assert_eq!(metric(&server, "tollgate_live_watchers_refused_total "), 1);
+    assert_eq!(metric(&server, "sluicegate_live_watchers_refused_total "), 1);
     // Those who do not read keep nobody waiting.
     let last = watchers.last_mut().unwrap();
     last.next().unwrap();
@@ -390,7 +390,7 @@ fn so_many_may_watch_and_no_more() {
     assert_eq!(next.next().unwrap().unwrap().name, "history");
     drop((next, watchers));
     eventually("the end of them", || {
-        (metric(&server, "tollgate_live_watchers ") == 0).then_some(())
+        (metric(&server, "sluicegate_live_watchers ") == 0).then_some(())
     });
 }
 

@@ -1,7 +1,7 @@
 //! `/v1/explain`: what the rules say to a request, agreeing with what a check says, and spending nothing.
 
 use serde_json::{Value, json};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{Launch, Server, with_rules};
 
@@ -111,7 +111,7 @@ fn every_rule_says_why() {
 #[test]
 fn it_agrees_with_a_check_and_spends_nothing() {
     let redis = RedisServer::start(Flavour::Redis70);
-    let in_redis = launch().env("TOLLGATE_STORE_URL", &redis.url()).start();
+    let in_redis = launch().env("SLUICEGATE_STORE_URL", &redis.url()).start();
     for (server, keeps_denials) in [(launch().start(), false), (in_redis, true)] {
         for spent in 0..7 {
             for cost in [0, 1, 3, 5, 6] {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{
     Launch, Response, Server, check, eventually, now, on_every_database, on_every_store, pause,
@@ -137,8 +137,8 @@ fn another_process_knows_soon() {
     let folder = tempfile::tempdir().unwrap();
     let database = format!("sqlite:{}", folder.path().join("shared.db").display());
     let start = || {
-        let launch = launch().env("TOLLGATE_STORE_URL", &redis.url());
-        launch.env("TOLLGATE_DATABASE_URL", &database).start()
+        let launch = launch().env("SLUICEGATE_STORE_URL", &redis.url());
+        launch.env("SLUICEGATE_DATABASE_URL", &database).start()
     };
     let (one, other) = (start(), start());
     let within = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
@@ -313,8 +313,8 @@ fn whoever_is_not_reached_everywhere_is_noted() {
 #[test]
 fn who_did_what_to_whom_is_in_the_log() {
     let launch = launch()
-        .env("TOLLGATE_AUDIT_PRIVACY", "truncated")
-        .env("TOLLGATE_ADMIN_TOKEN", "a-token-for-this-test");
+        .env("SLUICEGATE_AUDIT_PRIVACY", "truncated")
+        .env("SLUICEGATE_ADMIN_TOKEN", "a-token-for-this-test");
     let server = launch.start();
     let token = [("authorization", "Bearer a-token-for-this-test")];
     let ask = |method: &str, path: &str, body: &Value| {
@@ -452,7 +452,7 @@ fn a_body_may_come_late() {
 
 #[test]
 fn without_a_database_there_are_none() {
-    let server = launch().env("TOLLGATE_DATABASE_URL", "").start();
+    let server = launch().env("SLUICEGATE_DATABASE_URL", "").start();
     let body = json!({"rule_id": 1, "subject": "42", "blocked": true});
     assert_eq!(post(&server, &body).status, 503);
     assert_eq!(server.get("/v1/overrides").status, 503);

@@ -144,7 +144,7 @@ fn bad_candidates_are_refused() {
 fn privacy_and_bounds_apply_before_anything_is_remembered() {
     let rule = json!({"rule": {"key_pattern": "u:{user_id}", "tokens": 1, "period": "1 day"}});
     let hashed = Launch::serve(&["--audit-privacy", "hashed"])
-        .env("TOLLGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length")
+        .env("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length")
         .start();
     for user in ["a", "b", "a"] {
         check(&hashed, &json!({"user_id": user}));

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use serde_json::{Value, json};
-use tollgate_tests::postgres::Postgres;
+use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Launch, Response, Server, check, eventually, on_every_database};
 
@@ -347,7 +347,7 @@ fn lists_are_filtered_and_come_in_pages() {
     assert_eq!(seen, (1..=9).collect::<Vec<_>>());
     let list = server.get("/v1/rules").json();
     assert!(list["version"].as_u64().unwrap() >= 1);
-    assert_eq!((&list["source"], &list["refused"]), (&json!("sqlite:tollgate.db"), &Value::Null));
+    assert_eq!((&list["source"], &list["refused"]), (&json!("sqlite:sluicegate.db"), &Value::Null));
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn rules_of_a_file_are_read_only() {
 
 #[test]
 fn whoever_may_only_look_changes_nothing() {
-    let server = Launch::serve(&[]).env("TOLLGATE_ADMIN_TOKEN", "secret-of-the-admin").start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", "secret-of-the-admin").start();
     for (method, path) in [
         ("GET", "/v1/rules"),
         ("POST", "/v1/rules"),
@@ -520,8 +520,9 @@ fn whoever_may_only_look_changes_nothing() {
 fn without_a_database_rules_stay_as_they_are() {
     let postgres = Postgres::start();
     let url = postgres.create("rules");
-    let server =
-        Launch::serve(&["--database-timeout-ms", "500"]).env("TOLLGATE_DATABASE_URL", &url).start();
+    let server = Launch::serve(&["--database-timeout-ms", "500"])
+        .env("SLUICEGATE_DATABASE_URL", &url)
+        .start();
     let limit = || check(&server, &json!({"user_id": 1, "plan": "free"}))["limit"].clone();
     assert_eq!(limit(), 50);
     drop(postgres);
@@ -547,7 +548,7 @@ fn without_a_database_rules_stay_as_they_are() {
 fn poison_in_the_table_is_shown_and_can_be_mended() {
     let postgres = Postgres::start();
     let url = postgres.create("rules");
-    let server = Launch::serve(&[]).env("TOLLGATE_DATABASE_URL", &url).start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_DATABASE_URL", &url).start();
     let refused = |is_refused: bool| {
         eventually("the set to be refused, or not any more", || {
             let list = server.get("/v1/rules").json();

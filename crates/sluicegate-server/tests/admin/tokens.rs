@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tollgate_server::config::DatabaseUrl;
-use tollgate_server::data::{Database, Role};
-use tollgate_server::tokens;
-use tollgate_tests::postgres::Postgres;
+use sluicegate_server::config::DatabaseUrl;
+use sluicegate_server::data::{Database, Role};
+use sluicegate_server::tokens;
+use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Client, Launch, Response, Server, eventually, now};
 
@@ -24,7 +24,7 @@ fn patient() -> Launch {
 
 /// The database that a service has if nobody says.
 fn its_own(server: &Server) -> String {
-    format!("sqlite:{}", server.folder().join("tollgate.db").display())
+    format!("sqlite:{}", server.folder().join("sluicegate.db").display())
 }
 
 /// Runs something on a database, as another process would.
@@ -102,7 +102,7 @@ fn operations(server: &Server) -> Vec<(String, String, bool)> {
 
 #[test]
 fn roles_over_the_whole_api() {
-    let server = patient().env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+    let server = patient().env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP).start();
     let reader = make(&server, "grafana", Role::Read);
     let admin = make(&server, "deploy", Role::Admin);
     let operations = operations(&server);
@@ -120,7 +120,7 @@ fn roles_over_the_whole_api() {
             continue;
         }
         assert_eq!(status(None), 401, "{what}");
-        for wrong in ["wrong", "tg_", &reader[1..], &format!("{admin}x"), ""] {
+        for wrong in ["wrong", "sg_", &reader[1..], &format!("{admin}x"), ""] {
             assert_eq!(status(Some(wrong)), 401, "{what}");
         }
         let only_looks = method == "GET" || READING.contains(&path.as_str());
@@ -135,7 +135,7 @@ fn roles_over_the_whole_api() {
 
 #[test]
 fn changes_are_made_by_name() {
-    let server = patient().env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+    let server = patient().env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP).start();
     let admin = make(&server, "deploy", Role::Admin);
     for (token, name) in [(BOOTSTRAP, "admin"), (&admin, "token:deploy")] {
         let bearer = format!("Bearer {token}");
@@ -151,7 +151,7 @@ fn a_revoked_token_is_as_unknown_as_any() {
     a_revoked_token_is_unknown(&server, &its_own(&server));
     let postgres = Postgres::start();
     let url = postgres.create("tokens");
-    a_revoked_token_is_unknown(&patient().env("TOLLGATE_DATABASE_URL", &url).start(), &url);
+    a_revoked_token_is_unknown(&patient().env("SLUICEGATE_DATABASE_URL", &url).start(), &url);
 }
 
 fn a_revoked_token_is_unknown(server: &Server, url: &str) {
@@ -165,7 +165,7 @@ fn a_revoked_token_is_unknown(server: &Server, url: &str) {
         Some(list(server, &lost)).filter(|response| response.status != 200)
     });
     assert!(now() - started < NOTICED_WITHIN, "{:?}", now() - started);
-    let unknown = list(server, "tg_unknown");
+    let unknown = list(server, "sg_unknown");
     assert_eq!((refused.status, &refused.body), (unknown.status, &unknown.body));
     assert_eq!(refused.status, 401);
     assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
@@ -186,7 +186,7 @@ fn a_stream_ends_when_its_token_is_revoked() {
     let guesses = || {
         let metrics = server.get("/metrics").body;
         let is_wrong =
-            |line: &&str| line.contains("tollgate_auth_failures_total{reason=\"wrong\"}");
+            |line: &&str| line.contains("sluicegate_auth_failures_total{reason=\"wrong\"}");
         metrics.lines().find(is_wrong).map(ToOwned::to_owned)
     };
     let before = guesses();
@@ -223,9 +223,9 @@ fn while_tokens_are_not_known_nobody_administers() {
     let server = patient()
         .args(&["--rules", "r.toml"])
         .file("r.toml", RULES)
-        .env("TOLLGATE_DATABASE_URL", &url)
+        .env("SLUICEGATE_DATABASE_URL", &url)
         .start();
-    for token in [None, Some("tg_some")] {
+    for token in [None, Some("sg_some")] {
         for (method, path) in [("GET", "/v1/buckets/1/42"), ("POST", "/v1/buckets/1/42/reset")] {
             let response = ask(&server, method, path, token);
             assert_eq!(response.status, 503, "{response:?}");
@@ -242,7 +242,7 @@ fn while_tokens_are_not_known_nobody_administers() {
 fn whoever_guesses_is_locked_out_for_a_while() {
     // Ten in a second: so soon is it over.
     let server = Launch::serve(&["--admin-failures-per-minute", "600"])
-        .env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP)
+        .env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP)
         .start();
     let reader = make(&server, "grafana", Role::Read);
     let mut client = server.connect();
@@ -277,7 +277,7 @@ fn whoever_guesses_is_locked_out_for_a_while() {
     assert_eq!(verbose.status, 200);
     let metrics = server.get("/metrics").body;
     for reason in ["missing", "wrong", "too_many"] {
-        let line = format!("tollgate_auth_failures_total{{reason=\"{reason}\"}} ");
+        let line = format!("sluicegate_auth_failures_total{{reason=\"{reason}\"}} ");
         assert!(metrics.contains(&line), "{line} in {metrics}");
     }
     eventually("the end of it", || (show(BOOTSTRAP).status == 204).then_some(()));
@@ -291,10 +291,10 @@ fn whoever_guesses_is_locked_out_for_a_while() {
 #[test]
 fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
     let server = Launch::serve(&["--admin-failures-per-minute", "2"])
-        .env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP)
+        .env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP)
         .start();
     for _ in 0..20 {
-        assert_eq!(list(&server, "tg_revoked").status, 401);
+        assert_eq!(list(&server, "sg_revoked").status, 401);
         assert_eq!(list(&server, BOOTSTRAP).status, 200);
     }
 }
@@ -302,7 +302,7 @@ fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
 #[test]
 fn tokens_are_never_shown() {
     let server =
-        patient().args(&["--log-level", "trace"]).env("TOLLGATE_ADMIN_TOKEN", BOOTSTRAP).start();
+        patient().args(&["--log-level", "trace"]).env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP).start();
     let token = make(&server, "ci", Role::Admin);
     let slip = format!("{token}x");
     let hash: String = tokens::hash(&token).iter().map(|byte| format!("{byte:02x}")).collect();

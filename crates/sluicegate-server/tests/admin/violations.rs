@@ -38,10 +38,10 @@ fn denials_are_on_record_soon_and_counted_exactly() {
     denials.by_user("42", 5);
     recorded(&server, "user_id=42", 12);
     let metrics = server.get("/metrics").body;
-    assert_eq!(figure(&metrics, r#"tollgate_violations_noted_total{mode="enforce"}"#), 15);
-    assert_eq!(figure(&metrics, "tollgate_violations_written_total"), 15);
-    assert_eq!(figure(&metrics, "tollgate_violations_waiting_rows"), 0);
-    assert_eq!(figure(&metrics, r#"tollgate_violations_dropped_total{reason="full"}"#), 0);
+    assert_eq!(figure(&metrics, r#"sluicegate_violations_noted_total{mode="enforce"}"#), 15);
+    assert_eq!(figure(&metrics, "sluicegate_violations_written_total"), 15);
+    assert_eq!(figure(&metrics, "sluicegate_violations_waiting_rows"), 0);
+    assert_eq!(figure(&metrics, r#"sluicegate_violations_dropped_total{reason="full"}"#), 0);
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn shadow_denials_are_marked_and_counted_apart() {
     }
     assert_eq!(sum(&list(&server, "mode=enforce")), 4);
     let metrics = server.get("/metrics").body;
-    assert_eq!(figure(&metrics, r#"tollgate_violations_noted_total{mode="enforce"}"#), 4);
-    assert_eq!(figure(&metrics, r#"tollgate_violations_noted_total{mode="shadow"}"#), 6);
+    assert_eq!(figure(&metrics, r#"sluicegate_violations_noted_total{mode="enforce"}"#), 4);
+    assert_eq!(figure(&metrics, r#"sluicegate_violations_noted_total{mode="shadow"}"#), 6);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_request_that_two_rules_deny_is_one_violation() {
 #[test]
 fn what_is_recorded_is_a_setting() {
     for (record, expected) in [("enforced", 4), ("none", 0)] {
-        let server = launch().env("TOLLGATE_AUDIT_RECORD", record).start();
+        let server = launch().env("SLUICEGATE_AUDIT_RECORD", record).start();
         Denials::of(&server).send(&json!({"user_id": "1", "tenant": "acme"}), 4);
         let rows = recorded(&server, "", expected);
         assert!(rows.iter().all(|row| row["mode"] == "enforce"), "{rows:?}");
@@ -151,7 +151,7 @@ fn wrong_parameters_are_named() {
 #[test]
 fn pages_neither_lose_nor_repeat_while_new_ones_come() {
     const BEFORE: u64 = 130;
-    let server = launch().env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000").start();
+    let server = launch().env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000").start();
     let mut denials = Denials::of(&server);
     for user in 0..BEFORE {
         denials.by_user(&format!("before{user}"), 1);
@@ -202,12 +202,12 @@ fn as_csv_nothing_is_a_formula() {
             text("last_at"),
         );
         assert_eq!(response.body, expected);
-        assert_eq!(response.header("x-tollgate-next"), None);
+        assert_eq!(response.header("x-sluicegate-next"), None);
     }
     Denials::of(&server).by_user("2", 1);
     recorded(&server, "", 2);
     let page = server.get("/v1/violations?format=csv&limit=1");
-    let next = page.header("x-tollgate-next").unwrap();
+    let next = page.header("x-sluicegate-next").unwrap();
     let rest = server.get(&format!("/v1/violations?format=csv&after={next}"));
     assert_eq!(rest.body.lines().count(), 2, "{rest:?}");
 }
@@ -238,7 +238,7 @@ fn top_offenders_first() {
 
 #[test]
 fn a_subject_is_deleted_whether_written_or_not() {
-    let server = launch().env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1").start();
+    let server = launch().env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1").start();
     let mut denials = Denials::of(&server);
     denials.by_user("gone", 3);
     recorded(&server, "user_id=gone", 3);
@@ -249,8 +249,8 @@ fn a_subject_is_deleted_whether_written_or_not() {
     assert_eq!(deleted.status, 200, "{deleted:?}");
     recorded(&server, "user_id=stays", 1);
     let metrics = server.get("/metrics").body;
-    let forgotten = figure(&metrics, r#"tollgate_violations_dropped_total{reason="deleted"}"#);
-    let written = figure(&metrics, "tollgate_violations_written_total");
+    let forgotten = figure(&metrics, r#"sluicegate_violations_dropped_total{reason="deleted"}"#);
+    let written = figure(&metrics, "sluicegate_violations_written_total");
     assert_eq!(written + forgotten, 8);
     assert_eq!(list(&server, "user_id=gone"), Vec::<Value>::new());
     assert_eq!(sum(&all(&server)), 1);
@@ -261,9 +261,9 @@ fn a_subject_is_deleted_whether_written_or_not() {
 #[test]
 fn what_is_deleted_is_gone_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tollgate.db");
+    let file = folder.path().join("sluicegate.db");
     let url = format!("sqlite:{}", file.display());
-    let server = launch().env("TOLLGATE_DATABASE_URL", &url).start();
+    let server = launch().env("SLUICEGATE_DATABASE_URL", &url).start();
     let mut denials = Denials::of(&server);
     denials.by_user("user-canary", 2);
     denials.by_user("somebody-else", 2);
@@ -288,7 +288,7 @@ fn what_is_deleted_is_gone_from_the_file() {
 fn the_end_leaves_nothing_unwritten() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("shared.db").display());
-    let server = launch().env("TOLLGATE_DATABASE_URL", &url).start();
+    let server = launch().env("SLUICEGATE_DATABASE_URL", &url).start();
     let mut denials = Denials::of(&server);
     for user in 0..20 {
         denials.by_user(&user.to_string(), 3);
@@ -299,13 +299,13 @@ fn the_end_leaves_nothing_unwritten() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!finished.stderr.contains("violations not recorded"), "{finished:?}");
     // Another process on the same file finds all of them.
-    let other = launch().env("TOLLGATE_DATABASE_URL", &url).start();
+    let other = launch().env("SLUICEGATE_DATABASE_URL", &url).start();
     assert_eq!(sum(&all(&other)), 60);
 }
 
 #[test]
 fn deleting_needs_more_than_reading() {
-    let server = launch().env("TOLLGATE_ADMIN_TOKEN", "a-token").start();
+    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "a-token").start();
     assert_eq!(server.get("/v1/violations").status, 401);
     assert_eq!(server.get("/v1/violations/top?by=ip").status, 401);
     assert_eq!(server.request("DELETE", "/v1/violations?user_id=1", &[], "").status, 401);
@@ -316,8 +316,8 @@ fn deleting_needs_more_than_reading() {
 #[test]
 fn hashed_ids_and_addresses_are_nowhere_in_the_database() {
     let server = launch()
-        .env("TOLLGATE_AUDIT_PRIVACY", "hashed")
-        .env("TOLLGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length")
+        .env("SLUICEGATE_AUDIT_PRIVACY", "hashed")
+        .env("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length")
         .start();
     let mut denials = Denials::of(&server);
     let request =
@@ -338,7 +338,7 @@ fn hashed_ids_and_addresses_are_nowhere_in_the_database() {
 
 #[test]
 fn cut_addresses_are_nowhere_in_the_database() {
-    let server = launch().env("TOLLGATE_AUDIT_PRIVACY", "truncated").start();
+    let server = launch().env("SLUICEGATE_AUDIT_PRIVACY", "truncated").start();
     let mut denials = Denials::of(&server);
     for ip in ["198.51.100.77", "198.51.100.78"] {
         denials.send(&json!({"ip": ip, "address": "yes"}), 2);

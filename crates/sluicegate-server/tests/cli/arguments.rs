@@ -77,7 +77,7 @@ fn a_token_is_no_flag() {
 
 /// They are long: read while they are written.
 fn completions(shell: &str) -> String {
-    let binary = env!("CARGO_BIN_EXE_tollgate");
+    let binary = env!("CARGO_BIN_EXE_sluicegate");
     let output = Command::new(binary).args(["completions", shell]).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{shell}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -92,7 +92,7 @@ fn completions_for_every_shell() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate");
+    let path = folder.path().join("sluicegate");
     std::fs::write(&path, completions("bash")).unwrap();
     let sourced = Command::new("bash").arg("-n").arg(&path).status().unwrap();
     assert!(sourced.success());
@@ -105,21 +105,22 @@ fn a_page_of_the_manual_for_every_command() {
     let finished = Launch::new(&["man", "--out", &out]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let page = |name: &str| std::fs::read_to_string(format!("{out}/{name}.1")).unwrap();
-    assert!(page("tollgate").contains(".TH tollgate 1"));
+    assert!(page("sluicegate").contains(".TH sluicegate 1"));
     for command in COMMANDS {
-        let page = page(&format!("tollgate-{command}"));
-        assert!(page.contains(".SH EXAMPLES\n.nf\ntollgate "), "{command}: {page}");
+        let page = page(&format!("sluicegate-{command}"));
+        assert!(page.contains(".SH EXAMPLES\n.nf\nsluicegate "), "{command}: {page}");
         assert!(!page.contains(".SH EXTRA") && page.contains("\n.fi\n"), "{command}: {page}");
     }
-    for page_name in ["tollgate-rules-import", "tollgate-overrides-set", "tollgate-violations-top"]
+    for page_name in
+        ["sluicegate-rules-import", "sluicegate-overrides-set", "sluicegate-violations-top"]
     {
         let page = page(page_name);
         assert!(page.contains(".SH OPTIONS"), "{page_name}");
         assert!(page.contains(&format!(".TH {page_name} 1")), "{page}");
     }
     // What is to be copied stays on lines of its own.
-    let lines = "\ntollgate migrate \\-\\-status            which migrations there are, and which are applied\n";
-    assert!(page("tollgate-migrate").contains(lines), "{}", page("tollgate-migrate"));
+    let lines = "\nsluicegate migrate \\-\\-status            which migrations there are, and which are applied\n";
+    assert!(page("sluicegate-migrate").contains(lines), "{}", page("sluicegate-migrate"));
     let first = Launch::new(&["man"]).run();
     assert!(first.code == Some(0) && first.stdout.contains(".SH NAME"), "{first:?}");
     let nowhere = Launch::new(&["man", "--out", "/dev/null/x"]).run();
@@ -131,7 +132,7 @@ fn a_page_of_the_manual_for_every_command() {
 fn a_closed_pipe_is_no_panic() {
     let finished = Launch::new(&["completions", "bash"]).after_shell("exec >&-").run();
     assert!(!finished.stderr.contains("panic"), "{finished:?}");
-    let binary = env!("CARGO_BIN_EXE_tollgate");
+    let binary = env!("CARGO_BIN_EXE_sluicegate");
     let script = format!("set -o pipefail; {binary} completions zsh | true");
     let piped = Command::new("bash").args(["-c", &script]).output().unwrap();
     assert_eq!(piped.status.code(), Some(0), "{piped:?}");

@@ -1,4 +1,4 @@
-//! `tollgate buckets`.
+//! `sluicegate buckets`.
 
 use serde_json::json;
 

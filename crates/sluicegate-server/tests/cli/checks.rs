@@ -1,4 +1,4 @@
-//! `tollgate check` and `explain`.
+//! `sluicegate check` and `explain`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Servers that cannot be reached, refuse, or are no Tollgate.
+//! Servers that cannot be reached, refuse, or are no Sluicegate.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -42,12 +42,12 @@ fn a_server_that_is_not_there() {
     assert_eq!(
         finished.stderr,
         format!(
-            "error: cannot reach http://{address}: connection refused\n  Is `tollgate serve` running there? \
-             --server URL or TOLLGATE_SERVER says where it is.\n"
+            "error: cannot reach http://{address}: connection refused\n  Is `sluicegate serve` running there? \
+             --server URL or SLUICEGATE_SERVER says where it is.\n"
         )
     );
     let by_variable =
-        Launch::new(&["rules", "list"]).env("TOLLGATE_SERVER", &format!("http://{address}/"));
+        Launch::new(&["rules", "list"]).env("SLUICEGATE_SERVER", &format!("http://{address}/"));
     assert_eq!(by_variable.run().stderr, finished.stderr);
 }
 
@@ -70,7 +70,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
             "401 Unauthorized",
             r#"{"detail":"this needs a token"}"#,
             2,
-            "error: this needs a token\n  Set TOLLGATE_TOKEN, or name a file with the token: --token-file FILE.\n",
+            "error: this needs a token\n  Set SLUICEGATE_TOKEN, or name a file with the token: --token-file FILE.\n",
         ),
         ("403 Forbidden", r#"{"detail":"not with this token"}"#, 2, "error: not with this token\n"),
         (
@@ -107,18 +107,18 @@ fn rules_that_are_not_in_force_are_not_passed_off_as_such() {
 }
 
 #[test]
-fn what_is_no_tollgate() {
+fn what_is_no_sluicegate() {
     let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(33 << 20));
     for (answer, code, said) in [
         (
             "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
             2,
-            "answers 404 Not Found: is it a Tollgate?",
+            "answers 404 Not Found: is it a Sluicegate?",
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n<htm>",
             3,
-            "the answer is no JSON: is it a Tollgate?",
+            "the answer is no JSON: is it a Sluicegate?",
         ),
         ("SSH-2.0-x\r\n", 3, "cannot reach http://127.0.0.1"),
         ("", 3, "cannot reach http://127.0.0.1"),
@@ -150,24 +150,26 @@ fn the_token_comes_from_a_file_or_the_environment() {
     };
     let shown = "authorization: bearer canary\r\n";
     assert!(!seen(|launch| launch).contains("authorization"));
-    assert!(seen(|launch| launch.env("TOLLGATE_TOKEN", "canary")).contains(shown));
-    assert!(seen(|launch| file(launch).env("TOLLGATE_TOKEN_FILE", "token")).contains(shown));
+    assert!(seen(|launch| launch.env("SLUICEGATE_TOKEN", "canary")).contains(shown));
+    assert!(seen(|launch| file(launch).env("SLUICEGATE_TOKEN_FILE", "token")).contains(shown));
     assert!(seen(|launch| file(launch).args(&["--token-file", "token"])).contains(shown));
     // The flag is nearer than the environment.
     assert!(
-        seen(|launch| file(launch).args(&["--token-file", "token"]).env("TOLLGATE_TOKEN", "other"))
-            .contains(shown)
+        seen(|launch| file(launch)
+            .args(&["--token-file", "token"])
+            .env("SLUICEGATE_TOKEN", "other"))
+        .contains(shown)
     );
     for (launch, said) in [
         (
             Launch::new(&["rules", "list"])
-                .env("TOLLGATE_TOKEN", "a")
-                .env("TOLLGATE_TOKEN_FILE", "b"),
+                .env("SLUICEGATE_TOKEN", "a")
+                .env("SLUICEGATE_TOKEN_FILE", "b"),
             "which of them",
         ),
         (Launch::new(&["rules", "list", "--token-file", "nowhere"]), "cannot read nowhere"),
         (Launch::new(&["rules", "list", "--token-file", "t"]).file("t", "\n"), "t is empty"),
-        (Launch::new(&["rules", "list"]).env("TOLLGATE_TOKEN", "a\nb"), "no token has"),
+        (Launch::new(&["rules", "list"]).env("SLUICEGATE_TOKEN", "a\nb"), "no token has"),
     ] {
         let finished = launch.run();
         assert_eq!(finished.code, Some(2), "{finished:?}");

@@ -1,4 +1,4 @@
-//! `tollgate rules import --from`. What maps and what does not is tested rule by rule beside the converters.
+//! `sluicegate rules import --from`. What maps and what does not is tested rule by rule beside the converters.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `tollgate migrate`.
+//! `sluicegate migrate`.
 
 use crate::common::Launch;
 use crate::support::Gate;
@@ -45,18 +45,18 @@ fn a_database_is_made_ready_and_taken_back() {
 #[test]
 fn the_settings_say_where_the_database_is() {
     let migrate =
-        Launch::new(&["migrate"]).file("tollgate.toml", "[database]\nurl = \"sqlite:mine.db\"\n");
+        Launch::new(&["migrate"]).file("sluicegate.toml", "[database]\nurl = \"sqlite:mine.db\"\n");
     let path = migrate.folder().join("mine.db");
     let database = path.display().to_string();
     let finished = migrate.run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("applied: 1 "), "{finished:?} {database}");
     let wrong = Launch::new(&["migrate"])
-        .file("tollgate.toml", "[database]\nulr = \"sqlite:mine.db\"\n")
+        .file("sluicegate.toml", "[database]\nulr = \"sqlite:mine.db\"\n")
         .run();
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(
-        wrong.stderr.contains("tollgate.toml:2:1") && wrong.stderr.contains("did you mean"),
+        wrong.stderr.contains("sluicegate.toml:2:1") && wrong.stderr.contains("did you mean"),
         "{wrong:?}"
     );
     let nowhere =
@@ -76,7 +76,7 @@ fn what_only_a_server_needs_may_be_missing() {
         "[listen]\nhttp = \"0.0.0.0:1\"\n[audit]\nprivacy = \"hashed\"\n[database]\nurl = \"{}\"\n",
         gate.url()
     );
-    let settings = gate.file("tollgate.toml", &text);
+    let settings = gate.file("sluicegate.toml", &text);
     let run =
         |arguments: &[&str]| Launch::new(arguments).args(&["--config", settings.as_str()]).run();
     for arguments in [

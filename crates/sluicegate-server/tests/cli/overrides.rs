@@ -1,4 +1,4 @@
-//! `tollgate overrides`: one customer, one command.
+//! `sluicegate overrides`: one customer, one command.
 
 use serde_json::json;
 

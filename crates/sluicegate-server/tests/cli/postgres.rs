@@ -1,7 +1,7 @@
 //! Straight to PostgreSQL.
 
 use serde_json::{Value, json};
-use tollgate_tests::postgres::Postgres;
+use sluicegate_tests::postgres::Postgres;
 
 use crate::common::Launch;
 

@@ -12,7 +12,7 @@ fn commands_of_the_readme_work() {
     let blocks = README.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut seen = 0;
     for line in blocks.flat_map(str::lines) {
-        let Some(arguments) = line.strip_prefix("tollgate ") else { continue };
+        let Some(arguments) = line.strip_prefix("sluicegate ") else { continue };
         let arguments = words(arguments);
         gate.ok(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         seen += 1;
@@ -28,9 +28,10 @@ fn examples_of_new_rules_work_on_a_new_installation() {
         let mut seen = 0;
         for help in [&["rules", "--help"][..], &["rules", "create", "--help"]] {
             let help = Launch::new(help).run().stdout;
-            let examples = help.lines().filter(|line| line.starts_with("  tollgate rules create "));
+            let examples =
+                help.lines().filter(|line| line.starts_with("  sluicegate rules create "));
             for line in examples {
-                let arguments = words(line.trim_start().trim_start_matches("tollgate "));
+                let arguments = words(line.trim_start().trim_start_matches("sluicegate "));
                 let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
                 gate.ok(&[&arguments[..], &["--dry-run"]].concat());
                 seen += 1;

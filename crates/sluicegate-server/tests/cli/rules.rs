@@ -1,4 +1,4 @@
-//! `tollgate rules`, with a server and straight to the database.
+//! `sluicegate rules`, with a server and straight to the database.
 
 use serde_json::json;
 
@@ -317,7 +317,7 @@ fn a_database_that_is_not_there_or_not_ready() {
         let finished = Launch::new(arguments).args(&["--database", &url]).run();
         assert_eq!(finished.code, Some(3), "{finished:?}");
         assert!(
-            finished.stderr.contains("there is no such file; `tollgate migrate`"),
+            finished.stderr.contains("there is no such file; `sluicegate migrate`"),
             "{finished:?}"
         );
         assert!(!folder.path().join("none.db").exists());
@@ -329,7 +329,7 @@ fn a_database_that_is_not_there_or_not_ready() {
     // The settings name one as well.
     let gate = Gate::database();
     let by_settings = Launch::new(&["rules", "list", "--database", "settings"]);
-    let finished = by_settings.env("TOLLGATE_DATABASE_URL", &gate.url()).run();
+    let finished = by_settings.env("SLUICEGATE_DATABASE_URL", &gate.url()).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let text = format!("[database]\nurl = \"{}\"\n", gate.url());
     let by_config = Launch::new(&["rules", "list", "--config", "mine.toml"]);
@@ -337,8 +337,8 @@ fn a_database_that_is_not_there_or_not_ready() {
     let both = gate.refused(2, &["rules", "list", "--server", "http://127.0.0.1:1"]);
     assert!(both.contains("the server or the database?"), "{both}");
     let wrong = Launch::new(&["rules", "list", "--database", "settings"]);
-    let finished = wrong.file("tollgate.toml", "[databse]\nurl = \"sqlite:x\"\n").run();
+    let finished = wrong.file("sluicegate.toml", "[databse]\nurl = \"sqlite:x\"\n").run();
     assert_eq!(finished.code, Some(2), "{finished:?}");
-    assert!(finished.stderr.contains("tollgate.toml:1:2"), "{finished:?}");
+    assert!(finished.stderr.contains("sluicegate.toml:1:2"), "{finished:?}");
     assert!(finished.stderr.contains("did you mean"), "{finished:?}");
 }

@@ -32,7 +32,7 @@ impl Gate {
     /// A SQLite file with the starter rules, and no server.
     pub(crate) fn database() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("tollgate.db").display());
+        let url = format!("sqlite:{}", folder.path().join("sluicegate.db").display());
         let made = Launch::new(&["migrate", "--database", &url]).run();
         assert_eq!(made.code, Some(0), "{made:?}");
         let target = vec!["--database".into(), url];
@@ -46,7 +46,7 @@ impl Gate {
 
     /// The database of either.
     pub(crate) fn url(&self) -> String {
-        format!("sqlite:{}", self.folder.join("tollgate.db").display())
+        format!("sqlite:{}", self.folder.join("sluicegate.db").display())
     }
 
     /// The server.

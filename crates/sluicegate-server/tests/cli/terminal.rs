@@ -25,7 +25,7 @@ fn at_a_terminal(arguments: &[&str], environment: &[(&str, &str)], answer: &str)
     tcsetwinsize(&ours, size).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let theirs = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
         .args(arguments)
         .env_clear()
         .envs(environment.iter().copied())

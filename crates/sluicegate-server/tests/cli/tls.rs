@@ -1,6 +1,6 @@
 //! Servers that are reached by https.
 
-use tollgate_tests::tls::{Certificates, Pair, ServerCertificate};
+use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
 
 use crate::common::{Finished, Launch, Server};
 
@@ -10,8 +10,8 @@ fn serve(certificates: &Certificates) -> Launch {
 
 fn serve_with(Pair { certificate, key }: Pair) -> Launch {
     Launch::serve(&[])
-        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", certificate.to_str().unwrap())
-        .env("TOLLGATE_LISTEN_TLS_KEY", key.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", certificate.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_KEY", key.to_str().unwrap())
 }
 
 fn list(server: &Server, more: &[&str]) -> Finished {
@@ -59,7 +59,7 @@ fn what_is_wrong_with_a_certificate_is_said_in_plain_words() {
         let server = serve_with(certificates.server(wrong)).start();
         let refused = list(&server, &["--ca", authority.to_str().unwrap()]);
         assert!(refused.code == Some(3) && refused.stderr.contains(said), "{refused:?}");
-        assert!(!refused.stderr.contains("tollgate serve"), "{refused:?}");
+        assert!(!refused.stderr.contains("sluicegate serve"), "{refused:?}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_certificate_is_shown_where_one_is_asked_for() {
     let certificates = Certificates::new();
     let (authority, client) = (certificates.authority(), certificates.client());
     let authority = authority.to_str().unwrap();
-    let server = serve(&certificates).env("TOLLGATE_LISTEN_TLS_CLIENT_CA", authority).start();
+    let server = serve(&certificates).env("SLUICEGATE_LISTEN_TLS_CLIENT_CA", authority).start();
     let (certificate, key) = (client.certificate.to_str().unwrap(), client.key.to_str().unwrap());
     let shown = ["--ca", authority, "--certificate", certificate, "--key", key];
     let known = list(&server, &shown);

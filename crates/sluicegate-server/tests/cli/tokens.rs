@@ -1,4 +1,4 @@
-//! `tollgate tokens`, which go straight to the database.
+//! `sluicegate tokens`, which go straight to the database.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -22,7 +22,7 @@ fn tokens_are_made_shown_once_and_revoked() {
     assert_eq!(made.code, Some(0), "{made:?}");
     let token = made.stdout.strip_suffix('\n').unwrap();
     assert!(
-        token.starts_with("tg_") && token.len() > 40 && !token.contains(char::is_whitespace),
+        token.starts_with("sg_") && token.len() > 40 && !token.contains(char::is_whitespace),
         "{made:?}"
     );
     assert!(
@@ -34,7 +34,7 @@ fn tokens_are_made_shown_once_and_revoked() {
 
     let shown = gate.json(&["tokens", "create", "viewer", "--role", "read"]);
     assert_eq!(shown["role"], json!("read"));
-    assert!(shown["token"].as_str().unwrap().starts_with("tg_"));
+    assert!(shown["token"].as_str().unwrap().starts_with("sg_"));
     let list = gate.ok(&["tokens", "list"]);
     assert_eq!(list.lines().count(), 3, "{list}");
     assert!(list.contains("deploy  admin") && list.contains("command line (tester)"), "{list}");
@@ -68,7 +68,7 @@ fn a_token_goes_to_a_file_of_its_own() {
     let made = create("deploy");
     assert_eq!((made.code, made.stdout.as_str()), (Some(0), ""), "{made:?}");
     let token = gate.read("deploy.token");
-    assert!(token.starts_with("tg_") && token.ends_with('\n'), "{token}");
+    assert!(token.starts_with("sg_") && token.ends_with('\n'), "{token}");
     assert!(!made.stderr.contains(token.trim()), "{made:?}");
     let mode = std::fs::metadata(&out).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -93,21 +93,21 @@ fn a_server_goes_by_them() {
     let create = |role: &str| {
         let launch = Launch::new(&["tokens", "create", role, "--role", role]);
         let made =
-            launch.env("TOLLGATE_DATABASE_URL", &gate.url()).env("TOLLGATE_SERVER", "x").run();
+            launch.env("SLUICEGATE_DATABASE_URL", &gate.url()).env("SLUICEGATE_SERVER", "x").run();
         assert_eq!(made.code, Some(0), "{made:?}");
         made.stdout.trim().to_owned()
     };
     let (reader, admin) = (create("read"), create("admin"));
-    let list = |token: &str| gate.launch(&["rules", "list"]).env("TOLLGATE_TOKEN", token).run();
+    let list = |token: &str| gate.launch(&["rules", "list"]).env("SLUICEGATE_TOKEN", token).run();
     // No token is needed while there is none: the last one is known when a wrong one is not.
     eventually("the server to know both", || {
         let knows = |token: &str| list(token).code == Some(0);
         (!knows("wrong") && knows(&reader) && knows(&admin)).then_some(())
     });
     let refused = gate.refused(2, &["rules", "list"]);
-    assert!(refused.contains("TOLLGATE_TOKEN"), "{refused}");
+    assert!(refused.contains("SLUICEGATE_TOKEN"), "{refused}");
     let delete = |token: &str| {
-        gate.launch(&["rules", "delete", "9", "--yes"]).env("TOLLGATE_TOKEN", token).run()
+        gate.launch(&["rules", "delete", "9", "--yes"]).env("SLUICEGATE_TOKEN", token).run()
     };
     let refused = delete(&reader);
     assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -1,7 +1,7 @@
-//! `tollgate rules export`, `diff` and `import`, with a server and straight to the database.
+//! `sluicegate rules export`, `diff` and `import`, with a server and straight to the database.
 
 use serde_json::json;
-use tollgate::rules::RULES_FILE_BYTES_MAX;
+use sluicegate::rules::RULES_FILE_BYTES_MAX;
 
 use crate::common::Launch;
 use crate::support::Gate;

@@ -1,4 +1,4 @@
-//! `tollgate violations`, with a server and straight to its database.
+//! `sluicegate violations`, with a server and straight to its database.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -163,14 +163,14 @@ fn somebodys_violations_are_deleted() {
 #[test]
 fn what_is_recorded_of_somebody_is_found_without_a_server() {
     for privacy in ["hashed", "truncated"] {
-        let key = ("TOLLGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length");
+        let key = ("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length");
         let launch = Launch::serve(&["--audit-privacy", privacy]).env(key.0, key.1);
         let gate = denied_by(launch);
         let url = gate.url();
         let settings = gate.file("mine.toml", &format!("[audit]\nprivacy = \"{privacy}\"\n"));
         let by_environment = |arguments: &[&str]| {
             let launch = Launch::new(arguments).env(key.0, key.1);
-            launch.env("TOLLGATE_AUDIT_PRIVACY", privacy).env("TOLLGATE_DATABASE_URL", &url)
+            launch.env("SLUICEGATE_AUDIT_PRIVACY", privacy).env("SLUICEGATE_DATABASE_URL", &url)
         };
         let list = ["violations", "list", "--json", "--user-id", "42", "--ip", "203.0.113.9"];
         let found = gate.ok(&list);

@@ -8,11 +8,11 @@ use crate::program::{Program, serve};
 
 fn works(program: &str) {
     let server = serve();
-    let guarded = Launch::serve(&[]).with_resp().env("TOLLGATE_RESP_PASSWORD", "canary").start();
+    let guarded = Launch::serve(&[]).with_resp().env("SLUICEGATE_RESP_PASSWORD", "canary").start();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/programs").join(program);
     let printed = Program::new(&source)
         .ask(&server)
-        .env("TOLLGATE_GUARDED", &guarded.address_of("resp").to_string())
+        .env("SLUICEGATE_GUARDED", &guarded.address_of("resp").to_string())
         .run();
     assert_eq!(printed, "done\n", "{program}");
 }

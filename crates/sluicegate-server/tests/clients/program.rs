@@ -57,8 +57,8 @@ impl Program {
 
     /// Whom to ask, where the programs look for it.
     pub(crate) fn ask(self, server: &Server) -> Self {
-        self.env("TOLLGATE_RESP", &server.address_of("resp").to_string())
-            .env("TOLLGATE_URL", &format!("http://{}", server.address))
+        self.env("SLUICEGATE_RESP", &server.address_of("resp").to_string())
+            .env("SLUICEGATE_URL", &format!("http://{}", server.address))
     }
 
     /// What it prints. It must end well, and have nothing to complain about.
@@ -125,7 +125,7 @@ fn built_by_go(source: &Path, folder: &Path) -> PathBuf {
 fn built_by_cargo() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/client");
-    let command = "cargo build -p tollgate-server --example client";
+    let command = "cargo build -p sluicegate-server --example client";
     assert!(program.exists(), "{} is missing: run `{command}`", program.display());
     program
 }

@@ -54,7 +54,7 @@ struct Log {
 // ===== impl Launch =====
 
 impl Launch {
-    /// `tollgate` with these arguments, in an empty folder and an empty environment.
+    /// `sluicegate` with these arguments, in an empty folder and an empty environment.
     pub(crate) fn new(arguments: &[&str]) -> Self {
         Self {
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
@@ -64,23 +64,23 @@ impl Launch {
         }
     }
 
-    /// `tollgate serve` on a free port for HTTP and none for others, and these arguments.
+    /// `sluicegate serve` on a free port for HTTP and none for others, and these arguments.
     pub(crate) fn serve(arguments: &[&str]) -> Self {
         Self::new(&["serve"])
             .args(arguments)
-            .env("TOLLGATE_LISTEN_HTTP", "127.0.0.1:0")
-            .env("TOLLGATE_LISTEN_GRPC", "")
-            .env("TOLLGATE_LISTEN_RESP", "")
+            .env("SLUICEGATE_LISTEN_HTTP", "127.0.0.1:0")
+            .env("SLUICEGATE_LISTEN_GRPC", "")
+            .env("SLUICEGATE_LISTEN_RESP", "")
     }
 
     /// The same with a free port for gRPC, too.
     pub(crate) fn with_grpc(self) -> Self {
-        self.env("TOLLGATE_LISTEN_GRPC", "127.0.0.1:0")
+        self.env("SLUICEGATE_LISTEN_GRPC", "127.0.0.1:0")
     }
 
     /// The same with a free port for the Redis protocol, too.
     pub(crate) fn with_resp(self) -> Self {
-        self.env("TOLLGATE_LISTEN_RESP", "127.0.0.1:0")
+        self.env("SLUICEGATE_LISTEN_RESP", "127.0.0.1:0")
     }
 
     /// More arguments.
@@ -140,7 +140,7 @@ impl Launch {
     }
 
     fn command(&self) -> Command {
-        let binary = env!("CARGO_BIN_EXE_tollgate");
+        let binary = env!("CARGO_BIN_EXE_sluicegate");
         let mut command = match &self.before {
             None => Command::new(binary),
             Some(before) => {
@@ -165,7 +165,7 @@ impl Launch {
 // ===== impl Server =====
 
 impl Server {
-    /// Starts `tollgate serve` on a free port with these arguments.
+    /// Starts `sluicegate serve` on a free port with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Launch::serve(arguments).start()
     }

@@ -1,6 +1,6 @@
-//! Runs the real `tollgate` binary and talks to it over real sockets.
+//! Runs the real `sluicegate` binary and talks to it over real sockets.
 //!
-//! Every process gets a folder of its own to run in (so no `tollgate.toml` of the developer's is
+//! Every process gets a folder of its own to run in (so no `sluicegate.toml` of the developer's is
 //! found), none of the developer's environment, and a free port. Nothing outlives its test: a
 //! [`Server`] that is dropped is killed.
 

@@ -1,8 +1,8 @@
 //! The same test on every store and every database, and what such tests ask.
 
 use serde_json::Value;
-use tollgate_tests::postgres::Postgres;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::postgres::Postgres;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use super::{Launch, Server};
 
@@ -15,7 +15,7 @@ pub(crate) fn with_rules(rules: &str) -> Launch {
 pub(crate) fn on_every_store(launch: impl Fn() -> Launch, test: impl Fn(&Server)) {
     test(&launch().start());
     let redis = RedisServer::start(Flavour::Redis70);
-    test(&launch().env("TOLLGATE_STORE_URL", &redis.url()).start());
+    test(&launch().env("SLUICEGATE_STORE_URL", &redis.url()).start());
 }
 
 /// The same, on both databases.
@@ -23,7 +23,7 @@ pub(crate) fn on_every_database(launch: impl Fn() -> Launch, test: impl Fn(&Serv
     test(&launch().start());
     let postgres = Postgres::start();
     let url = postgres.create("places");
-    test(&launch().env("TOLLGATE_DATABASE_URL", &url).start());
+    test(&launch().env("SLUICEGATE_DATABASE_URL", &url).start());
 }
 
 /// The verdict on a request.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::rules::Override;
-use tollgate_server::data::{Changes, OverrideSpec, Role};
+use sluicegate::rules::Override;
+use sluicegate_server::data::{Changes, OverrideSpec, Role};
 
 use crate::common::{Place, on_both, spec};
 

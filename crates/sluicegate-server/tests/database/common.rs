@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sluicegate::rules::RuleSpec;
+use sluicegate_server::config::DatabaseUrl;
+use sluicegate_server::data::{Database, Page};
+use sluicegate_tests::postgres::Postgres;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tempfile::TempDir;
-use tollgate::rules::RuleSpec;
-use tollgate_server::config::DatabaseUrl;
-use tollgate_server::data::{Database, Page};
-use tollgate_tests::postgres::Postgres;
 
 /// The timeout of every call. Generous: machines are slow.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub(crate) enum Place {
 impl Place {
     /// A file that is not there yet.
     pub(crate) fn sqlite() -> Self {
-        Self::Sqlite(TempDir::with_prefix("tollgate-database-").unwrap())
+        Self::Sqlite(TempDir::with_prefix("sluicegate-database-").unwrap())
     }
 
     /// An empty database on the server that all tests share while one of them runs.

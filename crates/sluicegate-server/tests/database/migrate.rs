@@ -1,10 +1,10 @@
 //! The schema: forwards, back, by several at once, and what it does not allow.
 
-use tollgate::rules::{Mode, Override, RuleSpec};
-use tollgate_server::data::{
+use sluicegate::rules::{Mode, Override, RuleSpec};
+use sluicegate_server::data::{
     DataError, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
 };
-use tollgate_server::time::Timestamp;
+use sluicegate_server::time::Timestamp;
 
 use crate::common::{Place, on_both, spec};
 
@@ -22,7 +22,7 @@ on_both!(
 async fn everything_is_applied_once(place: Place) {
     let database = place.open().await;
     let known = database.migrations().await.unwrap();
-    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     assert!(known.iter().all(|step| !step.is_applied));
     assert!(matches!(database.load().await, Err(DataError::Unexpected(_))));
     let done = database.migrate().await.unwrap();
@@ -45,7 +45,8 @@ async fn many_may_migrate_at_once(place: Place) {
         .map(|_| {
             let url = url.clone();
             tokio::spawn(async move {
-                let database = tollgate_server::data::Database::open(&url, crate::common::TIMEOUT);
+                let database =
+                    sluicegate_server::data::Database::open(&url, crate::common::TIMEOUT);
                 database.await.unwrap().migrate().await.unwrap().len()
             })
         })
@@ -54,7 +55,7 @@ async fn many_may_migrate_at_once(place: Place) {
     for task in tasks {
         applied += task.await.unwrap();
     }
-    assert_eq!(applied, 5);
+    assert_eq!(applied, 6);
     assert_eq!(place.open().await.load().await.unwrap().rules.len(), 9);
 }
 
@@ -90,7 +91,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     let generation = database.generation().await.unwrap();
     let undone = database.migrate_down(3).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [5, 4]);
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [6, 5, 4]);
     assert!(database.generation().await.unwrap() > generation);
     database.migrate().await.unwrap();
     let loaded = database.load().await.unwrap();
@@ -102,7 +103,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     // Down to the rules: they stay, and are not begun again.
     let undone = database.migrate_down(1).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [5, 4, 3, 2]);
+    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [6, 5, 4, 3, 2]);
     database.migrate().await.unwrap();
     assert_eq!(database.rule(10).await.unwrap(), rule);
     let loaded = database.load().await.unwrap();
@@ -110,9 +111,9 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     assert!(database.rule(2).await.is_err());
     database.delete_rule(10, None, "me").await.unwrap();
 
-    assert_eq!(database.migrate_down(0).await.unwrap().len(), 5);
+    assert_eq!(database.migrate_down(0).await.unwrap().len(), 6);
     assert!(database.migrations().await.unwrap().iter().all(|step| !step.is_applied));
-    assert_eq!(database.migrate().await.unwrap().len(), 5);
+    assert_eq!(database.migrate().await.unwrap().len(), 6);
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
 }
 
@@ -181,7 +182,7 @@ async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
     assert_eq!(old.load().await.unwrap().rules.len(), 9);
     old.create_rule(&spec("new:{ip}"), "me").await.unwrap();
     database.create_rule(&spec("newer:{ip}"), "me").await.unwrap();
-    assert_eq!(old.migrations().await.unwrap().len(), 5);
+    assert_eq!(old.migrations().await.unwrap().len(), 6);
     let error = old.migrate_down(0).await.unwrap_err();
     assert!(error.to_string().contains("9000"), "{error}");
     assert_eq!(old.load().await.unwrap().rules.len(), 11);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use tollgate::rules::Override;
-use tollgate::{Algorithm, Quota};
-use tollgate_server::data::{
+use sluicegate::rules::Override;
+use sluicegate::{Algorithm, Quota};
+use sluicegate_server::data::{
     DataError, OverrideFilter, OverrideSpec, Page, REASON_BYTES_MAX, Role, SUBJECT_BYTES_MAX,
     StoredOverride,
 };
-use tollgate_server::time::Timestamp;
+use sluicegate_server::time::Timestamp;
 
 use crate::common::{FIRST, Place, on_both};
 

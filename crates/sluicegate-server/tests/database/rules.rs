@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::rules::{Override, RULES_MAX, RuleSet, RuleSpec, Scope};
-use tollgate::{Algorithm, Decimal, Refill};
-use tollgate_server::data::{DataError, OverrideSpec, Page, RuleFilter, rule_json};
+use sluicegate::rules::{Override, RULES_MAX, RuleSet, RuleSpec, Scope};
+use sluicegate::{Algorithm, Decimal, Refill};
+use sluicegate_server::data::{DataError, OverrideSpec, Page, RuleFilter, rule_json};
 
 use crate::common::{FIRST, Place, on_both, spec};
 
@@ -94,8 +94,8 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
         algorithm: Algorithm::LeakyBucket,
         max_wait: Some(Duration::from_micros(1_500_001)),
         plan: "gold \u{1f947}".into(),
-        mode: tollgate::Mode::Shadow,
-        on_error: tollgate::OnError::Deny,
+        mode: sluicegate::Mode::Shadow,
+        on_error: sluicegate::OnError::Deny,
         is_active: false,
         description: "it's \"quoted\"; -- and\nlong: '); DROP TABLE rate_limit_rules;".into(),
         conditions: vec![
@@ -125,7 +125,7 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     let unlimited = RuleSpec {
         rule_id: 70,
         key_pattern: "free".into(),
-        mode: tollgate::Mode::Unlimited,
+        mode: sluicegate::Mode::Unlimited,
         ..RuleSpec::default()
     };
     let stored = database.create_rule(&unlimited, "me").await.unwrap();

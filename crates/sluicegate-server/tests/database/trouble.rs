@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate_server::config::DatabaseUrl;
+use sluicegate_server::data::{DataError, Database};
+use sluicegate_tests::postgres::Postgres;
+use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
 use tokio::time::Instant;
-use tollgate_server::config::DatabaseUrl;
-use tollgate_server::data::{DataError, Database};
-use tollgate_tests::postgres::Postgres;
-use tollgate_tests::servers::free_port;
 
 use crate::common::{Place, TIMEOUT, spec};
 
@@ -77,7 +77,7 @@ async fn passwords_are_asked_for_and_not_told() {
     let server = Arc::new(Postgres::start_with_password("canary"));
     let place = Place::on(Arc::clone(&server));
     place.migrated().await;
-    let wrong = format!("postgres://tollgate:wrong-canary@127.0.0.1:{}/postgres", server.port());
+    let wrong = format!("postgres://sluicegate:wrong-canary@127.0.0.1:{}/postgres", server.port());
     let said = unavailable(Database::open(&url(&wrong), TIMEOUT)).await;
     assert!(!said.contains("canary"), "{said}");
     let missing = server.url("missing");

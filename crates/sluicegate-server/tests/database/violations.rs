@@ -1,7 +1,9 @@
 //! Violations: written once, added up, asked for, deleted.
 
-use tollgate_server::data::{TopBy, ViolationBatch, ViolationFilter, ViolationOrder, ViolationRow};
-use tollgate_server::time::Timestamp;
+use sluicegate_server::data::{
+    TopBy, ViolationBatch, ViolationFilter, ViolationOrder, ViolationRow,
+};
+use sluicegate_server::time::Timestamp;
 
 use crate::common::{Place, on_both};
 

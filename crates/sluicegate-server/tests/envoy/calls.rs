@@ -197,7 +197,7 @@ fn what_shadow_rules_would_have_denied_is_told_to_envoy_only() {
 
 #[test]
 fn headers_are_those_that_are_wanted() {
-    let server = launch().env("TOLLGATE_HEADERS_DRAFT", "off").start();
+    let server = launch().env("SLUICEGATE_HEADERS_DRAFT", "off").start();
     let rls = Rls::of(&server);
     let user = [descriptor(&[("user_id", "42")])];
     assert!(rls.ask(&user).response_headers_to_add.is_empty());
@@ -219,7 +219,7 @@ fn every_verdict_is_counted_and_recorded() {
     let metrics = server.get("/metrics").body;
     let count = |rule: u64, outcome: &str| {
         let is_it = |line: &&str| {
-            line.starts_with(&format!("tollgate_decisions_total{{rule_id=\"{rule}\""))
+            line.starts_with(&format!("sluicegate_decisions_total{{rule_id=\"{rule}\""))
                 && line.contains(&format!("outcome=\"{outcome}\""))
         };
         metrics.lines().find(is_it).map(|line| line.rsplit(' ').next().unwrap().to_owned())
@@ -228,7 +228,7 @@ fn every_verdict_is_counted_and_recorded() {
     assert_eq!(count(1, "denied").as_deref(), Some("1"));
     assert_eq!(count(2, "granted").as_deref(), Some("2"), "the third charged nobody");
     assert_eq!(count(2, "denied").as_deref(), Some("0"));
-    assert!(metrics.contains("tollgate_decision_duration_seconds_count 3"), "{metrics}");
+    assert!(metrics.contains("sluicegate_decision_duration_seconds_count 3"), "{metrics}");
 }
 
 #[test]

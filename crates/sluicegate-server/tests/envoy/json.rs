@@ -85,7 +85,7 @@ fn names_numbers_and_units_may_be_written_either_way() {
 
 #[test]
 fn giving_back_needs_a_token_where_there_are_tokens() {
-    let server = with_rules(RULES).env("TOLLGATE_ADMIN_TOKEN", TOKEN).start();
+    let server = with_rules(RULES).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
     let mut back = user("42");
     back["isNegativeHits"] = true.into();
     let call = |descriptors: Value| json!({"domain": "edge", "descriptors": descriptors});

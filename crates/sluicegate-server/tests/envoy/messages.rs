@@ -71,7 +71,7 @@ fn what_becomes_of_calls_is_counted() {
     send(&server, 0, 3, b"\xff\xff\xff");
     let metrics = server.get("/metrics").body;
     for (outcome, count) in [("ok", 1), ("over_limit", 1), ("error", 2)] {
-        let line = format!("tollgate_grpc_calls_total{{outcome=\"{outcome}\"}} {count}");
+        let line = format!("sluicegate_grpc_calls_total{{outcome=\"{outcome}\"}} {count}");
         assert!(metrics.contains(&line), "{line}\n{metrics}");
     }
 }

@@ -28,7 +28,7 @@ period = "1d"
 burst_capacity = 10
 "#;
 
-fn tollgate() -> Server {
+fn sluicegate() -> Server {
     with_rules(RULES).with_grpc().start()
 }
 
@@ -60,7 +60,7 @@ fn the_page_shows_what_a_client_sees() {
     let fields: Vec<_> =
         row.split('`').skip(1).step_by(2).map(|field| field.split_once(": ").unwrap()).collect();
     assert_eq!(fields.len(), 5, "{row}");
-    let (server, app) = (tollgate(), App::start());
+    let (server, app) = (sluicegate(), App::start());
     let allowed = Envoy::start(server.address_of("grpc"), app.address).get("/login", &[]);
     for (name, value) in fields {
         assert_eq!(allowed.header(&name.to_lowercase()), Some(value), "{name}");
@@ -69,7 +69,7 @@ fn the_page_shows_what_a_client_sees() {
 
 #[test]
 fn a_client_is_allowed_until_it_is_not() {
-    let (server, app) = (tollgate(), App::start());
+    let (server, app) = (sluicegate(), App::start());
     let envoy = Envoy::start(server.address_of("grpc"), app.address);
 
     let free = envoy.get("/", &[]);
@@ -112,8 +112,8 @@ fn a_client_is_allowed_until_it_is_not() {
 }
 
 #[test]
-fn without_tollgate_requests_go_ahead() {
-    let (server, app) = (tollgate(), App::start());
+fn without_sluicegate_requests_go_ahead() {
+    let (server, app) = (sluicegate(), App::start());
     let envoy = Envoy::start(server.address_of("grpc"), app.address);
     let user = [("x-user-id", "42")];
     assert!(envoy.get("/", &user).header("ratelimit").is_some());
@@ -127,8 +127,8 @@ fn without_tollgate_requests_go_ahead() {
 }
 
 #[test]
-fn without_tollgate_requests_are_denied_where_that_is_wanted() {
-    let (server, app) = (tollgate(), App::start());
+fn without_sluicegate_requests_are_denied_where_that_is_wanted() {
+    let (server, app) = (sluicegate(), App::start());
     let closed = [
         ("failure_mode_deny: false", "failure_mode_deny: true"),
         ("timeout: 0.1s", "timeout: 20s"),
@@ -143,21 +143,21 @@ fn without_tollgate_requests_are_denied_where_that_is_wanted() {
 }
 
 #[test]
-fn envoy_goes_on_when_tollgate_is_back() {
-    let (server, app) = (tollgate(), App::start());
+fn envoy_goes_on_when_sluicegate_is_back() {
+    let (server, app) = (sluicegate(), App::start());
     let address = server.address_of("grpc");
     let envoy = Envoy::start(address, app.address);
     assert!(envoy.get("/", &[]).header("ratelimit").is_some());
     drop(server);
     assert_eq!(envoy.get("/", &[]).header("ratelimit"), None);
-    let again = with_rules(RULES).env("TOLLGATE_LISTEN_GRPC", &address.to_string()).start();
+    let again = with_rules(RULES).env("SLUICEGATE_LISTEN_GRPC", &address.to_string()).start();
     eventually("Envoy to ask again", || envoy.get("/", &[]).header("ratelimit").map(drop));
     drop(again);
 }
 
 #[test]
 fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
-    let (server, app) = (tollgate(), App::start());
+    let (server, app) = (sluicegate(), App::start());
     let costs = "domain: edge
               rate_limits:
               - actions:
@@ -189,7 +189,7 @@ fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
 
 #[test]
 fn what_envoy_makes_itself_is_not_sent_twice() {
-    let (server, app) = (tollgate(), App::start());
+    let (server, app) = (sluicegate(), App::start());
     let off = [
         (
             "enable_x_ratelimit_headers: DRAFT_VERSION_03",

@@ -4,16 +4,16 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use sluicegate_tests::process::Process;
 use tempfile::TempDir;
-use tollgate_tests::process::Process;
 
 use crate::common::{Client, Response, eventually};
 
 /// The ports in the file.
 const LISTEN: &str = "port_value: 10000";
 const APP: &str = "port_value: 8000";
-const TOLLGATE: &str = "port_value: 8081";
-/// How long Envoy waits for Tollgate there, and for how long where a busy machine is no reason to go on without it.
+const SLUICEGATE: &str = "port_value: 8081";
+/// How long Envoy waits for Sluicegate there, and for how long where a busy machine is no reason to go on without it.
 const TIMEOUT: &str = "timeout: 0.1s";
 const PATIENT: &str = "timeout: 20s";
 
@@ -33,21 +33,21 @@ pub(crate) fn example() -> PathBuf {
 
 fn program() -> PathBuf {
     let target = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
-    let folder = std::env::var_os("TOLLGATE_SERVERS").map_or_else(target, PathBuf::from);
+    let folder = std::env::var_os("SLUICEGATE_SERVERS").map_or_else(target, PathBuf::from);
     let program = folder.join("envoy/server");
     assert!(program.exists(), "{} is missing: run `make servers`", program.display());
     program
 }
 
 impl Envoy {
-    /// Starts it between clients, this Tollgate and this application, and waits until it serves.
-    pub(crate) fn start(tollgate: SocketAddr, app: SocketAddr) -> Self {
-        Self::start_with(tollgate, app, &[(TIMEOUT, PATIENT)])
+    /// Starts it between clients, this Sluicegate and this application, and waits until it serves.
+    pub(crate) fn start(sluicegate: SocketAddr, app: SocketAddr) -> Self {
+        Self::start_with(sluicegate, app, &[(TIMEOUT, PATIENT)])
     }
 
     /// The same with these changes to the file.
     pub(crate) fn start_with(
-        tollgate: SocketAddr,
+        sluicegate: SocketAddr,
         app: SocketAddr,
         changes: &[(&str, &str)],
     ) -> Self {
@@ -56,7 +56,7 @@ impl Envoy {
         let ports = [
             (LISTEN, "port_value: 0".to_owned()),
             (APP, format!("port_value: {}", app.port())),
-            (TOLLGATE, format!("port_value: {}", tollgate.port())),
+            (SLUICEGATE, format!("port_value: {}", sluicegate.port())),
         ];
         let ports = ports.iter().map(|(from, to)| (*from, to.as_str()));
         for (from, to) in ports.chain(changes.iter().copied()) {

@@ -124,7 +124,7 @@ fn giving_back_is_counted_and_can_be_switched_off() {
     let server = launch().start();
     let rls = Rls::of(&server);
     rls.ask(&[user("1").hits(2).negative(), user("2"), user("3").negative()]);
-    assert!(server.get("/metrics").body.contains("tollgate_refunds_total 2"));
+    assert!(server.get("/metrics").body.contains("sluicegate_refunds_total 2"));
 
     let server = launch().args(&["--grpc-refunds", "off"]).start();
     let rls = Rls::of(&server);

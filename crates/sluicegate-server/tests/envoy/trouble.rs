@@ -1,7 +1,7 @@
 //! Without the store: each rule's policy answers, and says so; what has none is unavailable, never unknown.
 
 use prost_types::value::Kind;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tonic::Code as GrpcCode;
 
 use crate::common::{Launch, Server, eventually};
@@ -34,7 +34,7 @@ fn start(redis: &RedisServer) -> Server {
     Launch::serve(&["--rules", "r.toml"])
         .file("r.toml", RULES)
         .with_grpc()
-        .env("TOLLGATE_STORE_URL", &redis.url())
+        .env("SLUICEGATE_STORE_URL", &redis.url())
         .start()
 }
 

@@ -126,7 +126,7 @@ fn bad_input_names_the_field_and_the_connection_lives() {
         assert_problem(&response, *status, *field);
     }
     assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
-    assert!(server.get("/metrics").body.contains("tollgate_buckets 0"), "nothing was charged");
+    assert!(server.get("/metrics").body.contains("sluicegate_buckets 0"), "nothing was charged");
 }
 
 #[test]

@@ -6,7 +6,7 @@ const TOKEN: &str = "correct-horse-battery-staple";
 
 #[test]
 fn the_administration_needs_the_token_and_checking_does_not() {
-    let server = Launch::serve(&[]).env("TOLLGATE_ADMIN_TOKEN", TOKEN).start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
     let bearer = format!("Bearer {TOKEN}");
     let delete = |headers: &[(&str, &str)]| server.request("DELETE", "/v1/buckets/k", headers, "");
     let response = delete(&[]);
@@ -51,7 +51,7 @@ fn two_hosts_are_none() {
 
 #[test]
 fn a_key_that_is_no_text_is_refused_after_the_token() {
-    let server = Launch::serve(&[]).env("TOLLGATE_ADMIN_TOKEN", TOKEN).start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
     let delete = |headers: &[_]| server.request("DELETE", "/v1/buckets/%ff", headers, "");
     assert_eq!(delete(&[]).status, 401);
     let response = delete(&[("authorization", &format!("Bearer {TOKEN}"))]);

@@ -36,24 +36,24 @@ fn metrics_count_decisions_by_rule_and_outcome() {
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
     for line in [
         // The limit of the address granted five, and was spared when the other denied.
-        r#"tollgate_decisions_total{rule_id="7",rule="ip:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
-        r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
-        r#"tollgate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,
-        r#"tollgate_decisions_total{rule_id="take",rule="",plan="",mode="enforce",outcome="granted"} 1"#,
-        "tollgate_decision_duration_seconds_count 8",
-        "tollgate_requests_denied_total 2",
-        "tollgate_rules 9",
-        "tollgate_rules_version 1",
-        "tollgate_decision_duration_seconds_bucket{le=\"0.02\"} 8",
-        "tollgate_degraded_total{on_error=\"local\"} 0",
-        "tollgate_buckets_max 1000000",
-        "tollgate_buckets_forgotten_total ",
-        "tollgate_rules_reloads_total{result=\"success\"} 1",
+        r#"sluicegate_decisions_total{rule_id="7",rule="ip:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
+        r#"sluicegate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
+        r#"sluicegate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,
+        r#"sluicegate_decisions_total{rule_id="take",rule="",plan="",mode="enforce",outcome="granted"} 1"#,
+        "sluicegate_decision_duration_seconds_count 8",
+        "sluicegate_requests_denied_total 2",
+        "sluicegate_rules 9",
+        "sluicegate_rules_version 1",
+        "sluicegate_decision_duration_seconds_bucket{le=\"0.02\"} 8",
+        "sluicegate_degraded_total{on_error=\"local\"} 0",
+        "sluicegate_buckets_max 1000000",
+        "sluicegate_buckets_forgotten_total ",
+        "sluicegate_rules_reloads_total{result=\"success\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
     assert!(!metrics.contains("203.0.113.9") && !metrics.contains("secret-key"), "{metrics}");
-    assert!(!metrics.contains("tollgate_store_"), "there is no Redis: {metrics}");
+    assert!(!metrics.contains("sluicegate_store_"), "there is no Redis: {metrics}");
     assert!(metrics.ends_with("# EOF\n"));
 }
 

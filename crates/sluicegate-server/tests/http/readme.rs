@@ -1,6 +1,6 @@
 //! The README tells the truth: its commands answer what it says they do, and its rules are rules.
 
-use tollgate::RuleSet;
+use sluicegate::RuleSet;
 
 use crate::common::Server;
 

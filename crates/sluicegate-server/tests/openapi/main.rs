@@ -2,9 +2,9 @@
 //! is sent, it answers with what it says it answers with, and goes on.
 //!
 //! `make schemathesis` fetches what drives it; if that is missing, that is a panic, never a skipped test. Its
-//! choices come from a fixed seed. `TOLLGATE_SEED=7 TOLLGATE_API_EXAMPLES=500` makes others, and more of them.
+//! choices come from a fixed seed. `SLUICEGATE_SEED=7 SLUICEGATE_API_EXAMPLES=500` makes others, and more of them.
 //!
-//! `TOLLGATE_UPDATE=1` writes `docs/reference/openapi.json` anew.
+//! `SLUICEGATE_UPDATE=1` writes `docs/reference/openapi.json` anew.
 
 #![cfg(test)]
 
@@ -17,29 +17,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tollgate_tests::postgres::Postgres;
+use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Launch, Server, eventually};
 
 const TOKEN: &str = "schemathesis-7f1d0c";
 
-/// The seed, if there is none in `TOLLGATE_SEED`.
+/// The seed, if there is none in `SLUICEGATE_SEED`.
 const SEED: u64 = 4;
 
-/// How many requests are made up for each operation, if `TOLLGATE_API_EXAMPLES` does not say: about a minute's.
+/// How many requests are made up for each operation, if `SLUICEGATE_API_EXAMPLES` does not say: about a minute's.
 const EXAMPLES: u64 = 25;
 
 /// The same on another database, or on none, where most answers are the same.
 const EXAMPLES_FEW: u64 = 5;
 
 /// Where the last good rules are, to start from while the database is down.
-const SNAPSHOT: &str = "tollgate.snapshot.json";
+const SNAPSHOT: &str = "sluicegate.snapshot.json";
 
 fn launch() -> Launch {
     Launch::serve(&[])
-        .env("TOLLGATE_ADMIN_TOKEN", TOKEN)
+        .env("SLUICEGATE_ADMIN_TOKEN", TOKEN)
         // That wrong tokens are refused is among what is tried, often.
-        .env("TOLLGATE_ADMIN_FAILURES_PER_MINUTE", "1000000")
+        .env("SLUICEGATE_ADMIN_FAILURES_PER_MINUTE", "1000000")
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn the_document_is_true() {
 #[test]
 fn the_document_is_true_on_postgresql() {
     let postgres = Postgres::start();
-    is_true(launch().env("TOLLGATE_DATABASE_URL", &postgres.create("openapi")), EXAMPLES_FEW);
+    is_true(launch().env("SLUICEGATE_DATABASE_URL", &postgres.create("openapi")), EXAMPLES_FEW);
 }
 
 fn is_true(launch: Launch, examples: u64) {
@@ -71,7 +71,7 @@ fn the_document_is_true_without_a_database() {
     let snapshot = before.folder().join(SNAPSHOT);
     let snapshot = eventually("the snapshot", || std::fs::read_to_string(&snapshot).ok());
     // Nobody listens there.
-    let nowhere = launch().env("TOLLGATE_DATABASE_URL", "postgres://127.0.0.1:1/none");
+    let nowhere = launch().env("SLUICEGATE_DATABASE_URL", "postgres://127.0.0.1:1/none");
     let server = nowhere.file(SNAPSHOT, &snapshot).start();
     // Whether a wrong token is one of the database's is not known: that is 503, too.
     let down = "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n\
@@ -117,7 +117,7 @@ fn it_is_the_whole() {
             assert!(answers[status]["headers"][header].is_object(), "{status} {header}");
         }
     }
-    assert!(answers["200"]["headers"]["x-tollgate-delay-ms"].is_object());
+    assert!(answers["200"]["headers"]["x-sluicegate-delay-ms"].is_object());
     assert_eq!(answers["429"]["headers"]["retry-after"]["schema"]["minimum"], 1);
 }
 
@@ -126,7 +126,7 @@ fn it_is_the_whole() {
 fn the_file_is_the_document() {
     let file = root().join("docs/reference/openapi.json");
     let served = launch().start().get("/openapi.json");
-    if std::env::var_os("TOLLGATE_UPDATE").is_some() {
+    if std::env::var_os("SLUICEGATE_UPDATE").is_some() {
         std::fs::write(&file, format!("{}\n", served.body)).unwrap();
     }
     let written = std::fs::read_to_string(&file).unwrap();
@@ -136,7 +136,7 @@ fn the_file_is_the_document() {
         document["info"]["version"] = Value::Null;
     }
     let [served, written] = documents;
-    let help = "run `TOLLGATE_UPDATE=1 cargo test -p tollgate-server --test openapi the_file`";
+    let help = "run `SLUICEGATE_UPDATE=1 cargo test -p sluicegate-server --test openapi the_file`";
     assert!(served == written, "{} is not what is served: {help}", file.display());
 }
 
@@ -147,9 +147,9 @@ fn drive(server: &Server, examples: u64, settings: &[&str]) {
     let file = server.folder().join("schemathesis.toml");
     let common = include_str!("schemathesis.toml");
     std::fs::write(&file, [&[common], settings].concat().join("\n")).unwrap();
-    let seed = variable("TOLLGATE_SEED", SEED);
-    let examples = variable("TOLLGATE_API_EXAMPLES", examples);
-    let line = format!("TOLLGATE_SEED={seed} TOLLGATE_API_EXAMPLES={examples}");
+    let seed = variable("SLUICEGATE_SEED", SEED);
+    let examples = variable("SLUICEGATE_API_EXAMPLES", examples);
+    let line = format!("SLUICEGATE_SEED={seed} SLUICEGATE_API_EXAMPLES={examples}");
     let output = Command::new(program)
         .arg("--config-file")
         .arg(&file)
@@ -171,7 +171,7 @@ fn drive(server: &Server, examples: u64, settings: &[&str]) {
 /// No request has hit a mistake of the service, and it still answers.
 fn is_well(server: &Server) {
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("\ntollgate_panics_total 0\n"), "{}", server.stderr());
+    assert!(metrics.contains("\nsluicegate_panics_total 0\n"), "{}", server.stderr());
     let checked = server.post_json("/v1/check", r#"{"user_id": 1, "cost": 0}"#);
     assert_eq!(checked.status, 200, "{checked:?}");
 }

@@ -69,8 +69,8 @@ fn an_answer_is_one_of_two() {
     let about = [("x-forwarded-uri", "/a?b"), ("x-forwarded-for", "203.0.113.9")];
     let allowed = ask(&server, &about);
     assert_eq!((allowed.status, allowed.body.as_str()), (200, ""));
-    assert_eq!(allowed.header("x-tollgate-decision"), Some("allowed"));
-    assert_eq!(allowed.header("x-tollgate-degraded"), None);
+    assert_eq!(allowed.header("x-sluicegate-decision"), Some("allowed"));
+    assert_eq!(allowed.header("x-sluicegate-degraded"), None);
     assert_eq!(
         allowed.header("ratelimit-policy"),
         Some(r#""ip";q=1000;w=3600000, "endpoint";q=2;w=7200"#)
@@ -80,7 +80,7 @@ fn an_answer_is_one_of_two() {
 
     let denied = ask(&server, &about);
     assert_eq!(denied.status, 429);
-    assert_eq!(denied.header("x-tollgate-decision"), Some("denied"));
+    assert_eq!(denied.header("x-sluicegate-decision"), Some("denied"));
     assert_eq!(denied.header("retry-after"), Some("3600"));
     assert_eq!(left(&denied), json!({ "ip": 998, "endpoint": 0 }));
     assert_eq!(denied.header("content-type"), Some("application/problem+json"));
@@ -96,7 +96,7 @@ fn a_proxy_chooses_how_to_be_denied() {
     let about = [("x-forwarded-uri", "/a")];
     let ask = |query: &str| {
         let response = server.request("GET", &format!("{PATH}{query}"), &about, "");
-        assert!(response.header("x-tollgate-decision").is_some(), "{response:?}");
+        assert!(response.header("x-sluicegate-decision").is_some(), "{response:?}");
         response
     };
     // What is allowed is allowed, whatever it says there.
@@ -187,11 +187,11 @@ fn addresses_are_grouped_and_walked_from_the_right() {
     assert_eq!(left_for("::ffff:203.0.113.9"), 999);
     assert_eq!(left_for("203.0.113.9"), 998);
 
-    let real = launch().env("TOLLGATE_PROXIES_HEADER", "x-real-ip").start();
+    let real = launch().env("SLUICEGATE_PROXIES_HEADER", "x-real-ip").start();
     let headers = [("x-real-ip", "203.0.113.9"), ("x-forwarded-for", "203.0.113.10")];
     assert_eq!(left(&ask(&real, &headers)), json!({ "ip": 999 }));
     assert_eq!(left(&ask(&real, &headers)), json!({ "ip": 998 }));
-    let listed = launch().env("TOLLGATE_PROXIES_HEADER", "forwarded").start();
+    let listed = launch().env("SLUICEGATE_PROXIES_HEADER", "forwarded").start();
     let headers = [("forwarded", "for=\"[2001:db8::1]:80\";proto=https, for=10.0.0.1")];
     assert_eq!(left(&ask(&listed, &headers)), json!({ "ip": 999 }));
     let headers = [("forwarded", "for=\"[2001:db8::ff]\"")];
@@ -228,14 +228,14 @@ fn who_contradicts_itself_is_denied() {
     for headers in contradictions {
         let response = ask(&server, headers);
         assert_eq!(response.status, 429, "{headers:?}");
-        assert_eq!(response.header("x-tollgate-decision"), Some("denied"));
+        assert_eq!(response.header("x-sluicegate-decision"), Some("denied"));
         assert_eq!(response.header("retry-after"), None);
         assert!(response.json()["detail"].as_str().unwrap().starts_with(headers[1].0));
         let forbidden = server.request("GET", "/v1/authorize?deny=403", headers, "");
         assert_eq!(forbidden.status, 403);
     }
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("tollgate_authorize_contradictions_total 10\n"), "{metrics}");
+    assert!(metrics.contains("sluicegate_authorize_contradictions_total 10\n"), "{metrics}");
     // One line is enough for a minute.
     let message = "a proxy's headers contradict each other: denied";
     server.wait_for_log(message);
@@ -294,7 +294,7 @@ fn hostile_headers_are_answered() {
 /// Proxies send the Host and the Origin of their clients, which nobody else may.
 #[test]
 fn a_foreign_host_may_ask_here_and_nowhere_else() {
-    let server = launch().env("TOLLGATE_ADMIN_TOKEN", "correct-horse").start();
+    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "correct-horse").start();
     let foreign = [
         ("host", "shop.example"),
         ("origin", "https://other.example"),
@@ -310,9 +310,9 @@ fn a_foreign_host_may_ask_here_and_nowhere_else() {
 fn fields_are_as_the_settings_have_them() {
     let launch = |draft: &str, legacy: &str, reset: &str| {
         launch()
-            .env("TOLLGATE_HEADERS_DRAFT", draft)
-            .env("TOLLGATE_HEADERS_LEGACY", legacy)
-            .env("TOLLGATE_HEADERS_LEGACY_RESET", reset)
+            .env("SLUICEGATE_HEADERS_DRAFT", draft)
+            .env("SLUICEGATE_HEADERS_LEGACY", legacy)
+            .env("SLUICEGATE_HEADERS_LEGACY_RESET", reset)
             .start()
     };
     let response = ask(&launch("off", "x-ratelimit", "epoch"), &[]);
@@ -327,12 +327,12 @@ fn fields_are_as_the_settings_have_them() {
 #[test]
 fn an_answer_without_the_store_says_so() {
     // Nobody listens there.
-    let server = launch().env("TOLLGATE_STORE_URL", "redis://127.0.0.1:1").start();
+    let server = launch().env("SLUICEGATE_STORE_URL", "redis://127.0.0.1:1").start();
     let about = [("x-forwarded-uri", "/a")];
     for status in [200, 200, 429] {
         let response = ask(&server, &about);
         assert_eq!(response.status, status);
-        assert_eq!(response.header("x-tollgate-degraded"), Some("true"));
+        assert_eq!(response.header("x-sluicegate-degraded"), Some("true"));
     }
 }
 
@@ -342,7 +342,7 @@ fn a_place_in_line_is_told() {
                  tokens = 1\nperiod = \"1h\"\nmax_wait = \"1h\"\nburst_capacity = 3\n";
     let server = Launch::serve(&["--rules", "r.toml"]).file("r.toml", rules).start();
     let delay_ms = |response: &Response| {
-        response.header("x-tollgate-delay-ms").map(|delay| delay.parse::<u64>().unwrap())
+        response.header("x-sluicegate-delay-ms").map(|delay| delay.parse::<u64>().unwrap())
     };
     let answers = [(); 3].map(|()| ask(&server, &[]));
     assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 429]);

@@ -6,7 +6,7 @@ use crate::common::{Client, Response, eventually, now};
 use crate::proxy::{Kind, Patience};
 use crate::stage::Stage;
 
-/// A client is answered within this, if Tollgate does not answer and the proxy goes on: well below the seconds that
+/// A client is answered within this, if Sluicegate does not answer and the proxy goes on: well below the seconds that
 /// some proxies take by themselves, and well above what a busy machine does.
 const SOON_MS: u128 = 2_000;
 
@@ -16,13 +16,13 @@ impl Kind {
         !matches!(self, Self::Traefik | Self::CaddyShort)
     }
 
-    /// Whether the body of a denial is Tollgate's.
+    /// Whether the body of a denial is Sluicegate's.
     fn passes_body(self) -> bool {
         !matches!(self, Self::Nginx403 | Self::Nginx429)
     }
 
-    /// What it answers if Tollgate is stopped; nothing if it goes on.
-    pub(crate) fn status_without_tollgate(self) -> Option<u16> {
+    /// What it answers if Sluicegate is stopped; nothing if it goes on.
+    pub(crate) fn status_without_sluicegate(self) -> Option<u16> {
         match self {
             Self::Traefik => Some(500),
             Self::CaddyShort => Some(502),
@@ -140,25 +140,25 @@ fn all_at_once(stage: &Stage) {
     assert_eq!(allowed, 20, "{}", stage.proxy.log());
 }
 
-pub(crate) fn tollgate_may_be_down(kind: Kind) {
+pub(crate) fn sluicegate_may_be_down(kind: Kind) {
     let stage = Stage::set(kind, Patience::AsWritten);
     // However busy the machine, some are answered in time.
     let drained = || stage.request("GET", "/limited/a", &[], "").status == 429;
     eventually("a denial", || drained().then_some(()));
     // It hangs: the connection is taken, and nothing comes. Traefik would wait for half a minute.
     if kind != Kind::Traefik {
-        stage.tollgate.signal("STOP");
-        eventually("a standstill", || stands_still(stage.tollgate.pid()).then_some(()));
-        match kind.status_without_tollgate() {
+        stage.sluicegate.signal("STOP");
+        eventually("a standstill", || stands_still(stage.sluicegate.pid()).then_some(()));
+        match kind.status_without_sluicegate() {
             None => is_let_through(&stage),
             Some(_) => is_refused(&stage, 504),
         }
-        stage.tollgate.signal("CONT");
+        stage.sluicegate.signal("CONT");
         eventually("a denial", || drained().then_some(()));
     }
-    stage.tollgate.signal("KILL");
-    eventually("the end", || Client::connect(stage.tollgate.address).is_err().then_some(()));
-    match kind.status_without_tollgate() {
+    stage.sluicegate.signal("KILL");
+    eventually("the end", || Client::connect(stage.sluicegate.address).is_err().then_some(()));
+    match kind.status_without_sluicegate() {
         None => is_let_through(&stage),
         Some(status) => is_refused(&stage, status),
     }

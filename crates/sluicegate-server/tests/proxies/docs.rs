@@ -7,7 +7,7 @@ use crate::common::Launch;
 use crate::proxy::{Kind, examples};
 
 /// How every command on the pages begins.
-const COMMAND: &str = "tollgate serve ";
+const COMMAND: &str = "sluicegate serve ";
 
 /// The blocks of code on the pages, without the fences and what is said behind the first.
 fn blocks() -> Vec<(String, String)> {

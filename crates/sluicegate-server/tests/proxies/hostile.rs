@@ -9,7 +9,7 @@ use crate::common::Client;
 use crate::proxy::{Kind, Patience, Proxy};
 use crate::stage::{CLIENT, Stage};
 
-/// Around the bounds of the proxies and of Tollgate, from the buffers of nginx to the megabyte of Traefik.
+/// Around the bounds of the proxies and of Sluicegate, from the buffers of nginx to the megabyte of Traefik.
 const LENGTHS: [usize; 11] =
     [1_000, 7_900, 8_100, 8_170, 8_175, 15_000, 20_000, 33_000, 66_000, 140_000, 1_000_000];
 
@@ -167,7 +167,7 @@ pub(crate) fn only_a_failure_goes_on(kind: Kind) {
     for status in [200, 302, 400, 401, 403, 404, 413, 429, 431, 500, 503] {
         let response = proxy.connect().request("GET", &format!("/status/{status}"), &[], b"");
         let is_through = response.unwrap().header("x-app").is_some();
-        let goes_on = kind.status_without_tollgate().is_none();
+        let goes_on = kind.status_without_sluicegate().is_none();
         assert_eq!(is_through, status == 200 || (status >= 500 && goes_on), "{status}");
     }
 }

@@ -45,8 +45,8 @@ macro_rules! for_every_proxy {
             }
 
             #[test]
-            fn tollgate_may_be_down() {
-                behaviour::tollgate_may_be_down($kind);
+            fn sluicegate_may_be_down() {
+                behaviour::sluicegate_may_be_down($kind);
             }
         }
     )*};

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use sluicegate_tests::process::Process;
+use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
-use tollgate_tests::process::Process;
-use tollgate_tests::servers::free_port;
 
 use crate::common::{Client, eventually};
 
 /// The addresses in the files.
-const TOLLGATE: &str = "127.0.0.1:8080";
+const SLUICEGATE: &str = "127.0.0.1:8080";
 const APP: &str = "127.0.0.1:3000";
 const LISTEN: &str = "127.0.0.1:8000";
 
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     HaProxy,
 }
 
-/// How long proxies wait for Tollgate.
+/// How long proxies wait for Sluicegate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// As the files have it.
@@ -74,8 +74,8 @@ impl Kind {
             Self::Nginx429 => &["nginx-429.conf"],
             Self::Caddy => &["Caddyfile"],
             Self::CaddyShort => &["Caddyfile.short"],
-            Self::Traefik => &["traefik/traefik.yml", "traefik/tollgate.yml"],
-            Self::HaProxy => &["haproxy.cfg", "tollgate.lua"],
+            Self::Traefik => &["traefik/traefik.yml", "traefik/sluicegate.yml"],
+            Self::HaProxy => &["haproxy.cfg", "sluicegate.lua"],
         }
     }
 
@@ -109,15 +109,15 @@ impl Kind {
 }
 
 impl Proxy {
-    /// Starts it between clients, this Tollgate and this application, and waits until it serves.
+    /// Starts it between clients, this Sluicegate and this application, and waits until it serves.
     pub(crate) fn start(
         kind: Kind,
         patience: Patience,
-        tollgate: SocketAddr,
+        sluicegate: SocketAddr,
         app: SocketAddr,
     ) -> Self {
         for _ in 0..STARTS_MAX {
-            let proxy = Self::try_start(kind, patience, tollgate, app);
+            let proxy = Self::try_start(kind, patience, sluicegate, app);
             let serves = eventually("the proxy", || {
                 let ended = proxy.process.ended().is_some();
                 if ended { Some(false) } else { proxy.serves().then_some(true) }
@@ -131,13 +131,13 @@ impl Proxy {
         panic!("{kind:?} does not start");
     }
 
-    fn try_start(kind: Kind, patience: Patience, tollgate: SocketAddr, app: SocketAddr) -> Self {
+    fn try_start(kind: Kind, patience: Patience, sluicegate: SocketAddr, app: SocketAddr) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         for file in kind.files() {
             let path = Path::new(file);
             let text = fs::read_to_string(examples().join(path)).unwrap();
-            let text = with_addresses(&text, tollgate, app, address);
+            let text = with_addresses(&text, sluicegate, app, address);
             let text = if patience == Patience::Long { patient(&text) } else { text };
             fs::write(folder.path().join(path.file_name().unwrap()), text).unwrap();
         }
@@ -180,12 +180,17 @@ fn write_to(command: &mut Command, log: &File) {
 }
 
 /// A file with these addresses in the place of its own, each of which must be there if the file has any of them.
-fn with_addresses(text: &str, tollgate: SocketAddr, app: SocketAddr, listen: SocketAddr) -> String {
-    text.replace(TOLLGATE, &tollgate.to_string())
+fn with_addresses(
+    text: &str,
+    sluicegate: SocketAddr,
+    app: SocketAddr,
+    listen: SocketAddr,
+) -> String {
+    text.replace(SLUICEGATE, &sluicegate.to_string())
         .replace(APP, &app.to_string())
         .replace(LISTEN, &listen.to_string())
         // Lua takes the two apart, and Caddy binds to the one.
-        .replace(r#""127.0.0.1", 8080"#, &format!(r#""127.0.0.1", {}"#, tollgate.port()))
+        .replace(r#""127.0.0.1", 8080"#, &format!(r#""127.0.0.1", {}"#, sluicegate.port()))
         .replace("http://:8000", &format!("http://:{}", listen.port()))
 }
 
@@ -202,7 +207,7 @@ pub(crate) fn examples() -> PathBuf {
 }
 
 fn servers() -> PathBuf {
-    std::env::var_os("TOLLGATE_SERVERS").map_or_else(
+    std::env::var_os("SLUICEGATE_SERVERS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers"),
         PathBuf::from,
     )

@@ -1,4 +1,4 @@
-//! A proxy between a client, Tollgate and an application.
+//! A proxy between a client, Sluicegate and an application.
 
 use std::net::IpAddr;
 
@@ -41,18 +41,18 @@ burst_capacity = 20
 conditions = { endpoint = "/crowd", host = "crowd.example" }
 "#;
 
-/// Who asks, where it matters: nobody that Tollgate trusts.
+/// Who asks, where it matters: nobody that Sluicegate trusts.
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) proxy: Proxy,
-    pub(crate) tollgate: Server,
+    pub(crate) sluicegate: Server,
     _app: App,
 }
 
-/// Tollgate with the rules above, that believes proxies on 127.0.0.1.
-pub(crate) fn tollgate() -> Launch {
+/// Sluicegate with the rules above, that believes proxies on 127.0.0.1.
+pub(crate) fn sluicegate() -> Launch {
     Launch::serve(&["--rules", "r.toml", "--proxies-trusted", "127.0.0.1"])
         .args(&["--authorize-user-header", "x-api-key"])
         .file("r.toml", RULES)
@@ -60,9 +60,9 @@ pub(crate) fn tollgate() -> Launch {
 
 impl Stage {
     pub(crate) fn set(kind: Kind, patience: Patience) -> Self {
-        let (app, tollgate) = (App::start(), tollgate().start());
-        let proxy = Proxy::start(kind, patience, tollgate.address, app.address);
-        Self { proxy, tollgate, _app: app }
+        let (app, sluicegate) = (App::start(), sluicegate().start());
+        let proxy = Proxy::start(kind, patience, sluicegate.address, app.address);
+        Self { proxy, sluicegate, _app: app }
     }
 
     /// Sends a request over a connection of its own.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use redis::{Connection, Value, cmd, pipe};
-use tollgate_tests::servers::Flavour;
+use sluicegate_tests::servers::Flavour;
 
 use crate::common::{Launch, Server};
 use crate::support::serve;
@@ -43,20 +43,20 @@ fn redis_cli() {
         cli(&server, &["CL.THROTTLE", "user:42", "15", "30", "60"], ""),
         "0\n16\n15\n-1\n2\n"
     );
-    let taken = cli(&server, &["-3", "TG.TAKE", "a", "5", "1", "1000"], "");
+    let taken = cli(&server, &["-3", "SG.TAKE", "a", "5", "1", "1000"], "");
     assert!(taken.starts_with("allowed (true)\nlimit 5\nremaining 4\n"), "{taken}");
     // From a script it first asks what commands there are.
     assert_eq!(
         cli(&server, &[], "PING\nCOMMAND COUNT\nECHO \"two words\"\n"),
         "PONG\n14\ntwo words\n"
     );
-    assert!(cli(&server, &["INFO"], "").contains("server_name:tollgate"));
+    assert!(cli(&server, &["INFO"], "").contains("server_name:sluicegate"));
     assert!(cli(&server, &["-3", "COMMAND", "DOCS"], "").contains("cl.throttle"));
 }
 
 #[test]
 fn redis_cli_with_a_password() {
-    let server = Launch::serve(&[]).with_resp().env("TOLLGATE_RESP_PASSWORD", "canary").start();
+    let server = Launch::serve(&[]).with_resp().env("SLUICEGATE_RESP_PASSWORD", "canary").start();
     let ping = cli(&server, &["--no-auth-warning", "-a", "canary", "-3", "PING"], "");
     assert_eq!(ping, "PONG\n");
 }
@@ -109,10 +109,10 @@ fn redis_rs_in_both_versions() {
         let looks: Vec<Vec<i64>> = pipeline.query(&mut connection).unwrap();
         assert!(looks.len() == 100 && looks.iter().all(|look| look[0] == 0));
         let error = cmd("GET").arg("k").query::<Value>(&mut connection).unwrap_err();
-        assert!(error.to_string().contains("this is Tollgate"), "{error}");
+        assert!(error.to_string().contains("this is Sluicegate"), "{error}");
     }
     let mut connection = redis_rs(&server, "?protocol=resp3");
-    let mut check = cmd("TG.CHECK");
+    let mut check = cmd("SG.CHECK");
     let verdict: HashMap<String, Value> =
         check.arg("user_id").arg(42).arg("ip").arg("203.0.113.9").query(&mut connection).unwrap();
     assert_eq!(verdict["allowed"], Value::Boolean(true));

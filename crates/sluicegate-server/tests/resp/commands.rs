@@ -65,7 +65,7 @@ fn keys_are_those_of_take() {
     let taken = server.post_json("/v1/take", &body.to_string()).json();
     assert_eq!(taken["remaining"], 1);
     assert_eq!(redis.numbers("CL.THROTTLE same 2 1 3600")[..3], [0, 3, 0]);
-    assert_eq!(redis.numbers("TG.TAKE same 3 1 3600000")[..3], [0, 3, 0]);
+    assert_eq!(redis.numbers("SG.TAKE same 3 1 3600000")[..3], [0, 3, 0]);
 }
 
 /// As docs/reference/resp.md has it: one key, one quota.
@@ -110,28 +110,28 @@ fn wrong_numbers_are_errors() {
         ("CL.THROTTLE k 1 1 1 -5", "ERR quantity: is negative"),
         ("CL.THROTTLE k 1 1 9223372036854775808", "ERR period: is too large"),
         (
-            "TG.TAKE k 1 1",
-            "ERR wrong number of arguments for 'tg.take' command: TG.TAKE key \
+            "SG.TAKE k 1 1",
+            "ERR wrong number of arguments for 'sg.take' command: SG.TAKE key \
           capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
         ),
-        ("TG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is given twice"),
-        ("TG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: is none of ALGORITHM, REFILL, MAX_WAIT"),
+        ("SG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is given twice"),
+        ("SG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: is none of ALGORITHM, REFILL, MAX_WAIT"),
         ("CL.THROTTLE k 1 0 1", "ERR count_per_period: a rate of zero never refills"),
         ("CL.THROTTLE k 1 1 0", "ERR period: a period of zero is no time at all"),
-        ("TG.TAKE k 0 1 1000", "ERR capacity: a capacity of zero grants nothing"),
-        ("TG.CHECK a/b 1", "ERR a/b: is not a name of an attribute"),
+        ("SG.TAKE k 0 1 1000", "ERR capacity: a capacity of zero grants nothing"),
+        ("SG.CHECK a/b 1", "ERR a/b: is not a name of an attribute"),
         (
             "DEL k",
             "ERR unknown command 'DEL': buckets are looked at and forgotten over HTTP, at \
              /v1/buckets/{key}",
         ),
-        ("TG.CHECK user_id 1 user_id 2", "ERR user_id: is given twice"),
-        ("TG.CHECK tenant 1 tenant 2", "ERR tenant: is given twice"),
-        ("TG.CHECK ip 300.1.1.1", "ERR ip: is not an address"),
-        ("TG.CHECK cost -1", "ERR cost: is negative"),
+        ("SG.CHECK user_id 1 user_id 2", "ERR user_id: is given twice"),
+        ("SG.CHECK tenant 1 tenant 2", "ERR tenant: is given twice"),
+        ("SG.CHECK ip 300.1.1.1", "ERR ip: is not an address"),
+        ("SG.CHECK cost -1", "ERR cost: is negative"),
         (
-            "TG.CHECK user_id",
-            "ERR wrong number of arguments for 'tg.check' command: TG.CHECK name \
+            "SG.CHECK user_id",
+            "ERR wrong number of arguments for 'sg.check' command: SG.CHECK name \
           value [name value ...]",
         ),
     ] {
@@ -141,35 +141,35 @@ fn wrong_numbers_are_errors() {
         "CL.THROTTLE k 9223372036854775807 1 1",
         "CL.THROTTLE k 1 9223372036854775807 1",
         "CL.THROTTLE k 1 1 9223372036854775807",
-        "TG.TAKE k 1 1 0",
-        "TG.TAKE k 1 1 1000 ALGORITHM nothing",
-        "TG.TAKE k 1 1 1000 MAX_WAIT 5",
+        "SG.TAKE k 1 1 0",
+        "SG.TAKE k 1 1 1000 ALGORITHM nothing",
+        "SG.TAKE k 1 1 1000 MAX_WAIT 5",
     ] {
         assert!(redis.error(line).starts_with("ERR "), "{line}");
     }
-    assert!(matches!(redis.ask_all(&[&b"TG.CHECK"[..], b"user_id", b"\xff"]), Reply::Error(_)));
+    assert!(matches!(redis.ask_all(&[&b"SG.CHECK"[..], b"user_id", b"\xff"]), Reply::Error(_)));
     // None of it ended the connection, or was charged.
     assert_eq!(redis.numbers("CL.THROTTLE k 1 1 3600")[..3], [0, 2, 1]);
 }
 
 #[test]
-fn tg_take_answers_in_milliseconds() {
+fn sg_take_answers_in_milliseconds() {
     on_every_store(with_rules, |server| {
         let mut redis = connect(server);
-        assert_eq!(redis.numbers("TG.TAKE a 3 1 3600000 2"), [1, 3, 1, 0, 7_200_000, 0, 0]);
-        let denied = redis.numbers("tg.take a 3 1 3600000 2");
+        assert_eq!(redis.numbers("SG.TAKE a 3 1 3600000 2"), [1, 3, 1, 0, 7_200_000, 0, 0]);
+        let denied = redis.numbers("sg.take a 3 1 3600000 2");
         assert_eq!(denied[..3], [0, 3, 1]);
         assert!((3_590_000..=3_600_000).contains(&denied[3]), "{denied:?}");
-        assert_eq!(redis.numbers("TG.TAKE a 3 1 3600000 4")[3], -1);
-        let window = redis.numbers("TG.TAKE w 0 2 3600000 ALGORITHM FIXED_WINDOW");
+        assert_eq!(redis.numbers("SG.TAKE a 3 1 3600000 4")[3], -1);
+        let window = redis.numbers("SG.TAKE w 0 2 3600000 ALGORITHM FIXED_WINDOW");
         assert_eq!(window[..4], [1, 2, 1, 0], "a window's capacity is its tokens");
-        let line = "TG.TAKE q 4 1 1000 1 ALGORITHM leaky_bucket MAX_WAIT 3000";
+        let line = "SG.TAKE q 4 1 1000 1 ALGORITHM leaky_bucket MAX_WAIT 3000";
         assert_eq!(redis.numbers(line)[5], 0);
         let delay_ms = redis.numbers(line)[5];
         assert!((1..=1000).contains(&delay_ms), "{delay_ms}");
 
         redis.ask("HELLO 3");
-        let taken = redis.ask("TG.TAKE b 3 1 3600000 REFILL interval");
+        let taken = redis.ask("SG.TAKE b 3 1 3600000 REFILL interval");
         assert_eq!(*taken.get("allowed"), Reply::Boolean(true));
         assert_eq!(*taken.get("limit"), Reply::Integer(3));
         assert_eq!(*taken.get("remaining"), Reply::Integer(2));
@@ -181,10 +181,10 @@ fn tg_take_answers_in_milliseconds() {
 }
 
 #[test]
-fn tg_check_asks_the_rules() {
+fn sg_check_asks_the_rules() {
     on_every_store(with_rules, |server| {
         let mut redis = connect(server);
-        let Reply::Array(allowed) = redis.ask("TG.CHECK user_id 42 ip 203.0.113.9 cost 2") else {
+        let Reply::Array(allowed) = redis.ask("SG.CHECK user_id 42 ip 203.0.113.9 cost 2") else {
             panic!("no array");
         };
         assert_eq!(allowed.len(), 10);
@@ -194,15 +194,15 @@ fn tg_check_asks_the_rules() {
 
         redis.ask("HELLO 3");
         // The same address in another spelling, and nothing is charged where one tier denies.
-        let denied = redis.ask("tg.check user_id 42 ip ::ffff:203.0.113.9");
+        let denied = redis.ask("sg.check user_id 42 ip ::ffff:203.0.113.9");
         assert_eq!(*denied.get("allowed"), Reply::Boolean(false));
         assert_eq!(denied.get("violated_tier").text(), "user");
         assert_eq!(denied.get("violated_rule").text(), "user:{user_id}");
         assert_eq!(*denied.get("rule_id"), Reply::Integer(1));
-        let ip = redis.ask("TG.CHECK ip 203.0.113.9 tenant acme");
+        let ip = redis.ask("SG.CHECK ip 203.0.113.9 tenant acme");
         assert_eq!(*ip.get("remaining"), Reply::Integer(2));
         // No rule applies.
-        let none = redis.ask("TG.CHECK endpoint /");
+        let none = redis.ask("SG.CHECK endpoint /");
         assert_eq!(*none.get("allowed"), Reply::Boolean(true));
         assert_eq!(*none.get("limit"), Reply::Null);
         // HTTP sees the same buckets.
@@ -219,8 +219,8 @@ fn what_is_asked_is_counted() {
     redis.ask("CL.THROTTLE k 0 1 3600");
     redis.ask("CL.THROTTLE k 0 1 3600");
     redis.error("CL.THROTTLE k");
-    redis.ask("TG.TAKE t 1 1 1000");
-    redis.ask("TG.CHECK user_id 1");
+    redis.ask("SG.TAKE t 1 1 1000");
+    redis.ask("SG.CHECK user_id 1");
     redis.error("GET k");
     redis.ask("PING");
     let metrics = server.get("/metrics").body;
@@ -230,14 +230,14 @@ fn what_is_asked_is_counted() {
     };
     let commands = |command, outcome| {
         let labels = format!("{{command=\"{command}\",outcome=\"{outcome}\"}}");
-        count(&format!("tollgate_resp_commands_total{labels}"))
+        count(&format!("sluicegate_resp_commands_total{labels}"))
     };
     assert_eq!(commands("cl.throttle", "ok"), 1);
     assert_eq!(commands("cl.throttle", "denied"), 1);
     assert_eq!(commands("cl.throttle", "error"), 1);
-    assert_eq!(commands("tg.take", "ok"), 1);
-    assert_eq!(commands("tg.check", "ok"), 1);
+    assert_eq!(commands("sg.take", "ok"), 1);
+    assert_eq!(commands("sg.check", "ok"), 1);
     assert_eq!(commands("other", "error"), 1);
     assert_eq!(commands("other", "ok"), 1);
-    assert_eq!(count("tollgate_decision_duration_seconds_count"), 4);
+    assert_eq!(count("sluicegate_decision_duration_seconds_count"), 4);
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{Launch, eventually, now, pause};
 use crate::support::{Redis, Reply, connect, serve, words};
@@ -39,7 +39,7 @@ fn whoever_says_nothing_is_not_waited_for() {
 fn strangers_do_not_stay() {
     let server = Launch::serve(&["--limits-header-timeout-ms", "300"])
         .with_resp()
-        .env("TOLLGATE_RESP_PASSWORD", "canary")
+        .env("SLUICEGATE_RESP_PASSWORD", "canary")
         .start();
     let mut trusted = connect(&server);
     assert_eq!(trusted.ask("AUTH canary"), Reply::Status("OK".to_owned()));
@@ -67,7 +67,7 @@ fn one_door_does_not_shut_another() {
     let held: Vec<_> = (0..40).map(|_| connect(&server)).collect();
     eventually("the others to be refused", || {
         let metrics = server.get("/metrics").body;
-        metrics.contains("tollgate_connections_refused_total 10\n").then_some(())
+        metrics.contains("sluicegate_connections_refused_total 10\n").then_some(())
     });
     assert_eq!(server.get("/livez").status, 200);
     drop(held);

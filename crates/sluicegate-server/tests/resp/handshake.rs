@@ -70,7 +70,10 @@ fn tools_are_told_what_they_ask() {
     let mut redis = connect(&server);
     let info = redis.ask("INFO").text();
     assert!(info.starts_with("# Server\r\nredis_version:7."), "{info}");
-    assert!(info.contains("server_name:tollgate\r\n") && info.contains("loading:0\r\n"), "{info}");
+    assert!(
+        info.contains("server_name:sluicegate\r\n") && info.contains("loading:0\r\n"),
+        "{info}"
+    );
     assert_eq!(
         redis.ask("INFO replication").text(),
         "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
@@ -107,8 +110,8 @@ fn other_commands_are_refused_and_end_nothing() {
     let mut redis = connect(&server);
     assert_eq!(
         redis.error("GET key"),
-        "ERR unknown command 'GET': this is Tollgate, a rate limiter, which takes CL.THROTTLE, TG.CHECK and \
-         TG.TAKE"
+        "ERR unknown command 'GET': this is Sluicegate, a rate limiter, which takes CL.THROTTLE, SG.CHECK and \
+         SG.TAKE"
     );
     assert!(redis.error("MULTI").contains("pipeline without"));
     assert!(redis.error("THROTTLE k 1 1 1").contains("use CL.THROTTLE"));

@@ -46,7 +46,7 @@ fn a_bad_frame_ends_that_connection_only() {
     );
     assert_eq!(bystander.ask("PING"), Reply::Status("PONG".to_owned()));
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("tollgate_resp_protocol_errors_total 10\n"), "{metrics}");
+    assert!(metrics.contains("sluicegate_resp_protocol_errors_total 10\n"), "{metrics}");
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_flood_of_anything_is_bounded() {
         "ERR key: has more than 1024 bytes"
     );
     assert_eq!(
-        redis.error(&format!("TG.CHECK user_id {long}")),
+        redis.error(&format!("SG.CHECK user_id {long}")),
         "ERR user_id: has more than 1024 bytes"
     );
     let attributes: Vec<_> = (0..33).map(|n| format!("a{n} v")).collect();
-    let line = format!("TG.CHECK {}", attributes.join(" "));
+    let line = format!("SG.CHECK {}", attributes.join(" "));
     assert_eq!(redis.error(&line), "ERR attributes: there are more than 32");
     let long = vec![b'x'; 64 * 1024];
     assert_eq!(redis.ask_all(&[&b"ECHO"[..], &long]), Reply::Bulk(long));

@@ -4,7 +4,7 @@ use crate::common::{Launch, Server};
 use crate::support::{Reply, connect, words};
 
 fn start() -> Server {
-    Launch::serve(&[]).with_resp().env("TOLLGATE_RESP_PASSWORD", "canary").start()
+    Launch::serve(&[]).with_resp().env("SLUICEGATE_RESP_PASSWORD", "canary").start()
 }
 
 fn ok() -> Reply {
@@ -15,7 +15,7 @@ fn ok() -> Reply {
 fn nothing_is_done_for_strangers() {
     let server = start();
     let mut redis = connect(&server);
-    for line in ["PING", "CL.THROTTLE k 1 1 1", "INFO", "CLIENT ID", "GET k", "TG.CHECK", "COMMAND"]
+    for line in ["PING", "CL.THROTTLE k 1 1 1", "INFO", "CLIENT ID", "GET k", "SG.CHECK", "COMMAND"]
     {
         assert_eq!(redis.error(line), "NOAUTH Authentication required.", "{line}");
     }
@@ -79,7 +79,7 @@ fn guessing_is_bounded_counted_and_not_logged() {
     let log = server.stderr();
     assert!(!log.contains("guessed-password") && !log.contains("canary"), "{log}");
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("tollgate_resp_auth_failures_total 8\n"), "{metrics}");
+    assert!(metrics.contains("sluicegate_resp_auth_failures_total 8\n"), "{metrics}");
 }
 
 #[test]

@@ -43,11 +43,11 @@ fn versions_change_between_commands() {
     on_every_store(launch, |server| {
         let mut redis = connect(server);
         let lines = [
-            "TG.TAKE v 9 1 1000",
+            "SG.TAKE v 9 1 1000",
             "HELLO 3",
-            "TG.TAKE v 9 1 1000",
+            "SG.TAKE v 9 1 1000",
             "RESET",
-            "TG.TAKE v 9 1 1000",
+            "SG.TAKE v 9 1 1000",
             "QUIT",
         ];
         redis.send(&lines.map(words).concat());

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::{Redis, connect, serve};
 
-/// The module, if it was built: `TOLLGATE_REDIS_CELL`, or where `make redis-cell` puts it.
+/// The module, if it was built: `SLUICEGATE_REDIS_CELL`, or where `make redis-cell` puts it.
 fn module() -> Option<PathBuf> {
     let built = "../../bench/target/redis-cell/release/libredis_cell.so";
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(built);
-    let module = env::var_os("TOLLGATE_REDIS_CELL").map_or(built, PathBuf::from);
+    let module = env::var_os("SLUICEGATE_REDIS_CELL").map_or(built, PathBuf::from);
     module.canonicalize().ok()
 }
 

@@ -9,7 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tollgate_tests::tls::{Certificates, ServerCertificate};
+use sluicegate_tests::tls::{Certificates, ServerCertificate};
 
 use crate::clients::cli;
 use crate::common::{Launch, PATIENCE, Server, now};
@@ -19,8 +19,8 @@ fn start(certificates: &Certificates, timeout_ms: &str) -> Server {
     let pair = certificates.server(ServerCertificate::Good);
     Launch::serve(&["--limits-header-timeout-ms", timeout_ms])
         .with_resp()
-        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
-        .env("TOLLGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
         .start()
 }
 

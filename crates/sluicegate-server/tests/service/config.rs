@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use tollgate_server::config::{Key, Kind, keys};
+use sluicegate_server::config::{Key, Kind, keys};
 
 use crate::common::{Finished, Launch};
 
@@ -27,70 +27,70 @@ on_full = "deny"
 
 /// Everything at once, each where it stands.
 const MISTAKES_SHOWN: &str = r#"error: `http` belongs in [listen]
- --> tollgate.toml:1:1
+ --> sluicegate.toml:1:1
   |
 1 | http = "127.0.0.1:80"
   | ^^^^
 
 error: unknown key `htp`: did you mean `http`?
- --> tollgate.toml:3:1
+ --> sluicegate.toml:3:1
   |
 3 | htp = "127.0.0.1:0"
   | ^^^
 
 error: `listen.http` is text in quotes, not a whole number
- --> tollgate.toml:4:8
+ --> sluicegate.toml:4:8
   |
 4 | http = 8080
   |        ^^^^
 
 error: 0 is not from 1 to 1073741824
- --> tollgate.toml:6:15
+ --> sluicegate.toml:6:15
   |
 6 | max_buckets = 0
   |               ^
 
 error: `drop` is none of overflow, deny
- --> tollgate.toml:7:11
+ --> sluicegate.toml:7:11
   |
 7 | on_full = "drop"
   |           ^^^^^^
 
 error: several hosts need redis+sentinel:// or redis+cluster://
- --> tollgate.toml:8:7
+ --> sluicegate.toml:8:7
   |
 8 | url = "redis://***********************
   |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
 error: `sky` is none of database, file
-  --> tollgate.toml:10:10
+  --> sluicegate.toml:10:10
    |
 10 | source = "sky"
    |          ^^^^^
 
 error: unknown section `limts`: did you mean `limits`?
-  --> tollgate.toml:11:2
+  --> sluicegate.toml:11:2
    |
 11 | [limts]
    |  ^^^^^
 
 error: `limits.batch_max` is a whole number, not a fraction
-  --> tollgate.toml:14:13
+  --> sluicegate.toml:14:13
    |
 14 | batch_max = 1.5
    |             ^^^
 
 error: `on_full` belongs in [store]
-  --> tollgate.toml:15:1
+  --> sluicegate.toml:15:1
    |
 15 | on_full = "deny"
    | ^^^^^^^
 
-error: TOLLGATE_LIMITS_BATCH_MAX: `x` is no whole number
+error: SLUICEGATE_LIMITS_BATCH_MAX: `x` is no whole number
 
-error: TOLLGATE_LISTEN_HTPT: unknown variable: did you mean TOLLGATE_LISTEN_HTTP?
+error: SLUICEGATE_LISTEN_HTPT: unknown variable: did you mean SLUICEGATE_LISTEN_HTTP?
 
-error: TOLLGATE_NONSENSE: unknown variable: `tollgate serve --help` lists them
+error: SLUICEGATE_NONSENSE: unknown variable: `sluicegate serve --help` lists them
 
 error: --listen-http: `:80` is no address and port, such as 127.0.0.1:8080 or [::1]:8080
 
@@ -102,10 +102,10 @@ fn all_mistakes_are_shown_at_once_where_they_stand() {
     for check in [&[][..], &["--check-config"]] {
         let finished = Launch::new(&["serve", "--listen-http", ":80", "--log-level", "verbose"])
             .args(check)
-            .file("tollgate.toml", MISTAKES)
-            .env("TOLLGATE_LISTEN_HTPT", "127.0.0.1:0")
-            .env("TOLLGATE_LIMITS_BATCH_MAX", "x")
-            .env("TOLLGATE_NONSENSE", "1")
+            .file("sluicegate.toml", MISTAKES)
+            .env("SLUICEGATE_LISTEN_HTPT", "127.0.0.1:0")
+            .env("SLUICEGATE_LIMITS_BATCH_MAX", "x")
+            .env("SLUICEGATE_NONSENSE", "1")
             .run();
         assert_eq!(finished.stderr, MISTAKES_SHOWN);
         assert_eq!(finished.stdout, "");
@@ -118,9 +118,9 @@ fn all_mistakes_are_shown_at_once_where_they_stand() {
 fn lists_are_written_in_two_ways() {
     let file = "[proxies]\ntrusted = [\"10.0.0.0/8\", \"::1\"]\n";
     let checked = |launch: Launch| launch.args(&["--check-config"]).run();
-    let of_file = checked(Launch::serve(&[]).file("tollgate.toml", file));
+    let of_file = checked(Launch::serve(&[]).file("sluicegate.toml", file));
     let of_variable =
-        checked(Launch::serve(&[]).env("TOLLGATE_PROXIES_TRUSTED", "10.0.0.0/8, ::1"));
+        checked(Launch::serve(&[]).env("SLUICEGATE_PROXIES_TRUSTED", "10.0.0.0/8, ::1"));
     for finished in [of_file, of_variable] {
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
         let line = finished.stdout.lines().find(|line| line.contains("proxies.trusted")).unwrap();
@@ -133,7 +133,7 @@ fn lists_are_written_in_two_ways() {
         ("[authorize]\nuser_header = \"x y\"\n", "`x y` is no name of a header"),
         ("[authorize]\nattribute_headers = [\"tenant\"]\n", "such as tenant=x-tenant-id"),
     ] {
-        let finished = checked(Launch::serve(&[]).file("tollgate.toml", file));
+        let finished = checked(Launch::serve(&[]).file("sluicegate.toml", file));
         assert_eq!(finished.code, Some(2), "{file}");
         assert!(finished.stderr.contains(wrong), "{}", finished.stderr);
     }
@@ -142,32 +142,32 @@ fn lists_are_written_in_two_ways() {
 #[test]
 fn broken_toml_is_shown_where_it_breaks() {
     let finished =
-        Launch::serve(&[]).file("tollgate.toml", "[listen]\nhttp = 127.0.0.1:80\nx = [1\n").run();
+        Launch::serve(&[]).file("sluicegate.toml", "[listen]\nhttp = 127.0.0.1:80\nx = [1\n").run();
     assert_eq!(finished.code, Some(2));
-    assert!(finished.stderr.contains(" --> tollgate.toml:2:13\n"), "{}", finished.stderr);
+    assert!(finished.stderr.contains(" --> sluicegate.toml:2:13\n"), "{}", finished.stderr);
     assert!(finished.stderr.contains("2 | http = 127.0.0.1:80\n"), "{}", finished.stderr);
-    assert!(finished.stderr.contains(" --> tollgate.toml:3:"), "{}", finished.stderr);
+    assert!(finished.stderr.contains(" --> sluicegate.toml:3:"), "{}", finished.stderr);
 }
 
 #[test]
 fn others_are_not_let_in_without_a_token() {
     let file = "[listen]\nhttp = \"0.0.0.0:0\"";
     let launch =
-        || Launch::serve(&[]).without_env("TOLLGATE_LISTEN_HTTP").file("tollgate.toml", file);
+        || Launch::serve(&[]).without_env("SLUICEGATE_LISTEN_HTTP").file("sluicegate.toml", file);
     let finished = launch().run();
     assert_eq!(finished.code, Some(2));
     assert_eq!(
         finished.stderr,
         r#"error: others can reach 0.0.0.0:0, and there is no token for administration
- --> tollgate.toml:2:8
+ --> sluicegate.toml:2:8
   |
 2 | http = "0.0.0.0:0"
   |        ^^^^^^^^^^^
   |
-  = help: write one to a file and name that in TOLLGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
+  = help: write one to a file and name that in SLUICEGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
 "#
     );
-    let empty = launch().env("TOLLGATE_ADMIN_TOKEN", "").run();
+    let empty = launch().env("SLUICEGATE_ADMIN_TOKEN", "").run();
     assert_eq!(empty.code, Some(2));
     let ipv6 = Launch::serve(&["--listen-http", "[::]:0"]).run();
     assert_eq!(ipv6.code, Some(2));
@@ -176,11 +176,11 @@ fn others_are_not_let_in_without_a_token() {
     assert_eq!(resp.code, Some(2));
     assert!(resp.stderr.starts_with("error: --listen-resp: others can reach 0.0.0.0:0"));
 
-    let short = launch().env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    let short = launch().env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
     short.wait_for_line(|line| line.contains("admin.token has less than 16 bytes"));
 
     let long = "correct-horse-battery-staple";
-    let mut server = launch().env("TOLLGATE_ADMIN_TOKEN", long).start();
+    let mut server = launch().env("SLUICEGATE_ADMIN_TOKEN", long).start();
     assert!(server.address.ip().is_unspecified());
     server.address.set_ip([127, 0, 0, 1].into());
     assert_eq!(server.get("/readyz").status, 200);
@@ -191,12 +191,12 @@ fn the_redis_protocol_needs_a_password_where_others_can_come() {
     let warning = "others can reach the Redis protocol at 0.0.0.0:0 without a password";
     let launch = |address: &str| {
         Launch::new(&["serve", "--check-config", "--listen-resp", address])
-            .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+            .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
     };
     let open = launch("0.0.0.0:0").run();
     assert_eq!(open.code, Some(0));
     assert!(open.stdout.contains(warning), "{}", open.stdout);
-    let shut = launch("0.0.0.0:0").env("TOLLGATE_RESP_PASSWORD", "canary").run();
+    let shut = launch("0.0.0.0:0").env("SLUICEGATE_RESP_PASSWORD", "canary").run();
     let local = launch("127.0.0.1:0").run();
     for quiet in [shut, local] {
         assert_eq!(quiet.code, Some(0));
@@ -208,11 +208,11 @@ fn the_redis_protocol_needs_a_password_where_others_can_come() {
 fn a_key_that_is_guessed_hides_nothing() {
     let launch = |key: &str| {
         let text = format!("[audit]\nprivacy = \"hashed\"\nprivacy_key = \"{key}\"\n");
-        Launch::new(&["serve", "--check-config"]).file("tollgate.toml", &text)
+        Launch::new(&["serve", "--check-config"]).file("sluicegate.toml", &text)
     };
     let short = launch("fifteen-letters").run();
     assert_eq!(short.code, Some(2));
-    let said = "error: audit.privacy_key has at least 16 bytes\n --> tollgate.toml:3:15\n";
+    let said = "error: audit.privacy_key has at least 16 bytes\n --> sluicegate.toml:3:15\n";
     assert!(short.stderr.starts_with(said), "{}", short.stderr);
     assert!(!short.stderr.contains("fifteen"), "{}", short.stderr);
     assert_eq!(launch("sixteen-letters!").run().code, Some(0));
@@ -233,21 +233,23 @@ fn is(value: &str, origin: &str) -> (String, String) {
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let check = || Launch::new(&["serve", "--check-config"]);
-    let from_file = |launch: Launch| launch.file("tollgate.toml", "\n[limits]\nbatch_max = 0x7\n");
-    let from_environment = |launch: Launch| launch.env("TOLLGATE_LIMITS_BATCH_MAX", "8");
+    let from_file =
+        |launch: Launch| launch.file("sluicegate.toml", "\n[limits]\nbatch_max = 0x7\n");
+    let from_environment = |launch: Launch| launch.env("SLUICEGATE_LIMITS_BATCH_MAX", "8");
 
     let name = "limits.batch_max";
     assert_eq!(setting(&check().run(), name), is("100", "default"));
-    assert_eq!(setting(&from_file(check()).run(), name), is("7", "tollgate.toml:3"));
+    assert_eq!(setting(&from_file(check()).run(), name), is("7", "sluicegate.toml:3"));
     let both = from_environment(from_file(check()));
-    assert_eq!(setting(&both.run(), name), is("8", "TOLLGATE_LIMITS_BATCH_MAX"));
+    assert_eq!(setting(&both.run(), name), is("8", "SLUICEGATE_LIMITS_BATCH_MAX"));
     let all = from_environment(from_file(check())).args(&["--limits-batch-max", "9"]);
     assert_eq!(setting(&all.run(), name), is("9", "--limits-batch-max"));
 }
 
 #[test]
 fn a_setting_in_force_has_its_effect() {
-    let launch = Launch::serve(&["--limits-batch-max", "2"]).env("TOLLGATE_LIMITS_BATCH_MAX", "1");
+    let launch =
+        Launch::serve(&["--limits-batch-max", "2"]).env("SLUICEGATE_LIMITS_BATCH_MAX", "1");
     let server = launch.start();
     assert_eq!(server.post_json("/v1/check/batch", "[{},{}]").status, 200);
     assert_eq!(server.post_json("/v1/check/batch", "[{},{},{}]").status, 400);
@@ -261,20 +263,20 @@ fn the_file_that_is_named_must_be_there() {
 
     let check = Launch::new(&["serve", "--check-config", "--config", "other.toml"])
         .file("other.toml", "[log]\nlevel = \"debug\"")
-        .file("tollgate.toml", "[log]\nlevel = \"trace\"");
+        .file("sluicegate.toml", "[log]\nlevel = \"trace\"");
     assert_eq!(setting(&check.run(), "log.level"), is("debug", "other.toml:2"));
 }
 
 #[test]
 fn files_in_the_file_are_beside_it() {
-    let launch = Launch::new(&["serve", "--check-config", "--config", "etc/tollgate.toml"]);
+    let launch = Launch::new(&["serve", "--check-config", "--config", "etc/sluicegate.toml"]);
     fs::create_dir(launch.folder().join("etc")).unwrap();
     let finished = launch
-        .file("etc/tollgate.toml", "[rules]\nfile = \"rules.toml\"")
+        .file("etc/sluicegate.toml", "[rules]\nfile = \"rules.toml\"")
         .file("etc/rules.toml", "[[rule]]\nkey_pattern = \"global\"\nrate_per_second = 1\n")
         .run();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stdout.starts_with("ok: etc/tollgate.toml, 1 rule (etc/rules.toml)\n"));
+    assert!(finished.stdout.starts_with("ok: etc/sluicegate.toml, 1 rule (etc/rules.toml)\n"));
 }
 
 #[test]
@@ -329,9 +331,9 @@ fn store_url(variable: &str, value: &str) -> (String, String) {
 #[test]
 fn a_stores_url_is_shown_without_its_password() {
     let shown = "rediss://me:***@redis.example:6379/0";
-    let variable = "TOLLGATE_STORE_URL";
+    let variable = "SLUICEGATE_STORE_URL";
     assert_eq!(store_url(variable, "rediss://me:canary@redis.example"), is(shown, variable));
-    let variable = "TOLLGATE_STORE_URL_FILE";
+    let variable = "SLUICEGATE_STORE_URL_FILE";
     assert_eq!(store_url(variable, "url"), is(shown, variable));
     let shown = "redis+cluster://:***@a:6379,b:7000";
     let url = "redis+cluster://:canary@a,b:7000";
@@ -414,9 +416,9 @@ fn nothing_to_serve_is_a_mistake() {
 #[test]
 fn variables_that_kubernetes_sets_are_no_mistakes() {
     let finished = Launch::new(&["serve", "--check-config"])
-        .env("TOLLGATE_SERVICE_HOST", "10.0.0.1")
-        .env("TOLLGATE_PORT", "tcp://10.0.0.1:8080")
-        .env("TOLLGATE_PORT_8080_TCP_ADDR", "10.0.0.1")
+        .env("SLUICEGATE_SERVICE_HOST", "10.0.0.1")
+        .env("SLUICEGATE_PORT", "tcp://10.0.0.1:8080")
+        .env("SLUICEGATE_PORT_8080_TCP_ADDR", "10.0.0.1")
         .run();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
 }

@@ -34,7 +34,7 @@ fn headers_that_trickle_in_are_cut() {
     assert!(slow.iter_mut().all(|client| client.send(b"x").is_err()), "some are still open");
     assert_eq!(server.get("/livez").status, 200);
     eventually("the slots to be free", || {
-        (metric(&mut server.connect(), "tollgate_connections") == 1).then_some(())
+        (metric(&mut server.connect(), "sluicegate_connections") == 1).then_some(())
     });
 }
 
@@ -124,7 +124,7 @@ fn a_client_that_does_not_read_is_cut() {
     asking.join().unwrap();
     assert_eq!(server.get("/livez").status, 200);
     eventually("the slot to be free", || {
-        (metric(&mut server.connect(), "tollgate_connections") == 1).then_some(())
+        (metric(&mut server.connect(), "sluicegate_connections") == 1).then_some(())
     });
 }
 
@@ -142,7 +142,7 @@ fn more_connections_than_there_may_be_are_closed_at_once() {
     assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
     drop(held.pop());
     eventually("room", || server.connect().request("GET", "/livez", &[], b"").ok());
-    assert!(metric(&mut held[0], "tollgate_connections_refused_total") >= 3);
+    assert!(metric(&mut held[0], "sluicegate_connections_refused_total") >= 3);
 }
 
 /// T39: an accept that fails must not end the listener (RUSTSEC-2024-0376 is the like of it).

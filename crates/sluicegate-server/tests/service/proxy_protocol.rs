@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_tests::tls::{Certificates, ServerCertificate};
+use sluicegate_tests::tls::{Certificates, ServerCertificate};
 
 use super::http2::Http2;
 use super::tls;
@@ -17,9 +17,9 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 fn expecting(trusted: &str) -> Launch {
     Launch::serve(&["--admin-failures-per-minute", "1"])
-        .env("TOLLGATE_LISTEN_PROXY_PROTOCOL", "http")
-        .env("TOLLGATE_PROXIES_TRUSTED", trusted)
-        .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+        .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "http")
+        .env("SLUICEGATE_PROXIES_TRUSTED", trusted)
+        .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
 }
 
 fn version_1(client: SocketAddr) -> Vec<u8> {
@@ -55,10 +55,10 @@ fn show_wrong_token(client: &mut Client, token: &str) -> u16 {
     client.request("GET", "/v1/rules", &headers, b"").unwrap().status
 }
 
-/// A proxy brings others, wherever Tollgate listens for it: nobody administers without a token.
+/// A proxy brings others, wherever Sluicegate listens for it: nobody administers without a token.
 #[test]
 fn a_proxied_listener_needs_a_token() {
-    let finished = expecting(LOOPBACK).without_env("TOLLGATE_ADMIN_TOKEN").run();
+    let finished = expecting(LOOPBACK).without_env("SLUICEGATE_ADMIN_TOKEN").run();
     assert_eq!(finished.code, Some(2), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("there is no token for administration"),
@@ -180,7 +180,7 @@ fn are_counted(server: &Server, reason: &str) {
     let mut client = connect(server, &version_1("127.0.0.1:7".parse().unwrap()));
     let headers = [("authorization", "Bearer correct-horse-battery-staple")];
     let metrics = client.request("GET", "/metrics", &headers, b"").unwrap().body;
-    let counter = format!("tollgate_proxy_protocol_refused_total{{reason=\"{reason}\"}} ");
+    let counter = format!("sluicegate_proxy_protocol_refused_total{{reason=\"{reason}\"}} ");
     assert!(metrics.contains(&counter), "{metrics}");
 }
 
@@ -243,8 +243,8 @@ fn http2_and_tls_follow_it() {
     assert!(http2.is_ok(1));
 
     let server = expecting(LOOPBACK)
-        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
-        .env("TOLLGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
         .start();
     let client = tls::Client::trusting(&certificates.authority(), None);
     let mut stream = client.over(socket(&server)).unwrap();
@@ -259,9 +259,9 @@ fn http2_and_tls_follow_it() {
 fn other_listeners_do_not_expect_it() {
     let server = Launch::serve(&[])
         .with_grpc()
-        .env("TOLLGATE_LISTEN_PROXY_PROTOCOL", "grpc,resp")
-        .env("TOLLGATE_PROXIES_TRUSTED", LOOPBACK)
-        .env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
+        .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "grpc,resp")
+        .env("SLUICEGATE_PROXIES_TRUSTED", LOOPBACK)
+        .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
         .start();
     assert_eq!(server.get("/livez").status, 200);
     let address = server.address_of("grpc");
@@ -295,9 +295,9 @@ fn somebody_must_be_trusted_to_say_it() {
 fn others_need_a_token() {
     for door in ["http", "grpc", "resp"] {
         let finished = Launch::serve(&["--listen-proxy-protocol", door])
-            .env("TOLLGATE_LISTEN_RESP", "127.0.0.1:0")
+            .env("SLUICEGATE_LISTEN_RESP", "127.0.0.1:0")
             .with_grpc()
-            .env("TOLLGATE_PROXIES_TRUSTED", LOOPBACK)
+            .env("SLUICEGATE_PROXIES_TRUSTED", LOOPBACK)
             .run();
         assert_eq!(finished.code, Some(2), "{door}");
         let message = "and there is no token for administration";

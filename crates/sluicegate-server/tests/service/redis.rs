@@ -3,15 +3,15 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::tls::{Certificates, ServerCertificate};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::tls::{Certificates, ServerCertificate};
 
 use crate::common::{Launch, Server};
 
 /// A service on this Redis, with a budget that no busy machine exceeds.
 pub(crate) fn patient(redis: &RedisServer) -> Launch {
-    Launch::serve(&["--store-budget-ms", "5000"]).env("TOLLGATE_STORE_URL", &redis.url())
+    Launch::serve(&["--store-budget-ms", "5000"]).env("SLUICEGATE_STORE_URL", &redis.url())
 }
 
 /// Takes a token from a bucket of this capacity that hardly refills.
@@ -21,7 +21,7 @@ pub(crate) fn take(server: &Server, key: &str, capacity: u64) -> Value {
     });
     let response = server.post_json("/v1/take", &body.to_string());
     assert_eq!(response.status, 200, "{response:?}");
-    let is_degraded = response.header("x-tollgate-degraded") == Some("true");
+    let is_degraded = response.header("x-sluicegate-degraded") == Some("true");
     let answer = response.json();
     assert_eq!(answer.get("degraded").is_some(), is_degraded, "{response:?}");
     answer
@@ -61,7 +61,7 @@ fn processes_on_one_redis_share_one_limit_exactly() {
     assert_eq!(take(&servers[0], "shared", 50)["remaining"], 49);
 
     // Another prefix shares nothing.
-    let other = patient(&redis).env("TOLLGATE_STORE_PREFIX", "other").start();
+    let other = patient(&redis).env("SLUICEGATE_STORE_PREFIX", "other").start();
     assert_eq!(take(&other, "shared", 50)["remaining"], 49);
 }
 
@@ -79,7 +79,7 @@ fn a_batch_is_charged_in_its_order_in_a_few_calls() {
         assert_eq!(result["allowed"], position < 60, "{position}: {result}");
         assert_eq!(result["remaining"], 59_u64.saturating_sub(position), "{position}: {result}");
     }
-    assert!(metric(&server, "tollgate_store_batches_total") < 50);
+    assert!(metric(&server, "sluicegate_store_batches_total") < 50);
 }
 
 #[test]
@@ -89,30 +89,30 @@ fn what_redis_does_is_measured() {
     for _ in 0..20 {
         take(&server, "k", 5);
     }
-    let calls = metric(&server, "tollgate_store_calls_total");
-    let hits = metric(&server, "tollgate_deny_cache_hits_total");
+    let calls = metric(&server, "sluicegate_store_calls_total");
+    let hits = metric(&server, "sluicegate_deny_cache_hits_total");
     assert!(calls >= 6 && calls + hits >= 20, "{calls} calls, {hits} hits");
-    assert_eq!(metric(&server, "tollgate_deny_cache_entries"), 1);
-    assert_eq!(metric(&server, "tollgate_store_breaker"), 0);
-    assert_eq!(metric(&server, "tollgate_store_errors_total{kind=\"timeout\"}"), 0);
-    assert_eq!(metric(&server, "tollgate_degraded_total{on_error=\"local\"}"), 0);
-    assert_eq!(metric(&server, "tollgate_buckets"), 0);
+    assert_eq!(metric(&server, "sluicegate_deny_cache_entries"), 1);
+    assert_eq!(metric(&server, "sluicegate_store_breaker"), 0);
+    assert_eq!(metric(&server, "sluicegate_store_errors_total{kind=\"timeout\"}"), 0);
+    assert_eq!(metric(&server, "sluicegate_degraded_total{on_error=\"local\"}"), 0);
+    assert_eq!(metric(&server, "sluicegate_buckets"), 0);
     for name in ["batches", "timeouts", "script_reloads", "reconnects", "state_losses", "undo_lost"]
     {
-        metric(&server, &format!("tollgate_store_{name}_total"));
+        metric(&server, &format!("sluicegate_store_{name}_total"));
     }
     for name in ["repaired_total", "redirects_total", "in_flight", "queued"] {
-        assert_eq!(metric(&server, &format!("tollgate_store_{name}")), 0);
+        assert_eq!(metric(&server, &format!("sluicegate_store_{name}")), 0);
     }
     let verbose = server.get("/readyz?verbose").body;
     let note = format!("[+]store ok\n    redis 127.0.0.1:{}: breaker closed\n", redis.port());
     assert!(verbose.contains(&note), "{verbose}");
 
-    let without = patient(&redis).env("TOLLGATE_STORE_DENY_CACHE_MAX", "0").start();
+    let without = patient(&redis).env("SLUICEGATE_STORE_DENY_CACHE_MAX", "0").start();
     for _ in 0..5 {
         assert_eq!(take(&without, "k", 5)["allowed"], false);
     }
-    assert_eq!(metric(&without, "tollgate_deny_cache_hits_total"), 0);
+    assert_eq!(metric(&without, "sluicegate_deny_cache_hits_total"), 0);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_wrong_password_is_exit_code_3_and_the_right_one_is_not_shown() {
     let redis = RedisServer::builder(Flavour::Redis70).requirepass(CANARY).start();
     let with = |password: &str| format!("redis://:{password}@127.0.0.1:{}", redis.port());
 
-    let wrong = patient(&redis).env("TOLLGATE_STORE_URL", &with("wrong-0b3f")).run();
+    let wrong = patient(&redis).env("SLUICEGATE_STORE_URL", &with("wrong-0b3f")).run();
     assert_eq!(wrong.code, Some(3), "{wrong:?}");
     let said =
         format!("error: cannot use the store redis://:***@127.0.0.1:{}/0: auth: ", redis.port());
@@ -132,9 +132,9 @@ fn a_wrong_password_is_exit_code_3_and_the_right_one_is_not_shown() {
 
     let server = patient(&redis)
         .args(&["--log-level", "trace"])
-        .without_env("TOLLGATE_STORE_URL")
+        .without_env("SLUICEGATE_STORE_URL")
         .file("url", &with(CANARY))
-        .env("TOLLGATE_STORE_URL_FILE", "url")
+        .env("SLUICEGATE_STORE_URL_FILE", "url")
         .start();
     assert!(take(&server, "k", 1).get("degraded").is_none());
     let seen = [server.get("/readyz?verbose").body, server.get("/metrics").body].concat();
@@ -153,7 +153,7 @@ fn a_redis_that_forgets_is_warned_about_or_refused() {
     let server = patient(&redis).start();
     let warning = server.wait_for_line(|line| line.contains("maxmemory-policy is allkeys-lru"));
     assert!(warning.contains("\"WARN\""), "{warning}");
-    let refused = patient(&redis).env("TOLLGATE_STORE_ON_EVICTION", "refuse").run();
+    let refused = patient(&redis).env("SLUICEGATE_STORE_ON_EVICTION", "refuse").run();
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("maxmemory-policy is allkeys-lru"), "{}", refused.stderr);
     assert!(
@@ -174,10 +174,10 @@ fn redis_over_tls_is_trusted_or_refused() {
     let launch = |authority: &str| {
         let client = certificates.client();
         patient(&redis)
-            .env("TOLLGATE_STORE_URL", &url)
-            .env("TOLLGATE_STORE_TLS_CA", authority)
-            .env("TOLLGATE_STORE_TLS_CERTIFICATE", client.certificate.to_str().unwrap())
-            .env("TOLLGATE_STORE_TLS_KEY", client.key.to_str().unwrap())
+            .env("SLUICEGATE_STORE_URL", &url)
+            .env("SLUICEGATE_STORE_TLS_CA", authority)
+            .env("SLUICEGATE_STORE_TLS_CERTIFICATE", client.certificate.to_str().unwrap())
+            .env("SLUICEGATE_STORE_TLS_KEY", client.key.to_str().unwrap())
     };
     let server = launch(certificates.authority().to_str().unwrap()).start();
     assert!(take(&server, "k", 1).get("degraded").is_none());
@@ -191,7 +191,7 @@ fn redis_over_tls_is_trusted_or_refused() {
 fn a_socket_is_as_good_as_a_port() {
     let redis = RedisServer::builder(Flavour::Redis62).unix_socket().start();
     let url = format!("unix:{}", redis.unix_socket().display());
-    let server = patient(&redis).env("TOLLGATE_STORE_URL", &url).start();
+    let server = patient(&redis).env("SLUICEGATE_STORE_URL", &url).start();
     assert!(take(&server, "k", 9).get("degraded").is_none());
     assert_eq!(take(&patient(&redis).start(), "k", 9)["remaining"], 7);
 }
@@ -204,7 +204,7 @@ fn a_cluster_charges_all_or_none() {
         cluster.nodes().iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     let url = format!("redis+cluster://{}", addresses.join(","));
     let server =
-        Launch::serve(&["--store-budget-ms", "5000"]).env("TOLLGATE_STORE_URL", &url).start();
+        Launch::serve(&["--store-budget-ms", "5000"]).env("SLUICEGATE_STORE_URL", &url).start();
     let login = json!({"ip": "203.0.113.9", "endpoint": "/login"}).to_string();
     for position in 0..8 {
         let answer = server.post_json("/v1/check", &login).json();
@@ -217,7 +217,7 @@ fn a_cluster_charges_all_or_none() {
 fn a_cluster_and_a_lone_server_are_not_taken_for_each_other() {
     let redis = RedisServer::start(Flavour::Redis62);
     let url = format!("redis+cluster://127.0.0.1:{}", redis.port());
-    let refused = patient(&redis).env("TOLLGATE_STORE_URL", &url).run();
+    let refused = patient(&redis).env("SLUICEGATE_STORE_URL", &url).run();
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("is not part of a cluster"), "{}", refused.stderr);
 }

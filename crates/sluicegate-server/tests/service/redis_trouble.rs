@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use super::redis::{metric, patient, take};
 use crate::common::{Client, Launch, Response, Server, eventually, now, pause};
@@ -61,7 +61,7 @@ fn check_degraded(server: &Server, endpoint: &str, count: usize) -> (Vec<bool>, 
     let (mut allowed, mut last) = (Vec::new(), Value::Null);
     for _ in 0..count {
         let response = check(server, endpoint);
-        assert_eq!(response.header("x-tollgate-degraded"), Some("true"), "{response:?}");
+        assert_eq!(response.header("x-sluicegate-degraded"), Some("true"), "{response:?}");
         last = response.json();
         assert_eq!(last["degraded"], true, "{last}");
         allowed.push(last["allowed"] == true);
@@ -88,7 +88,7 @@ fn without_redis_it_starts_and_each_rule_answers_by_its_policy() {
     let redis = RedisServer::start(Flavour::Redis70);
     redis.kill();
     // Half of the limits, as one of two processes.
-    let launch = with_rules(patient(&redis)).env("TOLLGATE_STORE_LOCAL_SHARE_PERCENT", "50");
+    let launch = with_rules(patient(&redis)).env("SLUICEGATE_STORE_LOCAL_SHARE_PERCENT", "50");
     let server = launch.start();
     let warning = server.wait_for_line(|line| line.contains("starting without it"));
     assert!(warning.contains("connection: 127.0.0.1:"), "{warning}");
@@ -105,16 +105,16 @@ fn without_redis_it_starts_and_each_rule_answers_by_its_policy() {
 
     let batch = json!([{"user_id": "7", "endpoint": "/allow"}, {"endpoint": "/none"}]).to_string();
     let batch = server.post_json("/v1/check/batch", &batch);
-    assert_eq!(batch.header("x-tollgate-degraded"), Some("true"));
+    assert_eq!(batch.header("x-sluicegate-degraded"), Some("true"));
     let results = &batch.json()["results"];
     assert_eq!((&results[0]["degraded"], results[1].get("degraded")), (&json!(true), None));
 
     for (on_error, count) in [("local", 4), ("allow", 7), ("deny", 2)] {
-        let name = format!("tollgate_degraded_total{{on_error=\"{on_error}\"}}");
+        let name = format!("sluicegate_degraded_total{{on_error=\"{on_error}\"}}");
         assert_eq!(metric(&server, &name), count, "{on_error}");
     }
-    assert_eq!(metric(&server, "tollgate_store_breaker"), 2);
-    assert_eq!(metric(&server, "tollgate_buckets"), 2, "those that stand in");
+    assert_eq!(metric(&server, "sluicegate_store_breaker"), 2);
+    assert_eq!(metric(&server, "sluicegate_buckets"), 2, "those that stand in");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
 fn what_the_store_said_is_for_whoever_has_the_token() {
     let redis = RedisServer::start(Flavour::Redis8);
     redis.kill();
-    let server = patient(&redis).env("TOLLGATE_ADMIN_TOKEN", "letmein").start();
+    let server = patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
     server.wait_for_log("the store does not answer: its breaker is open");
     let ready = server.get("/readyz?verbose");
     let in_trouble = "[~]store in trouble, which does not count\n[+]";
@@ -169,7 +169,7 @@ fn when_redis_comes_up_it_counts_and_answers_are_whole_again() {
     for endpoint in ["/local", "/allow", "/deny"] {
         for remaining in (0..4).rev() {
             let response = check(&server, endpoint);
-            assert_eq!(response.header("x-tollgate-degraded"), None);
+            assert_eq!(response.header("x-sluicegate-degraded"), None);
             let answer = response.json();
             assert_eq!(answer["remaining"], remaining, "{answer}");
             assert_eq!(answer.get("degraded"), None, "{answer}");
@@ -183,7 +183,7 @@ fn when_redis_comes_up_it_counts_and_answers_are_whole_again() {
 #[test]
 fn what_stood_in_is_forgotten_when_it_is_full() {
     let redis = RedisServer::start(Flavour::Redis70);
-    let server = patient(&redis).env("TOLLGATE_STORE_MAX_BUCKETS", "1000").start();
+    let server = patient(&redis).env("SLUICEGATE_STORE_MAX_BUCKETS", "1000").start();
     redis.kill();
     let slow = json!({"key": "slow", "capacity": 1, "refill_rate": 1, "refill_interval": 3600});
     let quick = json!({"key": "quick", "capacity": 1, "refill_rate": 1000});
@@ -191,9 +191,9 @@ fn what_stood_in_is_forgotten_when_it_is_full() {
         let answer = server.post_json("/v1/take", &body.to_string()).json();
         assert_eq!(answer["degraded"], true, "{answer}");
     }
-    assert_eq!(metric(&server, "tollgate_buckets_max"), 1000);
+    assert_eq!(metric(&server, "sluicegate_buckets_max"), 1000);
     eventually("the quick one to be forgotten", || {
-        (metric(&server, "tollgate_buckets") == 1).then_some(())
+        (metric(&server, "sluicegate_buckets") == 1).then_some(())
     });
 }
 
@@ -204,8 +204,8 @@ fn a_redis_without_memory_is_told_apart() {
     assert_eq!(take(&server, "k", 9).get("degraded"), None);
     redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(take(&server, "k", 9)["degraded"], true);
-    assert_eq!(metric(&server, "tollgate_store_errors_total{kind=\"oom\"}"), 1);
-    assert_eq!(metric(&server, "tollgate_store_breaker"), 0, "it answers");
+    assert_eq!(metric(&server, "sluicegate_store_errors_total{kind=\"oom\"}"), 1);
+    assert_eq!(metric(&server, "sluicegate_store_breaker"), 0, "it answers");
     server.wait_for_line(|line| line.contains("\"kind\":\"oom\""));
     redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(take(&server, "k", 9).get("degraded"), None);
@@ -228,7 +228,7 @@ fn slowest(client: &mut Client, length: Duration) -> Duration {
 /// Breaks Redis and mends it again, while somebody asks.
 fn nobody_waits(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&RedisServer)) {
     let redis = RedisServer::start(Flavour::Redis70);
-    let server = Launch::serve(&[]).env("TOLLGATE_STORE_URL", &redis.url()).start();
+    let server = Launch::serve(&[]).env("SLUICEGATE_STORE_URL", &redis.url()).start();
     let mut client = server.connect();
     time_until(&server, false);
     break_it(&redis);
@@ -238,7 +238,7 @@ fn nobody_waits(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&Redis
     assert!(slowest < BUDGET + SLACK, "{slowest:?}");
     assert!(is_degraded(&server));
     assert_eq!(server.get("/readyz").status, 200);
-    assert!(metric(&server, "tollgate_store_breaker") > 0);
+    assert!(metric(&server, "sluicegate_store_breaker") > 0);
     mend_it(&redis);
     let recovered = time_until(&server, false);
     assert!(recovered < RECOVERED_WITHIN, "{recovered:?}");

@@ -54,7 +54,7 @@ fn a_file_that_is_replaced_is_in_force_within_a_second() {
     let reloaded = server.wait_for_log("rules reloaded");
     assert_eq!(reloaded["version"], 2);
     assert_eq!(reloaded["rules"], 1);
-    assert_eq!(metric(&server, "tollgate_rules_reloads_total{result=\"success\"}"), 2.0);
+    assert_eq!(metric(&server, "sluicegate_rules_reloads_total{result=\"success\"}"), 2.0);
 }
 
 #[test]
@@ -104,7 +104,7 @@ error: key_pattern: this `{` is never closed
   |                     ^";
     assert_eq!(refused["report"], shown);
     assert_eq!(limit(&server), 10);
-    assert_eq!(metric(&server, "tollgate_rules_reloads_total{result=\"failure\"}"), 1.0);
+    assert_eq!(metric(&server, "sluicegate_rules_reloads_total{result=\"failure\"}"), 1.0);
 
     // Requests may still be sent here; whoever asks is told.
     assert_eq!(server.get("/readyz").status, 200);

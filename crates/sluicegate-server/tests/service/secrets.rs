@@ -36,7 +36,7 @@ fn assert_used_but_silent(server: Server) {
 
 #[test]
 fn a_token_from_a_variable() {
-    let launch = Launch::serve(&["--log-level", "trace"]).env("TOLLGATE_ADMIN_TOKEN", CANARY);
+    let launch = Launch::serve(&["--log-level", "trace"]).env("SLUICEGATE_ADMIN_TOKEN", CANARY);
     assert_used_but_silent(launch.start());
 }
 
@@ -44,20 +44,20 @@ fn a_token_from_a_variable() {
 fn a_token_from_a_file_that_a_variable_names() {
     let launch = Launch::serve(&["--log-level", "trace"])
         .file("token", &format!("{CANARY}\n"))
-        .env("TOLLGATE_ADMIN_TOKEN_FILE", "token");
+        .env("SLUICEGATE_ADMIN_TOKEN_FILE", "token");
     assert_used_but_silent(launch.start());
 }
 
 #[test]
 fn a_token_from_the_file() {
     let text = format!("[admin]\ntoken = \"{CANARY}\"\n[log]\nlevel = \"trace\"\n");
-    assert_used_but_silent(Launch::serve(&[]).file("tollgate.toml", &text).start());
+    assert_used_but_silent(Launch::serve(&[]).file("sluicegate.toml", &text).start());
 }
 
 #[test]
 fn check_config_says_only_that_there_is_one() {
     let finished =
-        Launch::new(&["serve", "--check-config"]).env("TOLLGATE_ADMIN_TOKEN", CANARY).run();
+        Launch::new(&["serve", "--check-config"]).env("SLUICEGATE_ADMIN_TOKEN", CANARY).run();
     assert_eq!(finished.code, Some(0));
     assert!(finished.stdout.contains("(set, not shown)"), "{}", finished.stdout);
     assert_silent(&finished);
@@ -88,12 +88,12 @@ fn mistakes_around_a_secret_do_not_show_it() {
         "[listen]\ntoken = \"CANARY\"\nhttp = \n",
     ] {
         let text = text.replace("CANARY", CANARY);
-        let finished = Launch::serve(&[]).file("tollgate.toml", &text).run();
+        let finished = Launch::serve(&[]).file("sluicegate.toml", &text).run();
         assert_eq!(finished.code, Some(2), "{text}");
         assert!(finished.stderr.contains("error: "), "{}", finished.stderr);
         assert_silent(&finished);
     }
-    for name in ["TOLLGATE_ADMIN_TOKN", "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_STORE_URL"] {
+    for name in ["SLUICEGATE_ADMIN_TOKN", "SLUICEGATE_ADMIN_TOKEN", "SLUICEGATE_STORE_URL"] {
         let finished = Launch::serve(&[]).env(name, &format!("a:b {CANARY}@x")).run();
         assert_eq!(finished.code, Some(2), "{name}");
         assert!(finished.stderr.contains(name), "{}", finished.stderr);
@@ -103,20 +103,20 @@ fn mistakes_around_a_secret_do_not_show_it() {
 
 #[test]
 fn a_file_with_a_secret_must_hold_one() {
-    let named = |launch: Launch| launch.env("TOLLGATE_ADMIN_TOKEN_FILE", "token").run();
+    let named = |launch: Launch| launch.env("SLUICEGATE_ADMIN_TOKEN_FILE", "token").run();
     let missing = named(Launch::serve(&[]));
     assert_eq!(missing.code, Some(2));
     assert_eq!(
         missing.stderr,
-        "error: TOLLGATE_ADMIN_TOKEN_FILE: cannot read token: no such file or directory\n"
+        "error: SLUICEGATE_ADMIN_TOKEN_FILE: cannot read token: no such file or directory\n"
     );
     let empty = named(Launch::serve(&[]).file("token", "\n"));
-    assert_eq!(empty.stderr, "error: TOLLGATE_ADMIN_TOKEN_FILE: token is empty\n");
-    let twice = Launch::serve(&[]).file("token", CANARY).env("TOLLGATE_ADMIN_TOKEN", CANARY);
+    assert_eq!(empty.stderr, "error: SLUICEGATE_ADMIN_TOKEN_FILE: token is empty\n");
+    let twice = Launch::serve(&[]).file("token", CANARY).env("SLUICEGATE_ADMIN_TOKEN", CANARY);
     let twice = named(twice);
     assert_eq!(
         twice.stderr,
-        "error: TOLLGATE_ADMIN_TOKEN_FILE: TOLLGATE_ADMIN_TOKEN is set too: which of them is it?\n"
+        "error: SLUICEGATE_ADMIN_TOKEN_FILE: SLUICEGATE_ADMIN_TOKEN is set too: which of them is it?\n"
     );
     let huge = named(Launch::serve(&[]).file("token", &CANARY.repeat(1000)));
     assert_eq!(huge.code, Some(2));

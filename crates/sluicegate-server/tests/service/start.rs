@@ -3,10 +3,10 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use tollgate::RuleSet;
-use tollgate_server::config::{Door, StoreUrl};
-use tollgate_server::rules_source::RulesSource;
-use tollgate_server::startup::Startup;
+use sluicegate::RuleSet;
+use sluicegate_server::config::{Door, StoreUrl};
+use sluicegate_server::rules_source::RulesSource;
+use sluicegate_server::startup::Startup;
 
 use crate::common::{Launch, Server};
 
@@ -18,7 +18,7 @@ fn it_starts_on_a_free_port_and_says_which() {
     assert_eq!(server.get("/livez").status, 200);
     assert_eq!(server.get("/readyz").status, 200);
     let starting = server.wait_for_log("starting");
-    assert_eq!(starting["rules_source"], "sqlite:tollgate.db");
+    assert_eq!(starting["rules_source"], "sqlite:sluicegate.db");
     assert_eq!(starting["rules"], 9);
     assert_eq!(starting["store"], "memory:");
 }
@@ -53,7 +53,7 @@ fn a_taken_port_is_exit_code_3() {
 #[test]
 fn an_address_that_this_machine_does_not_have_is_exit_code_3() {
     let launch = Launch::serve(&["--listen-http", "203.0.113.9:80"]);
-    let finished = launch.env("TOLLGATE_ADMIN_TOKEN", "correct-horse-battery-staple").run();
+    let finished = launch.env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple").run();
     assert_eq!(finished.code, Some(3));
     assert!(finished.stderr.contains("cannot listen on 203.0.113.9:80"), "{}", finished.stderr);
 }
@@ -75,10 +75,10 @@ fn a_port_can_be_taken_again_at_once() {
 fn help_and_version_go_to_standard_output() {
     let version = Launch::new(&["--version"]).run();
     assert_eq!(version.code, Some(0));
-    assert_eq!(version.stdout, format!("tollgate {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(version.stdout, format!("sluicegate {}\n", env!("CARGO_PKG_VERSION")));
     let help = Launch::new(&["serve", "--help"]).run();
     assert_eq!(help.code, Some(0));
-    for said in ["--rules", "TOLLGATE_LISTEN_HTTP", "127.0.0.1:8080]", "Examples:"] {
+    for said in ["--rules", "SLUICEGATE_LISTEN_HTTP", "127.0.0.1:8080]", "Examples:"] {
         assert!(help.stdout.contains(said), "{said} in {}", help.stdout);
     }
     assert!(!help.stdout.contains("--admin-token"), "everybody can see flags");

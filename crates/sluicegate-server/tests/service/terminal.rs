@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::common::eventually;
 
-/// What `tollgate serve` writes to a terminal from its start to its end by Ctrl-C.
+/// What `sluicegate serve` writes to a terminal from its start to its end by Ctrl-C.
 fn on_a_terminal(environment: &[(&str, &str)]) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -19,7 +19,7 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let theirs = File::options().read(true).write(true).open(name).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
         .args(["serve", "--listen-http", "127.0.0.1:0"])
         .args(["--listen-grpc", "127.0.0.1:0", "--listen-resp", "127.0.0.1:0"])
         .env_clear()
@@ -53,8 +53,8 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
 #[test]
 fn a_person_gets_a_message_and_colours() {
     let seen = on_a_terminal(&[("TERM", "xterm")]);
-    assert!(seen.starts_with("tollgate ") && seen.contains(", gRPC on 127."), "{seen}");
-    assert!(seen.contains("the 9 starter rules in sqlite:tollgate.db"), "{seen}");
+    assert!(seen.starts_with("sluicegate ") && seen.contains(", gRPC on 127."), "{seen}");
+    assert!(seen.contains("the 9 starter rules in sqlite:sluicegate.db"), "{seen}");
     // Where it is, or would be: that depends on what it was built with.
     assert!(seen.contains("\n  page     http://127.0.0.1:"), "{seen}");
     assert!(seen.contains("\u{1b}[") && seen.contains("SIGINT"), "{seen}");

@@ -11,7 +11,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tollgate_tests::tls::{Certificates, Pair, ServerCertificate};
+use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
 
 use super::http2::Http2;
 use crate::common::{Launch, PATIENCE, Server, eventually, now};
@@ -89,8 +89,8 @@ fn read_ok(stream: &mut Stream) {
 
 fn serve(pair: &Pair) -> Launch {
     Launch::serve(&[])
-        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
-        .env("TOLLGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", pair.certificate.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_KEY", pair.key.to_str().unwrap())
 }
 
 fn copy(from: &Pair, to: &Pair) {
@@ -154,7 +154,7 @@ fn the_certificate_is_the_one_given() {
 fn clients_must_show_a_certificate_where_that_is_asked() {
     let certificates = Certificates::new();
     let server = serve(&certificates.server(ServerCertificate::Good))
-        .env("TOLLGATE_LISTEN_TLS_CLIENT_CA", certificates.authority().to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CLIENT_CA", certificates.authority().to_str().unwrap())
         .start();
     let get = |identity: Option<&Pair>| {
         Client::trusting(&certificates.authority(), identity).get(&server, "/livez")
@@ -293,7 +293,7 @@ fn files_that_are_wrong_are_named_and_nothing_starts() {
     }
     assert_eq!(serve(&good).args(&["--check-config"]).run().code, Some(0));
     let half = Launch::serve(&[])
-        .env("TOLLGATE_LISTEN_TLS_CERTIFICATE", good.certificate.to_str().unwrap())
+        .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", good.certificate.to_str().unwrap())
         .run();
     assert_eq!(half.code, Some(2), "{}", half.stderr);
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sluicegate_server::data::Role;
 use tempfile::TempDir;
-use tollgate_server::data::Role;
 
 use crate::common::{Server, eventually, now};
 use crate::place::Place;

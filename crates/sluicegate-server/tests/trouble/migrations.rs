@@ -1,7 +1,7 @@
 //! T37: another version at work on the same database. A service goes on, and is up to date again when it can be.
 
 use serde_json::{Value, json};
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Launch, Server, eventually, now};
 use crate::load::{ENEMY, Load};

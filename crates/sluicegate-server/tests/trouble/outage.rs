@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tollgate_tests::proxy::{FaultProxy, Faults};
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::proxy::{FaultProxy, Faults};
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Launch, Server, eventually, now, pause};
 use crate::load::{ENEMY, Load, Shots};
@@ -42,7 +42,7 @@ impl Outage<'_> {
         let seed = Seed::announce(self.name);
         let timeout = TIMEOUT_MS.to_string();
         let server = Launch::serve(&["--database-timeout-ms", &timeout])
-            .env("TOLLGATE_DATABASE_URL", &self.url)
+            .env("SLUICEGATE_DATABASE_URL", &self.url)
             .start();
         let block = json!({"rule_id": BY_USER, "subject": ENEMY, "blocked": true});
         assert_eq!(ask(&server, "POST", "/v1/overrides", None, &block).status, 201);

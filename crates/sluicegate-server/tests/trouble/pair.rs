@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_server::data::Role;
-use tollgate_tests::seed::Seed;
+use sluicegate_server::data::Role;
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Server, eventually, now, pause};
 use crate::place::{BY_USER, Place};

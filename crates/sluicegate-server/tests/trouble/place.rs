@@ -6,15 +6,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sluicegate_server::config::DatabaseUrl;
+use sluicegate_server::data::{Database, Role};
+use sluicegate_server::tokens;
+use sluicegate_tests::postgres::Postgres;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tollgate_server::config::DatabaseUrl;
-use tollgate_server::data::{Database, Role};
-use tollgate_server::tokens;
-use tollgate_tests::postgres::Postgres;
 
 use crate::common::{Launch, PATIENCE};
 
@@ -39,7 +39,7 @@ const RULES: &str = "DELETE FROM rate_limit_rules;
 impl Place {
     /// A file, with the two rules above.
     pub(crate) fn sqlite() -> Self {
-        Self::Sqlite(TempDir::with_prefix("tollgate-trouble-").unwrap()).prepared()
+        Self::Sqlite(TempDir::with_prefix("sluicegate-trouble-").unwrap()).prepared()
     }
 
     /// A database on the server that all tests share while one of them runs, with the two rules above. For
@@ -102,7 +102,7 @@ impl Place {
 
     /// A server on it, with these arguments besides.
     pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
-        Launch::serve(arguments).env("TOLLGATE_DATABASE_URL", &self.url())
+        Launch::serve(arguments).env("SLUICEGATE_DATABASE_URL", &self.url())
     }
 
     /// Runs SQL as an operator would.

@@ -2,8 +2,8 @@
 //! stay, everybody is told why, and mending them is enough.
 
 use serde_json::{Value, json};
-use tollgate_server::data::Role;
-use tollgate_tests::seed::Seed;
+use sluicegate_server::data::Role;
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Server, eventually, now};
 use crate::load::Load;
@@ -69,7 +69,8 @@ fn poisoned(place: &Place) {
             soon("a token revoked among bad rules", now(), || status(&thief) == 401);
             // Also for who starts from the snapshot file, though the rules in it are older.
             eventually("a snapshot file without it", || {
-                let text = std::fs::read_to_string(server.folder().join("tollgate.snapshot.json"));
+                let text =
+                    std::fs::read_to_string(server.folder().join("sluicegate.snapshot.json"));
                 let text = text.unwrap();
                 (text.contains("keeper") && !text.contains("thief")).then_some(())
             });

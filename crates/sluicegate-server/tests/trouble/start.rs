@@ -5,10 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sluicegate_server::data::Role;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
-use tollgate_server::data::Role;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::free_port;
 
 use crate::common::{Launch, Server, eventually, now};
 use crate::load::{ENEMY, Load};
@@ -114,11 +114,11 @@ fn says_so(server: &Server, token: &str) {
 #[test]
 fn t33_down_at_start_without_a_snapshot() {
     let seed = Seed::announce("T33 down at start, nothing to start from");
-    let url = format!("postgres://tollgate:canary@127.0.0.1:{}/none", free_port());
+    let url = format!("postgres://sluicegate:canary@127.0.0.1:{}/none", free_port());
     for (snapshot, said) in [("", "names no file"), ("missing.json", "missing.json")] {
         let started = now();
         let arguments = ["--database-timeout-ms", "1000", "--database-snapshot", snapshot];
-        let ended = Launch::serve(&arguments).env("TOLLGATE_DATABASE_URL", &url).run();
+        let ended = Launch::serve(&arguments).env("SLUICEGATE_DATABASE_URL", &url).run();
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         assert!(ended.stderr.contains("cannot load rules from postgres://"), "{}", ended.stderr);
         assert!(ended.stderr.contains("there is no snapshot to start from"), "{}", ended.stderr);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Client, Server, now, pause};
 use crate::place::Place;

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use sluicegate_tests::proxy::{FaultProxy, Faults};
+use sluicegate_tests::seed::Seed;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
-use tollgate_tests::proxy::{FaultProxy, Faults};
-use tollgate_tests::seed::Seed;
 
 use crate::common::{Launch, Server, eventually, now, pause};
 use crate::place::Place;
@@ -86,7 +86,7 @@ fn t36_postgres_is_slow() {
     let proxy = FaultProxy::start(postgres.port());
     let server = place
         .launch(&SETTINGS)
-        .env("TOLLGATE_DATABASE_URL", &place.url_through(proxy.port()))
+        .env("SLUICEGATE_DATABASE_URL", &place.url_through(proxy.port()))
         .start();
     let latency = Duration::from_millis(80);
     weather(
@@ -107,7 +107,7 @@ fn t36_postgres_is_too_slow() {
     let proxy = FaultProxy::start(postgres.port());
     let server = place
         .launch(&SETTINGS)
-        .env("TOLLGATE_DATABASE_URL", &place.url_through(proxy.port()))
+        .env("SLUICEGATE_DATABASE_URL", &place.url_through(proxy.port()))
         .start();
     let latency = Duration::from_millis(300);
     weather(
@@ -174,7 +174,7 @@ fn t36_the_end_comes_in_time() {
 #[test]
 fn t36_the_disk_is_full() {
     let disk = Disk::find();
-    let launch = Launch::serve(&SETTINGS).env("TOLLGATE_DATABASE_URL", "sqlite:disk/t.db");
+    let launch = Launch::serve(&SETTINGS).env("SLUICEGATE_DATABASE_URL", "sqlite:disk/t.db");
     fs::create_dir(launch.folder().join("disk")).unwrap();
     let server = launch.after_shell(disk.before()).start();
     weather(

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tollgate_tests::noise;
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::noise;
+use sluicegate_tests::seed::Seed;
 
 use crate::common::{Response, Server, eventually, now};
 
@@ -16,7 +16,7 @@ pub(crate) const IN_FORCE_MAX: Duration = Duration::from_secs(2);
 
 /// Whether everything runs in full size.
 pub(crate) fn is_full() -> bool {
-    std::env::var("TOLLGATE_FAULTS").is_ok_and(|size| size == "full")
+    std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
 
 /// One of two sizes.
@@ -110,7 +110,7 @@ pub(crate) fn ask(
 pub(crate) fn metric(server: &Server, name: &str) -> f64 {
     let text = server.get("/metrics").body;
     let of_line = |line: &str| {
-        let rest = line.strip_prefix("tollgate_")?.strip_prefix(name)?;
+        let rest = line.strip_prefix("sluicegate_")?.strip_prefix(name)?;
         let is_it = rest.starts_with(' ') || rest.starts_with('{');
         is_it.then(|| rest.rsplit(' ').next()?.parse::<f64>().ok()).flatten()
     };

@@ -50,7 +50,7 @@ pub enum ForwardedBy {
 ///
 /// ```
 /// use http::HeaderMap;
-/// use tollgate::client_ip::ClientIp;
+/// use sluicegate::client_ip::ClientIp;
 ///
 /// let client_ip = ClientIp::default().trust(["10.0.0.0/8".parse()?]);
 /// let mut headers = HeaderMap::new();
@@ -141,7 +141,7 @@ impl ClientIp {
     /// The first address of the network that counts as one client with this address: what the attribute `ip` is.
     ///
     /// ```
-    /// # use tollgate::client_ip::ClientIp;
+    /// # use sluicegate::client_ip::ClientIp;
     /// let client_ip = ClientIp::default();
     /// assert_eq!(client_ip.group("2001:db8:1:2:3:4:5:6".parse()?).to_string(), "2001:db8:1:2::");
     /// assert_eq!(client_ip.group("::ffff:203.0.113.9".parse()?).to_string(), "203.0.113.9");

@@ -3,8 +3,8 @@
 //!
 //! ```
 //! use http::HeaderMap;
-//! use tollgate::headers::{Headers, Policies};
-//! use tollgate::{Clock, Limiter, MemoryStore, Quota, Request, Rule, RuleSet, SystemClock};
+//! use sluicegate::headers::{Headers, Policies};
+//! use sluicegate::{Clock, Limiter, MemoryStore, Quota, Request, Rule, RuleSet, SystemClock};
 //!
 //! let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?])?;
 //! let limiter = Limiter::new(MemoryStore::new(), rules);
@@ -30,8 +30,8 @@ mod text;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use sluicegate_core::Micros;
 use smallvec::SmallVec;
-use tollgate_core::Micros;
 
 pub use policies::{POLICIES_MAX, Policies};
 pub use policy::{NAME_BYTES_MAX, Policy, retry_after_s};

@@ -1,6 +1,6 @@
 //! One policy: a limit by its name, and how a client stands with it.
 
-use tollgate_core::{Decision, Form, Outcome, Quota};
+use sluicegate_core::{Decision, Form, Outcome, Quota};
 
 use crate::rules::{Rule, Scope};
 use crate::verdict::Tier;

@@ -18,8 +18,8 @@ pub struct Peer(pub IpAddr);
 ///
 /// ```
 /// use http::HeaderName;
-/// use tollgate::middleware::{RateLimitLayer, extract};
-/// # use tollgate::{Limiter, MemoryStore, RuleSet};
+/// use sluicegate::middleware::{RateLimitLayer, extract};
+/// # use sluicegate::{Limiter, MemoryStore, RuleSet};
 /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
 ///
 /// let tenant = extract::header(HeaderName::from_static("x-tenant"));
@@ -34,8 +34,8 @@ pub fn header(
 /// Something of an extension that a layer before this one has set: the user, say, once authenticated.
 ///
 /// ```
-/// use tollgate::middleware::{RateLimitLayer, extract};
-/// # use tollgate::{Limiter, MemoryStore, RuleSet};
+/// use sluicegate::middleware::{RateLimitLayer, extract};
+/// # use sluicegate::{Limiter, MemoryStore, RuleSet};
 /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
 ///
 /// #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
-use tollgate_core::Micros;
+use sluicegate_core::Micros;
 use tower_layer::Layer;
 
 use super::attributes::Attributes;
@@ -37,8 +37,8 @@ type Correct = Arc<dyn Fn(&http::response::Parts) -> Option<u64> + Send + Sync>;
 /// made by one layer, share everything.
 ///
 /// ```
-/// use tollgate::middleware::{RateLimitLayer, extract};
-/// use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
+/// use sluicegate::middleware::{RateLimitLayer, extract};
+/// use sluicegate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 ///
 /// #[derive(Clone)]
 /// struct Account {
@@ -175,8 +175,8 @@ impl<S: Store> RateLimitLayer<S> {
     ///
     /// ```
     /// use http::StatusCode;
-    /// # use tollgate::middleware::RateLimitLayer;
-    /// # use tollgate::{Limiter, MemoryStore, RuleSet};
+    /// # use sluicegate::middleware::RateLimitLayer;
+    /// # use sluicegate::{Limiter, MemoryStore, RuleSet};
     /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
     /// // Ten at first; then what the handler says, and nothing if it broke.
     /// let layer = RateLimitLayer::new(limiter).cost(|_| 10).correct(|answer| {
@@ -217,8 +217,8 @@ impl<S: Store> RateLimitLayer<S> {
     ///
     /// ```
     /// use bytes::Bytes;
-    /// # use tollgate::middleware::RateLimitLayer;
-    /// # use tollgate::{Limiter, MemoryStore, RuleSet};
+    /// # use sluicegate::middleware::RateLimitLayer;
+    /// # use sluicegate::{Limiter, MemoryStore, RuleSet};
     /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
     /// let layer = RateLimitLayer::new(limiter).on_denied(|denied, answer| {
     ///     let path = denied.request().uri.path();

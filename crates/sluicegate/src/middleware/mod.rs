@@ -8,8 +8,8 @@
 //! # fn app() -> Result<(), Box<dyn std::error::Error>> {
 //! use axum::Router;
 //! use axum::routing::get;
-//! use tollgate::middleware::RateLimitLayer;
-//! use tollgate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
+//! use sluicegate::middleware::RateLimitLayer;
+//! use sluicegate::{Limiter, MemoryStore, Quota, Rule, RuleSet};
 //!
 //! let rules = RuleSet::new(vec![Rule::new(1, "ip:{ip}", Quota::per_second(10)?)?])?;
 //! let limiter = Limiter::new(MemoryStore::new(), rules);

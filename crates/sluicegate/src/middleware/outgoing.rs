@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use http::Request;
 use http::request::Parts;
+use sluicegate_core::Quota;
 use thiserror::Error;
 use tokio::time::sleep;
-use tollgate_core::Quota;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -34,8 +34,8 @@ use crate::wait::WaitError;
 /// ```
 /// use std::time::Duration;
 /// use http::{Request, Response};
-/// use tollgate::middleware::OutgoingLayer;
-/// use tollgate::Quota;
+/// use sluicegate::middleware::OutgoingLayer;
+/// use sluicegate::Quota;
 /// use tower::{Layer, Service, ServiceExt, service_fn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::future::ready;
 
 use http::{Request, Response, StatusCode};
+use sluicegate_core::{Decision, Quota};
 use thiserror::Error;
-use tollgate_core::{Decision, Quota};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::{OnFailure, OnStoreError, OutgoingError, OutgoingLayer, RateLimitLayer, Reason};

@@ -16,8 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use sluicegate_core::Quota;
 use thiserror::Error;
-use tollgate_core::Quota;
 
 use super::rule::Rule;
 
@@ -45,8 +45,8 @@ pub enum Override {
 /// expired one is to be left out of the next set.
 ///
 /// ```
-/// use tollgate::rules::{Override, Overrides};
-/// use tollgate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
+/// use sluicegate::rules::{Override, Overrides};
+/// use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
 ///
 /// let rules = RuleSet::new(vec![Rule::new(1, "user:{user_id}", Quota::per_second(10)?)?])?;
 /// let overrides = Overrides::new([

@@ -79,8 +79,8 @@ impl Replacing {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_core::Quota;
     use smallvec::smallvec;
-    use tollgate_core::Quota;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use sluicegate_core::{Algorithm, Quota};
 use thiserror::Error;
-use tollgate_core::{Algorithm, Quota};
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
 use super::condition::Condition;
@@ -69,7 +69,7 @@ pub enum OnError {
 /// A limit, whom it counts, and when it applies.
 ///
 /// ```
-/// use tollgate::{Quota, Rule};
+/// use sluicegate::{Quota, Rule};
 ///
 /// let login = Rule::new(5, "login:{ip}", Quota::per_minute(5)?)?
 ///     .with_condition("endpoint", "/login")?

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::{fmt, slice};
 
+use sluicegate_core::Quota;
 use thiserror::Error;
-use tollgate_core::Quota;
 
 use super::index::{Index, Matches};
 use super::overrides::{Number, Overridden, Override, Overrides};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_core::{Algorithm, Decimal, Quota, QuotaError, Rate, RateError, Refill};
+use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, Rate, RateError, Refill};
 
 use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
 

@@ -1,6 +1,6 @@
 //! The rules that a new installation starts with.
 
-use tollgate_core::Quota;
+use sluicegate_core::Quota;
 
 use super::rule::{Rule, RuleError};
 use super::set::RuleSet;

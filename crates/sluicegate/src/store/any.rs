@@ -1,7 +1,7 @@
 //! A store that is chosen when the program runs.
 
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Quota};
 
 use super::memory::{MemoryKey, MemoryStore};
 use super::redis::{RedisKey, RedisStore, Trouble, TroubleKind};

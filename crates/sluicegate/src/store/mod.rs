@@ -12,8 +12,8 @@ pub(crate) mod redis;
 use std::fmt::Debug;
 use std::future::Future;
 
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Quota};
 
 use crate::rules::{Mode, OnError};
 

@@ -1,7 +1,7 @@
 //! Limiters on a clock that stands still.
 
 use proptest::prelude::ProptestConfig;
-use tollgate::{Limiter, ManualClock, MemoryStore, Micros, Quota, Rule, RuleSet};
+use sluicegate::{Limiter, ManualClock, MemoryStore, Micros, Quota, Rule, RuleSet};
 
 /// A moment in 2023, not at the edge of any window.
 pub(crate) const NOW: Micros = Micros::new(1_700_000_000_123_456);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tollgate::client_ip::{ClientIp, ENTRIES_MAX, ForwardedBy};
+use sluicegate::client_ip::{ClientIp, ENTRIES_MAX, ForwardedBy};
 
 const PROXY: &str = "10.0.0.1";
 const CLIENT: &str = "198.51.100.7";

@@ -1,8 +1,8 @@
 //! `docs/headers.md` tells the truth: its examples are what its rules answer.
 
 use http::{HeaderMap, StatusCode};
-use tollgate::headers::{Headers, PROBLEM_JSON, Policies};
-use tollgate::{Request, RuleSet, Verdict};
+use sluicegate::headers::{Headers, PROBLEM_JSON, Policies};
+use sluicegate::{Request, RuleSet, Verdict};
 
 use crate::support::{NOW, on_clock};
 

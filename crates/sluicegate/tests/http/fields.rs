@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
-use tollgate::headers::{Draft, Headers, Legacy, POLICIES_MAX, Policies, Policy, Reset};
-use tollgate::rules::{Override, Overrides};
-use tollgate::{Algorithm, Decision, Mode, Outcome, Quota, Refill, Request, Rule, RuleSet};
+use sluicegate::headers::{Draft, Headers, Legacy, POLICIES_MAX, Policies, Policy, Reset};
+use sluicegate::rules::{Override, Overrides};
+use sluicegate::{Algorithm, Decision, Mode, Outcome, Quota, Refill, Request, Rule, RuleSet};
 
 use crate::support::{NOW, fields, fields_of, limiter, on_clock, rule};
 

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::client_ip::{ClientIp, ForwardedBy};
+use sluicegate::client_ip::{ClientIp, ForwardedBy};
 
 use crate::support::cases;
 

@@ -3,9 +3,9 @@
 use http::StatusCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate::headers::{PROBLEM_JSON, Policies, Policy, QUOTA_EXCEEDED};
-use tollgate::rules::{Override, Overrides};
-use tollgate::{Decision, Outcome, Quota, Request, RuleSet, Verdict};
+use sluicegate::headers::{PROBLEM_JSON, Policies, Policy, QUOTA_EXCEEDED};
+use sluicegate::rules::{Override, Overrides};
+use sluicegate::{Decision, Outcome, Quota, Request, RuleSet, Verdict};
 
 use crate::support::{cases, limiter, on_clock, rule};
 
@@ -90,7 +90,7 @@ proptest! {
         let shown = policies.name(policies.iter().next().unwrap()).to_string();
         prop_assert_eq!(&body["violated-policies"], &json!([shown]));
 
-        let Ok(rule) = tollgate::Rule::new(1, &pattern, quota) else { return Ok(()) };
+        let Ok(rule) = sluicegate::Rule::new(1, &pattern, quota) else { return Ok(()) };
         let (limiter, _) = limiter(vec![rule]);
         let verdict = limiter.check_now(&Request::new().endpoint("/").cost(2));
         if !verdict.is_allowed() {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use sfv::{BareItem, Item, List, ListEntry, Parser};
-use tollgate::Request;
-use tollgate::headers::{Headers, Policies, Policy};
+use sluicegate::Request;
+use sluicegate::headers::{Headers, Policies, Policy};
 
 use crate::support::{any_quota, any_rules, cases, fields, fields_of, limiter};
 
@@ -69,7 +69,7 @@ proptest! {
     /// Names that doors choose are never more than a string.
     #[test]
     fn any_name_is_one_string(name in any::<String>(), quota in any_quota()) {
-        let (decision, _) = tollgate_core::decide(&quota, None, crate::support::NOW, 1);
+        let (decision, _) = sluicegate_core::decide(&quota, None, crate::support::NOW, 1);
         let mut policies = Policies::default();
         policies.add(Policy::new(&name, &quota, &decision));
         let fields = fields_of(Headers::default(), &policies);
@@ -77,6 +77,6 @@ proptest! {
         prop_assert_eq!(members.len(), 1);
         let shown = policies.name(policies.iter().next().unwrap()).to_string();
         prop_assert_eq!(&members[0].0, &shown);
-        prop_assert!(shown.len() <= tollgate::headers::NAME_BYTES_MAX);
+        prop_assert!(shown.len() <= sluicegate::headers::NAME_BYTES_MAX);
     }
 }

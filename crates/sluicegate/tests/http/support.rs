@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::HeaderMap;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::headers::{Headers, Policies};
-use tollgate::{Algorithm, Quota, Refill, Rule, Scope, Verdict};
+use sluicegate::headers::{Headers, Policies};
+use sluicegate::{Algorithm, Quota, Refill, Rule, Scope, Verdict};
 
 #[path = "../common/still.rs"]
 mod still;
@@ -35,7 +35,7 @@ pub(crate) fn any_quota() -> impl Strategy<Value = Quota> {
     let parts =
         (1..40_u64, select(periods_us.to_vec()), 1..60_u64, any::<bool>(), 0..4_000_000_u64);
     (kinds, parts).prop_map(|(algorithm, (tokens, period_us, capacity, flag, max_wait_us))| {
-        let rate = tollgate::Rate::new(tokens, Duration::from_micros(period_us)).unwrap();
+        let rate = sluicegate::Rate::new(tokens, Duration::from_micros(period_us)).unwrap();
         let is_window = !matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         let refill = match algorithm {
             Algorithm::TokenBucket if flag => Refill::Interval,

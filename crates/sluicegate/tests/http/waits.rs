@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate::headers::{Policies, Policy};
-use tollgate::{Quota, Request, Rule};
+use sluicegate::headers::{Policies, Policy};
+use sluicegate::{Quota, Request, Rule};
 
 use crate::support::{any_quota, any_rules, cases, fields, limiter};
 
 /// Are the figures of its decisions enough to know when there is more, to the microsecond?
 fn is_told_exactly(quota: &Quota) -> bool {
-    use tollgate_core::Form;
+    use sluicegate_core::Form;
     matches!(
         quota.form(),
         Form::Continuous { n: 1, .. } | Form::Interval { .. } | Form::FixedWindow { .. }

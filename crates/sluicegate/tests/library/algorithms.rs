@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Micros, Quota, Refill, Request, Rule};
+use sluicegate::{Algorithm, Micros, Quota, Refill, Request, Rule};
 
 use crate::support::{limiter, ms, quota, remaining, rule, secs, violated};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tollgate::{Limiter, Request, RuleSet};
+use sluicegate::{Limiter, Request, RuleSet};
 
 use crate::support::{TestLimiter, limiter, ms, quota, rule};
 
-fn bare() -> (TestLimiter, tollgate::ManualClock) {
+fn bare() -> (TestLimiter, sluicegate::ManualClock) {
     limiter(Vec::new())
 }
 
@@ -96,7 +96,7 @@ fn limiters_over_one_store_share_buckets() {
 async fn the_asynchronous_twins_say_the_same() {
     let quota = quota("1/hour burst 3");
     let limiter = Limiter::new(
-        tollgate::MemoryStore::new(),
+        sluicegate::MemoryStore::new(),
         RuleSet::new(vec![rule(1, "a", "1/hour")]).unwrap(),
     );
     assert_eq!(limiter.take("k", &quota, 2).await.unwrap().remaining, 1);

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::rules::{Attribute, Condition, Glob, GlobError};
-use tollgate::{Request, Rule, RuleSet};
+use sluicegate::rules::{Attribute, Condition, Glob, GlobError};
+use sluicegate::{Request, Rule, RuleSet};
 
 use crate::support::{cases, rule};
 

@@ -2,8 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::rules::{Applies, Attribute};
-use tollgate::{Request, Rule, RuleSet};
+use sluicegate::rules::{Applies, Attribute};
+use sluicegate::{Request, Rule, RuleSet};
 
 use crate::index::{Asked, Plain, asked, plain, rule_set};
 use crate::support::{cases, rule};

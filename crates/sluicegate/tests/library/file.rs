@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::rules::RULES_MAX;
-use tollgate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
+use sluicegate::rules::RULES_MAX;
+use sluicegate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
 
 use crate::support::{quota, rule};
 
@@ -182,6 +182,6 @@ fn as_many_rules_as_there_may_be_fit_into_a_file() {
     let rules = (1..=RULES_MAX)
         .map(|id| format!("[[rule]]\nkey_pattern = 'r{id}:{{user_id}}'\nrate_per_second = 10\n"));
     let text: String = rules.collect();
-    assert!(text.len() <= tollgate::rules::RULES_FILE_BYTES_MAX, "{}", text.len());
+    assert!(text.len() <= sluicegate::rules::RULES_FILE_BYTES_MAX, "{}", text.len());
     assert_eq!(read(&text).len(), RULES_MAX);
 }

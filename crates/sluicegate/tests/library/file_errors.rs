@@ -1,8 +1,8 @@
 //! `rules.toml` that is not right: all mistakes at once, each in its place, and nothing worse.
 
 use proptest::prelude::*;
-use tollgate::RuleSet;
-use tollgate::rules::{FileErrors, RULES_FILE_BYTES_MAX, RULES_MAX};
+use sluicegate::RuleSet;
+use sluicegate::rules::{FileErrors, RULES_FILE_BYTES_MAX, RULES_MAX};
 
 use crate::support::cases;
 

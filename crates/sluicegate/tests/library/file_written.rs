@@ -7,9 +7,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
-use tollgate::rules::RuleSpec;
-use tollgate::rules::file::to_toml;
-use tollgate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
+use sluicegate::rules::RuleSpec;
+use sluicegate::rules::file::to_toml;
+use sluicegate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
 
 use crate::support::cases;
 

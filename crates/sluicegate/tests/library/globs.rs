@@ -1,7 +1,7 @@
 //! Globs, against a matcher that backtracks.
 
 use proptest::prelude::*;
-use tollgate::rules::{Glob, GlobError};
+use sluicegate::rules::{Glob, GlobError};
 
 use crate::support::cases;
 

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use tollgate::rules::Glob;
-use tollgate::{Request, Rule, RuleSet};
+use sluicegate::rules::Glob;
+use sluicegate::{Request, Rule, RuleSet};
 
 use crate::support::{cases, rule};
 

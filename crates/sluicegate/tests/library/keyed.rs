@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tollgate::{KeyedLimiter, ManualClock, MemoryStore};
+use sluicegate::{KeyedLimiter, ManualClock, MemoryStore};
 
 use crate::support::{NOW, ms, quota};
 

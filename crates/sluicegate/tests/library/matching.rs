@@ -1,7 +1,7 @@
 //! Which rules apply, case by case.
 
-use tollgate::rules::Attribute;
-use tollgate::{Request, Rule, RuleSet};
+use sluicegate::rules::Attribute;
+use sluicegate::{Request, Rule, RuleSet};
 
 use crate::support::rule;
 
@@ -110,7 +110,7 @@ fn the_default_gives_way_to_active_rules_that_match() {
 
 #[test]
 fn a_shadow_rule_names_its_plan_as_well() {
-    let shadow = planned(1, "free").with_mode(tollgate::Mode::Shadow);
+    let shadow = planned(1, "free").with_mode(sluicegate::Mode::Shadow);
     let user = Request::new().user_id("42").plan("free");
     assert_eq!(matching(&[shadow, planned(2, "default")], &user), [1]);
 }

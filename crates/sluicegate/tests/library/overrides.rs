@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use tollgate::rules::{OVERRIDES_MAX, OverridesError};
-use tollgate::{
+use sluicegate::rules::{OVERRIDES_MAX, OverridesError};
+use sluicegate::{
     Algorithm, Limiter, MemoryStore, Mode, Outcome, Override, Overrides, Quota, Request, Rule,
     RuleSet,
 };
@@ -66,7 +66,7 @@ fn a_tier_says_what_it_was_charged_by() {
     let (limiter, _) = limiter(vec![rule(1, "user:{user_id}", "1/hour burst 3")]);
     let more = another("1/hour burst 5");
     change(&limiter, [(1, "more", more), (1, "out", Override::Blocked)]);
-    let tier = |user_id, look: &dyn Fn(tollgate::Tier<'_>)| {
+    let tier = |user_id, look: &dyn Fn(sluicegate::Tier<'_>)| {
         look(limiter.check_now(&user(user_id)).tightest().unwrap());
     };
     tier("42", &|tier| {

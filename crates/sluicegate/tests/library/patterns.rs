@@ -1,8 +1,8 @@
 //! Key patterns, and errors that point at the character.
 
 use proptest::prelude::*;
-use tollgate::rules::{Attribute, Pattern};
-use tollgate::{Request, Scope};
+use sluicegate::rules::{Attribute, Pattern};
+use sluicegate::{Request, Scope};
 
 use crate::support::rule;
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use tollgate::{Algorithm, Limiter, ManualClock, MemoryStore, Quota, Request, Rule, RuleSet};
+use sluicegate::{Algorithm, Limiter, ManualClock, MemoryStore, Quota, Request, Rule, RuleSet};
 
 use crate::support::{NOW, allowed_in_a_row, limiter, quota, remaining, rule, secs, violated};
 

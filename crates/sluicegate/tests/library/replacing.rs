@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use tollgate::rules::{Applies, RuleError};
-use tollgate::{Mode, Override, Overrides, Request, Rule, RuleSet};
+use sluicegate::rules::{Applies, RuleError};
+use sluicegate::{Mode, Override, Overrides, Request, Rule, RuleSet};
 
 use crate::support::{allowed_in_a_row, cases, limiter, rule, rule_ids};
 

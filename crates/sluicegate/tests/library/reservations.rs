@@ -1,13 +1,13 @@
 //! K3 refund once: a charge that can be given back. That it cannot be given back twice does not
-//! compile, which the documentation of [`tollgate::Reservation`] proves.
+//! compile, which the documentation of [`sluicegate::Reservation`] proves.
 
-use tollgate::{Mode, Request};
+use sluicegate::{Mode, Request};
 
 use crate::support::{TestLimiter, limiter, remaining, rule, secs, violated};
 
 const ALL: Request<'_> = Request::new();
 
-fn two_tiers() -> (TestLimiter, tollgate::ManualClock) {
+fn two_tiers() -> (TestLimiter, sluicegate::ManualClock) {
     limiter(vec![rule(1, "a", "1/hour burst 10"), rule(2, "b", "1/hour burst 20")])
 }
 
@@ -94,7 +94,7 @@ fn settling_gives_back_what_was_too_much() {
 #[test]
 fn settling_takes_what_was_too_little_as_far_as_there_is() {
     let (limiter, _) = two_tiers();
-    let left = |verdict: &tollgate::Verdict| {
+    let left = |verdict: &sluicegate::Verdict| {
         verdict.tiers().map(|tier| tier.decision.remaining).collect::<Vec<_>>()
     };
     assert_eq!(left(&limiter.reserve_now(&ALL.cost(2)).settle_now(4)), [6, 16]);
@@ -151,9 +151,9 @@ fn many_who_settle_at_once_come_to_the_sum_of_what_they_cost() {
 /// Every algorithm gives and takes what it was told.
 #[test]
 fn every_algorithm_settles() {
-    for algorithm in tollgate::Algorithm::ALL {
+    for algorithm in sluicegate::Algorithm::ALL {
         let quota = crate::support::quota("100/hour burst 100").with_algorithm(algorithm).unwrap();
-        let (limiter, _) = limiter(vec![tollgate::Rule::new(1, "a", quota).unwrap()]);
+        let (limiter, _) = limiter(vec![sluicegate::Rule::new(1, "a", quota).unwrap()]);
         let _ = limiter.reserve_now(&ALL.cost(50)).settle_now(20);
         assert_eq!(remaining(&limiter, &ALL), [80], "{algorithm:?}");
         let _ = limiter.reserve_now(&ALL.cost(10)).settle_now(40);
@@ -169,7 +169,7 @@ fn rules_may_change_meanwhile() {
     let (limiter, _) = two_tiers();
     let reservation = limiter.reserve_now(&ALL.cost(8));
     let rules = vec![rule(1, "a", "1/hour burst 10"), rule(3, "c", "1/hour burst 30")];
-    limiter.replace_rules(tollgate::RuleSet::new(rules).unwrap());
+    limiter.replace_rules(sluicegate::RuleSet::new(rules).unwrap());
     reservation.refund_now();
     assert_eq!(remaining(&limiter, &ALL), [10, 30]);
 }
@@ -181,7 +181,7 @@ fn a_limit_that_was_raised_meanwhile_is_not_lifted() {
     for raised in ["1/hour burst 100", "2/hour burst 100"] {
         let (limiter, _) = limiter(vec![rule(1, "a", "1/hour burst 10")]);
         let reservation = limiter.reserve_now(&ALL.cost(8));
-        limiter.replace_rules(tollgate::RuleSet::new(vec![rule(1, "a", raised)]).unwrap());
+        limiter.replace_rules(sluicegate::RuleSet::new(vec![rule(1, "a", raised)]).unwrap());
         assert!(limiter.check_now(&ALL.cost(60)).is_allowed());
         assert_eq!(remaining(&limiter, &ALL), [32]);
         reservation.refund_now();
@@ -195,7 +195,7 @@ fn a_rule_that_is_gone_gets_it_back_too() {
     let (limiter, _) = two_tiers();
     let reservation = limiter.reserve_now(&ALL.cost(8));
     let before = limiter.rules().as_ref().clone();
-    limiter.replace_rules(tollgate::RuleSet::default());
+    limiter.replace_rules(sluicegate::RuleSet::default());
     reservation.commit_now(2);
     limiter.replace_rules(before);
     assert_eq!(remaining(&limiter, &ALL), [8, 18]);

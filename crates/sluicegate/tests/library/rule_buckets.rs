@@ -1,6 +1,6 @@
 //! Buckets of rules, one by one: what an operator looks at, fills up and forgets.
 
-use tollgate::{Algorithm, Override, Overrides, Quota, Request, Rule, RuleSet};
+use sluicegate::{Algorithm, Override, Overrides, Quota, Request, Rule, RuleSet};
 
 use crate::support::{TestLimiter, allowed_in_a_row, limiter, quota, remaining, rule, secs};
 

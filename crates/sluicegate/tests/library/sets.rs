@@ -1,7 +1,7 @@
 //! What two rules cannot both have.
 
-use tollgate::RuleSet;
-use tollgate::rules::{RULES_MAX, RuleSetError};
+use sluicegate::RuleSet;
+use sluicegate::rules::{RULES_MAX, RuleSetError};
 
 use crate::support::rule;
 
@@ -9,7 +9,7 @@ use crate::support::rule;
 fn rules_are_kept_in_the_order_of_their_ids() {
     let rules = [rule(7, "a", "1/s"), rule(2, "b", "1/s"), rule(5, "c", "1/s")];
     let set = RuleSet::new(rules.to_vec()).unwrap();
-    let ids: Vec<u64> = set.rules().iter().map(tollgate::Rule::rule_id).collect();
+    let ids: Vec<u64> = set.rules().iter().map(sluicegate::Rule::rule_id).collect();
     assert_eq!(ids, [2, 5, 7]);
     assert_eq!(set.get(5), Some(&rules[2]));
     assert_eq!(set.get(6), None);
@@ -77,7 +77,7 @@ fn no_rules_are_a_set_too() {
 /// Rules are named by numbers that every language has exactly.
 #[test]
 fn an_id_that_is_too_large_is_refused() {
-    let rule = |id| tollgate::Rule::new(id, "global", crate::support::quota("1/s")).unwrap();
+    let rule = |id| sluicegate::Rule::new(id, "global", crate::support::quota("1/s")).unwrap();
     assert!(RuleSet::new(vec![rule((1 << 53) - 1)]).is_ok());
     let errors = RuleSet::new(vec![rule(1 << 53)]).unwrap_err().to_string();
     assert!(errors.contains("rule_id 9007199254740992 is above 9007199254740991"), "{errors}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Mode, Request, Rule};
+use sluicegate::{Algorithm, Mode, Request, Rule};
 
 use crate::support::{limiter, quota, remaining, rule, violated};
 

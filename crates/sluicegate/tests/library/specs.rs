@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::rules::RuleSpec;
-use tollgate::{Algorithm, Decimal, Mode, OnError, Refill, Rule, Scope};
+use sluicegate::rules::RuleSpec;
+use sluicegate::{Algorithm, Decimal, Mode, OnError, Refill, Rule, Scope};
 
 use crate::support::{quota, rule};
 

@@ -1,6 +1,6 @@
 //! The starter rules, and the seeds' scenarios.
 
-use tollgate::{Limiter, ManualClock, Request, RuleSet};
+use sluicegate::{Limiter, ManualClock, Request, RuleSet};
 
 use crate::support::{allowed_in_a_row, ms, on_clock, quota, rule_ids, secs, violated};
 
@@ -32,14 +32,14 @@ fn the_starter_rules_are_the_designs() {
         let conditions = rule.conditions().iter().map(|(a, glob)| (a.name(), glob.as_str()));
         let expected = Some(("endpoint", endpoint)).filter(|_| !endpoint.is_empty());
         assert_eq!(conditions.collect::<Vec<_>>(), Vec::from_iter(expected), "{id}");
-        assert_eq!(rule.mode(), tollgate::Mode::Enforce, "{id}");
-        assert_eq!(rule.on_error(), tollgate::OnError::Local, "{id}");
+        assert_eq!(rule.mode(), sluicegate::Mode::Enforce, "{id}");
+        assert_eq!(rule.on_error(), sluicegate::OnError::Local, "{id}");
         assert!(rule.is_active(), "{id}");
         assert!(!rule.description().is_empty(), "{id}");
     }
 }
 
-fn starter() -> (Limiter<tollgate::MemoryStore<ManualClock>>, ManualClock) {
+fn starter() -> (Limiter<sluicegate::MemoryStore<ManualClock>>, ManualClock) {
     on_clock(RuleSet::starter())
 }
 

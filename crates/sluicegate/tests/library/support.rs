@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Request, Verdict};
+use sluicegate::{Request, Verdict};
 
 #[path = "../common/still.rs"]
 mod still;

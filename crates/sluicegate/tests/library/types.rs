@@ -1,10 +1,10 @@
 //! What may be sent between threads: everything, futures too.
 
-use tollgate::rules::{
+use sluicegate::rules::{
     Applies, Attribute, FieldError, Glob, GlobError, OverridesError, Pattern, PatternError,
     RuleError, RuleSetError, RuleSetErrors, RuleSpec,
 };
-use tollgate::{
+use sluicegate::{
     Algorithm, Bucket, Charge, Decimal, DecimalError, Decision, Decisions, KeyedLimiter, Limiter,
     ManualClock, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder, Micros, Mode, OnError,
     OnFull, Outcome, Override, Overrides, Quota, QuotaError, Rate, RateError, Refill, Request,
@@ -75,9 +75,9 @@ fn every_public_type_is_send_and_sync() {
         Verdict,
     );
     #[cfg(feature = "file")]
-    all_are_send_and_sync!(tollgate::rules::FileErrors, tollgate::rules::FileError);
+    all_are_send_and_sync!(sluicegate::rules::FileErrors, sluicegate::rules::FileError);
     #[cfg(feature = "tokio")]
-    all_are_send_and_sync!(tollgate::WaitError<std::convert::Infallible>);
+    all_are_send_and_sync!(sluicegate::WaitError<std::convert::Infallible>);
 }
 
 fn send<T: Send>(_: T) {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::{Mode, Request, Rule, Scope, Tier, Verdict};
+use sluicegate::{Mode, Request, Rule, Scope, Tier, Verdict};
 
 use crate::support::{cases, limiter, ms, on_clock, remaining, rule, rule_ids, secs, violated};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, advance, timeout};
-use tollgate::{
+use sluicegate::{
     Algorithm, Clock, KeyedLimiter, Limiter, MemoryStore, Micros, Quota, Request, Rule, RuleSet,
     WaitError,
 };
+use tokio::time::{Instant, advance, timeout};
 
 use crate::support::{NOW, ms, quota, rule, secs};
 
@@ -198,7 +198,7 @@ async fn a_queue_that_is_too_long_is_refused_at_once() {
 /// The clock of the store stands still, so that the tokens never come: it gives up in time.
 #[tokio::test(start_paused = true)]
 async fn it_ends_even_if_the_stores_clock_does_not_move() {
-    let clock = tollgate::ManualClock::new(NOW);
+    let clock = sluicegate::ManualClock::new(NOW);
     let store = Arc::new(MemoryStore::builder().clock(clock).build());
     let limiter = KeyedLimiter::<str, _>::on(store, "test", quota("10/s burst 1"));
     assert!(limiter.take("k", 1).is_granted());

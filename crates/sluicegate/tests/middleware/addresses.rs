@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use http::{Request, StatusCode};
-use tollgate::Rule;
-use tollgate::client_ip::{ClientIp, ForwardedBy};
-use tollgate::middleware::{OnMissing, Peer};
+use sluicegate::Rule;
+use sluicegate::client_ip::{ClientIp, ForwardedBy};
+use sluicegate::middleware::{OnMissing, Peer};
 
 use crate::support::{App, call, get, guarded, layer, rule, statuses};
 

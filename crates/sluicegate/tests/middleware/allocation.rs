@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use allocation_counter::measure;
 use http::{Request, Response};
-use tollgate::headers::{Draft, Headers, Legacy};
-use tollgate::middleware::Peer;
+use sluicegate::headers::{Draft, Headers, Legacy};
+use sluicegate::middleware::Peer;
 use tower::{Layer, Service, service_fn};
 
 use crate::support::{layer, rule};

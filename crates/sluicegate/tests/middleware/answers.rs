@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use tollgate::headers::{Draft, Headers, Legacy, Reset};
-use tollgate::middleware::Reason;
-use tollgate::{Mode, Request as Asked};
+use sluicegate::headers::{Draft, Headers, Legacy, Reset};
+use sluicegate::middleware::Reason;
+use sluicegate::{Mode, Request as Asked};
 use tower::{Layer, service_fn};
 
 use crate::support::{call, field, get, guarded, guarding, layer, limiter, rule, statuses};
@@ -132,10 +132,11 @@ async fn clones_and_services_of_one_layer_share_everything() {
 #[tokio::test]
 async fn rules_can_be_replaced_under_a_running_layer() {
     let (limiter, _) = limiter(vec![rule(1, "global", "1/hour")]);
-    let app = guarded(&tollgate::middleware::RateLimitLayer::new(limiter.clone()));
+    let app = guarded(&sluicegate::middleware::RateLimitLayer::new(limiter.clone()));
     assert_eq!(statuses(&app, "/", 2).await, [200, 429]);
-    limiter
-        .replace_rules(tollgate::RuleSet::new(vec![rule(2, "global", "1/hour burst 2")]).unwrap());
+    limiter.replace_rules(
+        sluicegate::RuleSet::new(vec![rule(2, "global", "1/hour burst 2")]).unwrap(),
+    );
     assert_eq!(statuses(&app, "/", 3).await, [200, 200, 429]);
 }
 
@@ -163,7 +164,7 @@ async fn in_shadow_mode_all_pass_and_nobody_notices() {
     let (limiter, _) = limiter(vec![rule(1, "global", "1/hour burst 2")]);
     let watched = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&watched);
-    let layer = tollgate::middleware::RateLimitLayer::new(limiter.clone()).shadow();
+    let layer = sluicegate::middleware::RateLimitLayer::new(limiter.clone()).shadow();
     let app = guarded(&layer.on_denied(move |denied, answer| {
         assert!(denied.is_shadow() && denied.verdict().is_some());
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);

@@ -1,7 +1,7 @@
 //! Where attributes come from, and what happens where they are missing or too long.
 
 use http::{HeaderName, HeaderValue, Request, StatusCode};
-use tollgate::middleware::{OnMissing, OnOversized, Reason, VALUE_BYTES_MAX, extract};
+use sluicegate::middleware::{OnMissing, OnOversized, Reason, VALUE_BYTES_MAX, extract};
 
 use crate::support::{App, call, field, get, guarded, layer, rule, statuses};
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use tollgate::middleware::{OnFailure, RateLimitLayer};
-use tollgate::{Limiter, Request as Asked};
+use sluicegate::middleware::{OnFailure, RateLimitLayer};
+use sluicegate::{Limiter, Request as Asked};
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::{TestStore, call, field, get, guarding, limiter, rule};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use sluicegate::middleware::RateLimitLayer;
+use sluicegate::{Algorithm, Rule};
 use tokio::time::Instant;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::{Algorithm, Rule};
 
 use crate::support::{call, get, guarded, ms, on_runtime_time, quota};
 

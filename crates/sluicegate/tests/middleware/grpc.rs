@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use prost::Message;
-use tollgate::middleware::{OnMissing, RateLimitLayer};
+use sluicegate::middleware::{OnMissing, RateLimitLayer};
 use tonic::{Code, Status};
 
 use crate::support::{TestStore, call, field, guarded, layer, rule};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::{Request, Response};
+use sluicegate::middleware::{OutgoingError, OutgoingLayer};
+use sluicegate::{Algorithm, MemoryStore, Rule};
 use tokio::time::{Instant, timeout};
-use tollgate::middleware::{OutgoingError, OutgoingLayer};
-use tollgate::{Algorithm, MemoryStore, Rule};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 

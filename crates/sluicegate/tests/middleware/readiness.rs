@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use tollgate::middleware::{OutgoingLayer, RateLimitLayer};
-use tollgate::{Algorithm, Rule, Store};
+use sluicegate::middleware::{OutgoingLayer, RateLimitLayer};
+use sluicegate::{Algorithm, Rule, Store};
 use tower::{Layer, Service};
 
 use crate::support::{get, layer, ms, on_runtime_time, quota, rule};

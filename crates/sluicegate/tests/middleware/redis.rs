@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::{Limiter, OnError, RedisStore, Request as Asked, RuleSet};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::middleware::RateLimitLayer;
+use sluicegate::{Limiter, OnError, RedisStore, Request as Asked, RuleSet};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::{call, field, get, guarded, guarding, rule, statuses};
 

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use http::Request;
-use tollgate::middleware::{OnMissing, extract};
+use sluicegate::middleware::{OnMissing, extract};
 use tower::ServiceExt;
 
 use crate::support::{layer, rule, text};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::routing::get;
 use futures_util::future::join_all;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::{Limiter, MemoryStore, RuleSet};
+use sluicegate::middleware::RateLimitLayer;
+use sluicegate::{Limiter, MemoryStore, RuleSet};
 
 use crate::support::{fetch, field, layer, listen, rule};
 

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper_util::rt::TokioIo;
+use sluicegate::middleware::{RateLimitLayer, ResponseBody};
+use sluicegate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Quota, Rule, RuleSet, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
-use tollgate::middleware::{RateLimitLayer, ResponseBody};
-use tollgate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Quota, Rule, RuleSet, Store};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{Limiter, Quota, RedisStore, RuleSet};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::wait;
+use sluicegate::{Limiter, Quota, RedisStore, RuleSet};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::wait;
 
 fn limiter(server: &RedisServer) -> Limiter<RedisStore> {
     let store = RedisStore::builder(&server.url()).unwrap().budget(Duration::from_secs(5));

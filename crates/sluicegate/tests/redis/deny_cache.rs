@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use sluicegate::{Limiter, Quota, RedisStore, Request, Rule, RuleSet};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::Instant;
-use tollgate::{Limiter, Quota, RedisStore, Request, Rule, RuleSet};
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 fn store(server: &RedisServer) -> RedisStore {
     let store = RedisStore::builder(&server.url()).unwrap();

@@ -1,16 +1,16 @@
 //! T3, D1: memory, Redis and the naive model give the same answers, figure by figure, on random traces of
-//! everything that can happen to a store. `TOLLGATE_STEPS` makes it longer.
+//! everything that can happen to a store. `SLUICEGATE_STEPS` makes it longer.
 
 use std::env;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate::{
+use sluicegate::{
     Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode, OnError,
     Quota, RedisKey, RedisStore, Space, Store,
 };
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::naive::{Naive, Part};
 use crate::quotas;
@@ -52,7 +52,7 @@ struct Three<'a> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t3_memory_redis_and_the_model_agree() {
-    let steps = env::var("TOLLGATE_STEPS").map_or(STEPS, |steps| steps.parse().unwrap());
+    let steps = env::var("SLUICEGATE_STEPS").map_or(STEPS, |steps| steps.parse().unwrap());
     compare("t3_memory_redis_and_the_model_agree", Flavour::Redis70, steps).await;
 }
 

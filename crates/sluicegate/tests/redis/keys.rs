@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{RedisStore, Space, Store};
+use sluicegate::{RedisStore, Space, Store};
 
 fn store() -> RedisStore {
     RedisStore::builder("redis://127.0.0.1:1").unwrap().build().unwrap()

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tollgate::{
+use sluicegate::{
     Algorithm, BreakerState, Charge, Mode, OnError, OnEviction, Quota, RedisStore,
     RedisStoreBuilder, Space, Store, TroubleKind,
 };
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::proxy::FaultProxy;
-use tollgate_tests::sentinel::MASTER_NAME;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::proxy::FaultProxy;
+use sluicegate_tests::sentinel::MASTER_NAME;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use tokio::time::Instant;
 
 /// What a server may take to be known again after trouble: a probe, and the longest wait before it.
 const SOON: Duration = Duration::from_secs(2);
 
 /// All that token buckets need, and nothing for sliding windows.
-const TOKENS_ONLY: &str = "on >secret ~tg:* resetchannels -@all +evalsha +eval +script|load +info +time \
+const TOKENS_ONLY: &str = "on >secret ~sg:* resetchannels -@all +evalsha +eval +script|load +info +time \
     +get +mget +set +del +exists";
 
 fn builder(url: &str) -> RedisStoreBuilder {
@@ -74,7 +74,7 @@ async fn a_rule_whose_commands_are_not_permitted_does_no_harm_to_others() {
 #[tokio::test]
 async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
     let server =
-        RedisServer::builder(Flavour::Redis70).acl_user("app", "on >secret ~tg:* -@all").start();
+        RedisServer::builder(Flavour::Redis70).acl_user("app", "on >secret ~sg:* -@all").start();
     let store = builder(&server.url().replace("//", "//app:secret@")).build().unwrap();
     let tokens = quota("1000/s");
     let start = Instant::now();
@@ -101,7 +101,7 @@ async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
     server.command(&["ACL", "DELUSER", "app"]);
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!decides(&store, &tokens).await);
-    server.command(&["ACL", "SETUSER", "app", "on", ">secret", "~tg:*", "+@all"]);
+    server.command(&["ACL", "SETUSER", "app", "on", ">secret", "~sg:*", "+@all"]);
     decides_soon(&store, &tokens).await;
 }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tollgate::{
+use sluicegate::{
     AnyStore, Limiter, OnError, Override, Overrides, Quota, RedisStore, Request, Rule, RuleSet,
 };
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use tokio::time::Instant;
 
 fn store(server: &RedisServer) -> RedisStore {
     let store = RedisStore::builder(&server.url()).unwrap();

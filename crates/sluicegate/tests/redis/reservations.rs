@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::{Limiter, OnError, RedisStore, Request, Rule, RuleSet};
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{Limiter, OnError, RedisStore, Request, Rule, RuleSet};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 #[tokio::test]
 async fn k3_a_reservation_that_redis_did_not_answer_for_gives_nothing_back() {

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use tollgate::{
+use sluicegate::{
     Charge, Clock, Decision, ManualClock, Micros, Mode, OnError, Quota, RedisKey, RedisStore,
     Space, Store,
 };
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::quotas;
 

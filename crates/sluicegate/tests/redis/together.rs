@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Limiter, ManualClock, Quota, RedisStore};
-use tollgate_tests::cluster::Cluster;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{Algorithm, Limiter, ManualClock, Quota, RedisStore};
+use sluicegate_tests::cluster::Cluster;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::asks::{Pair, START, Tally};
 use crate::quotas;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use tollgate::{
+use sluicegate::{
     Algorithm, Limiter, LocalStore, Override, Overrides, Quota, Rate, Refill, Request, Rule,
     RuleSet, Space, Store,
 };

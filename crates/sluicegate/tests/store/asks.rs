@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate::{
+use sluicegate::{
     Answer, Ask, Decision, Limiter, ManualClock, Micros, Mode, OnError, Outcome, Override,
     Overrides, Quota, Request, Rule, RuleSet, Store, Together,
 };
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::seed::Seed;
 
 use crate::naive::{Naive, Part};
 

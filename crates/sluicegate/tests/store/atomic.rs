@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Decision, LocalStore, Outcome, Quota};
+use sluicegate::{Algorithm, Decision, LocalStore, Outcome, Quota};
 
 use crate::support::{ManualStore, key, manual_store, part, remaining, shadow, tokens};
 
@@ -15,7 +15,7 @@ fn left(decisions: &[Decision]) -> Vec<u64> {
 }
 
 /// A store with a bucket of no tokens left.
-fn with_exhausted(name: &str, quota: &Quota) -> (ManualStore, tollgate::MemoryKey) {
+fn with_exhausted(name: &str, quota: &Quota) -> (ManualStore, sluicegate::MemoryKey) {
     let (store, _) = manual_store(1000);
     let exhausted = key(&store, name);
     assert!(store.charge_one_now(part(&exhausted, quota, quota.capacity())).is_granted());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::{
+use sluicegate::{
     Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Outcome, Quota, Space, Store,
 };
 

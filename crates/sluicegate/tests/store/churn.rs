@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate::{LocalStore, Quota};
+use sluicegate::{LocalStore, Quota};
 
 use crate::quotas::small;
 use crate::support::{ManualStore, key, manual_store, part, peek, remaining, sweep_all, tokens};
@@ -119,7 +119,7 @@ fn no_form_is_mistaken_for_another() {
 fn no_log_is_mistaken_for_another() {
     let window = small().into_iter().find(Quota::keeps_log).unwrap();
     let window = Quota::build(
-        tollgate::Rate::new(50, Duration::from_micros(500)).unwrap(),
+        sluicegate::Rate::new(50, Duration::from_micros(500)).unwrap(),
         window.algorithm(),
         window.refill(),
         None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, OnError, Quota};
+use sluicegate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, OnError, Quota};
 
 use crate::naive::{Naive, Part};
 use crate::quotas::any_quota;

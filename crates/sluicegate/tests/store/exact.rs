@@ -2,7 +2,7 @@
 
 use std::env;
 
-use tollgate::{Clock, Decision, LocalStore, MemoryStore, SystemClock};
+use sluicegate::{Clock, Decision, LocalStore, MemoryStore, SystemClock};
 
 use crate::support::{key, on_threads, part, remaining, tokens};
 
@@ -13,7 +13,7 @@ const TRIES: u64 = 2 * TOKENS / THREADS as u64 + 1;
 
 /// How often a test is repeated.
 fn runs() -> usize {
-    env::var("TOLLGATE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(50)
+    env::var("SLUICEGATE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(50)
 }
 
 /// How many of a thread's tries were granted.

@@ -1,7 +1,7 @@
 //! E1, T41: a flood of random keys against a store that is full of buckets which may not be forgotten.
 //! It neither resets a bucket nor lifts a limit, and when it is over everything is given back.
 
-use tollgate::{LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Quota, Space, Store};
+use sluicegate::{LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Quota, Space, Store};
 
 use crate::churn::Numbers;
 use crate::naive::{Naive, Part};
@@ -40,7 +40,7 @@ impl Flood {
 
     /// Charges a key that has a bucket: the flood must make no difference.
     fn charge_known(&mut self, name: usize, cost: u64) {
-        let mode = tollgate::Mode::Enforce;
+        let mode = sluicegate::Mode::Enforce;
         let expected =
             self.oracle.charge(&[Part { name, quota: self.quota, cost, mode, is_probe: false }]);
         let decision = self.store.charge_one_now(part(&self.known[name], &self.quota, cost));

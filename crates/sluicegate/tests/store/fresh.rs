@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use tollgate::{LocalStore, MemoryKey, MemoryStore, Quota};
+use sluicegate::{LocalStore, MemoryKey, MemoryStore, Quota};
 
 use crate::support::{key, on_threads, part, remaining, tokens};
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{LocalStore, MemoryKey, MemoryStore, Space, Store};
+use sluicegate::{LocalStore, MemoryKey, MemoryStore, Space, Store};
 
 use crate::support::{config, part, tokens};
 

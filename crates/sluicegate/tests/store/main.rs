@@ -20,7 +20,7 @@
 //! | `keys` | S1, S8: two names never share a bucket |
 //! | `support` | what they share |
 //!
-//! `PROPTEST_CASES` scales the properties (256 is the everyday run), `TOLLGATE_RUNS` the runs of `exact`
+//! `PROPTEST_CASES` scales the properties (256 is the everyday run), `SLUICEGATE_RUNS` the runs of `exact`
 //! (50 is the everyday run, 200 what T4 asks for).
 
 #![cfg(test)]

@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
-use tollgate::Mode;
-use tollgate_core::sliding_window::{self, Edit, Entry, Log};
-use tollgate_core::{Decision, Form, Micros, Quota, State, clamp, credit, decide, is_full, spent};
+use sluicegate::Mode;
+use sluicegate_core::sliding_window::{self, Edit, Entry, Log};
+use sluicegate_core::{
+    Decision, Form, Micros, Quota, State, clamp, credit, decide, is_full, spent,
+};
 
 /// One part of a charge: a bucket's name in place of its key.
 #[derive(Clone, Copy, Debug)]

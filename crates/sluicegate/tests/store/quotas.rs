@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::{Algorithm, Quota, Refill};
+use sluicegate::{Algorithm, Quota, Refill};
 
 fn read(text: &str) -> Quota {
     text.parse().unwrap()

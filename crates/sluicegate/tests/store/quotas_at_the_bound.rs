@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, LocalStore, Quota, Space, Store};
+use sluicegate::{Algorithm, LocalStore, Quota, Space, Store};
 
 use crate::support::{key, manual_store, part, tokens};
 

@@ -6,7 +6,7 @@
 use std::process::Command;
 use std::{env, fs};
 
-use tollgate::{LocalStore, Space, Store};
+use sluicegate::{LocalStore, Space, Store};
 
 use crate::support::{manual_store, part, tokens};
 

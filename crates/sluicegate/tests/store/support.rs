@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use proptest::prelude::ProptestConfig;
-use tollgate::{
+use sluicegate::{
     Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
     OnError, Quota, Space, Store,
 };

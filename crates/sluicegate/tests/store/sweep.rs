@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{Clock, LocalStore, Quota};
+use sluicegate::{Clock, LocalStore, Quota};
 
 use crate::naive::{Naive, Part};
 use crate::quotas::any_quota;
@@ -27,7 +27,7 @@ proptest! {
         for (name, (quota, cost, pause)) in buckets.iter().enumerate() {
             let cost = *cost.min(&quota.capacity());
             store.charge_one_now(part(&keys[name], quota, cost));
-            model.charge(&[Part { name, quota: *quota, cost, mode: tollgate::Mode::Enforce, is_probe: false }]);
+            model.charge(&[Part { name, quota: *quota, cost, mode: sluicegate::Mode::Enforce, is_probe: false }]);
             clock.advance(Duration::from_micros(*pause));
             model.now = clock.now();
         }

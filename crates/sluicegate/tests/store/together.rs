@@ -1,10 +1,10 @@
 //! M1 over several asks: all of them are charged or none, probes never are, and every figure is the model's.
 
-use tollgate::{
+use sluicegate::{
     Answer, Ask, Limiter, LocalStore, ManualClock, MemoryStore, Mode, OnError, Override, Overrides,
     Quota, Request, Rule, RuleSet,
 };
-use tollgate_tests::seed::Seed;
+use sluicegate_tests::seed::Seed;
 
 use crate::asks::{Pair, START, Tally};
 use crate::quotas;
@@ -40,7 +40,7 @@ fn a_probe_denies_the_whole_and_is_never_charged() {
     let (paid, asked) = (key(&store, "paid"), key(&store, "asked"));
     for turn in 1..=3 {
         let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&asked, &quota, 5)]);
-        assert!(decisions.iter().all(tollgate::Decision::is_granted));
+        assert!(decisions.iter().all(sluicegate::Decision::is_granted));
         // What it was asked for is all still there.
         assert_eq!((decisions[0].remaining, decisions[1].remaining), (5 - turn, 5));
     }
@@ -49,7 +49,7 @@ fn a_probe_denies_the_whole_and_is_never_charged() {
     let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&asked, &quota, 5)]);
     assert!(decisions[0].is_granted() && !decisions[1].is_granted());
     assert_eq!((decisions[0].remaining, decisions[1].remaining), (2, 4));
-    let shadowed = tollgate::Charge { mode: Mode::Shadow, ..probe(&asked, &quota, 5) };
+    let shadowed = sluicegate::Charge { mode: Mode::Shadow, ..probe(&asked, &quota, 5) };
     let decisions = store.charge_now(&[part(&paid, &quota, 1), shadowed]);
     assert!(!decisions[1].is_granted(), "{decisions:?}");
     assert_eq!((decisions[0].remaining, remaining(&store, &asked, &quota)), (1, 4));
@@ -66,7 +66,7 @@ fn a_probe_is_judged_by_itself_on_what_was_there_before() {
         let mut decisions = store.charge_now(&charges);
         decisions.rotate_right(number);
         let left: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
-        assert!(decisions.iter().all(tollgate::Decision::is_granted));
+        assert!(decisions.iter().all(sluicegate::Decision::is_granted));
         assert_eq!(left, if number == 0 { [3, 5, 3] } else { [1, 3, 1] });
     }
     let decisions = store.charge_now(&[probe(&key, &quota, 1), probe(&key, &quota, 2)]);

@@ -1,4 +1,4 @@
-// Asks Tollgate over the Redis protocol, with go-redis (`go get github.com/redis/go-redis/v9`).
+// Asks Sluicegate over the Redis protocol, with go-redis (`go get github.com/redis/go-redis/v9`).
 //
 // Not run by the tests: that command needs the module proxy, and failed where they run.
 package main
@@ -14,9 +14,9 @@ import (
 )
 
 // take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
-func take(ctx context.Context, tollgate *redis.Client, key string) (int64, error) {
+func take(ctx context.Context, sluicegate *redis.Client, key string) (int64, error) {
 	for {
-		got, err := tollgate.Do(ctx, "CL.THROTTLE", key, 2, 1, 1).Int64Slice()
+		got, err := sluicegate.Do(ctx, "CL.THROTTLE", key, 2, 1, 1).Int64Slice()
 		if err != nil {
 			return 0, err
 		}
@@ -33,15 +33,15 @@ func take(ctx context.Context, tollgate *redis.Client, key string) (int64, error
 }
 
 func main() {
-	address := os.Getenv("TOLLGATE_RESP")
+	address := os.Getenv("SLUICEGATE_RESP")
 	if address == "" {
 		address = "127.0.0.1:6380"
 	}
 	ctx := context.Background()
-	tollgate := redis.NewClient(&redis.Options{Addr: address})
-	defer tollgate.Close()
+	sluicegate := redis.NewClient(&redis.Options{Addr: address})
+	defer sluicegate.Close()
 	for i := 0; i < 4; i++ {
-		left, err := take(ctx, tollgate, "client:go-redis")
+		left, err := take(ctx, sluicegate, "client:go-redis")
 		if err != nil {
 			log.Fatal(err)
 		}

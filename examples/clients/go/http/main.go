@@ -1,4 +1,4 @@
-// Asks Tollgate over HTTP, with Go's standard library: `go run main.go`
+// Asks Sluicegate over HTTP, with Go's standard library: `go run main.go`
 package main
 
 import (
@@ -37,7 +37,7 @@ func take(url, key string) (uint64, error) {
 		case err != nil:
 			return 0, err
 		case response.StatusCode != http.StatusOK:
-			return 0, fmt.Errorf("tollgate answered %s", response.Status)
+			return 0, fmt.Errorf("sluicegate answered %s", response.Status)
 		case got.Allowed:
 			return got.Remaining, nil
 		case got.RetryAfterMs == nil:
@@ -49,7 +49,7 @@ func take(url, key string) (uint64, error) {
 }
 
 func main() {
-	url := os.Getenv("TOLLGATE_URL")
+	url := os.Getenv("SLUICEGATE_URL")
 	if url == "" {
 		url = "http://127.0.0.1:8080"
 	}

@@ -1,4 +1,4 @@
-// Asks Tollgate over the Redis protocol, with Redigo (`go get github.com/gomodule/redigo`).
+// Asks Sluicegate over the Redis protocol, with Redigo (`go get github.com/gomodule/redigo`).
 package main
 
 import (
@@ -11,9 +11,9 @@ import (
 )
 
 // take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
-func take(tollgate redis.Conn, key string) (int, error) {
+func take(sluicegate redis.Conn, key string) (int, error) {
 	for {
-		got, err := redis.Ints(tollgate.Do("CL.THROTTLE", key, 2, 1, 1))
+		got, err := redis.Ints(sluicegate.Do("CL.THROTTLE", key, 2, 1, 1))
 		if err != nil {
 			return 0, err
 		}
@@ -30,17 +30,17 @@ func take(tollgate redis.Conn, key string) (int, error) {
 }
 
 func main() {
-	address := os.Getenv("TOLLGATE_RESP")
+	address := os.Getenv("SLUICEGATE_RESP")
 	if address == "" {
 		address = "127.0.0.1:6380"
 	}
-	tollgate, err := redis.Dial("tcp", address)
+	sluicegate, err := redis.Dial("tcp", address)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer tollgate.Close()
+	defer sluicegate.Close()
 	for i := 0; i < 4; i++ {
-		left, err := take(tollgate, "client:redigo")
+		left, err := take(sluicegate, "client:redigo")
 		if err != nil {
 			log.Fatal(err)
 		}

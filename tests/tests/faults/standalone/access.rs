@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sluicegate::{Decision, OnError, Quota, StartError, TlsFiles, TroubleKind};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::tls::{Certificates, ServerCertificate};
 use tokio::time::sleep;
-use tollgate::{Decision, OnError, Quota, StartError, TlsFiles, TroubleKind};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::tls::{Certificates, ServerCertificate};
 
 use crate::support::{
     AMPLE, Node, algorithms, errors, first_look, health, node, node_with, quota, redis_key, report,
@@ -16,14 +16,14 @@ use crate::support::{
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/redis.md");
 
-/// The user that the documentation tells to create, called `tollgate`, with the password `password`.
+/// The user that the documentation tells to create, called `sluicegate`, with the password `password`.
 fn documented() -> &'static str {
-    let line = DOCUMENTATION.lines().find_map(|line| line.strip_prefix("ACL SETUSER tollgate "));
+    let line = DOCUMENTATION.lines().find_map(|line| line.strip_prefix("ACL SETUSER sluicegate "));
     line.expect("the documentation has an ACL")
 }
 
 fn url(server: &RedisServer) -> String {
-    format!("redis://tollgate:password@127.0.0.1:{}", server.port())
+    format!("redis://sluicegate:password@127.0.0.1:{}", server.port())
 }
 
 /// Of its commands, the one that only makes it faster: without it everything is read by `MGET`.
@@ -98,13 +98,13 @@ async fn changes(node: &Node) -> Result<(), String> {
         }
     }
     crowd(node).await?;
-    let rule = |id, pattern| tollgate::Rule::new(id, pattern, quota("5/s")).unwrap();
+    let rule = |id, pattern| sluicegate::Rule::new(id, pattern, quota("5/s")).unwrap();
     let rules = vec![rule(1, "user:{user_id}"), rule(2, "ip:{ip}"), rule(3, "global")];
-    let tiered = tollgate::Limiter::on(
+    let tiered = sluicegate::Limiter::on(
         std::sync::Arc::clone(node.store()),
-        tollgate::RuleSet::new(rules).unwrap(),
+        sluicegate::RuleSet::new(rules).unwrap(),
     );
-    let request = tollgate::Request::new().user_id("u").ip("192.0.2.1");
+    let request = sluicegate::Request::new().user_id("u").ip("192.0.2.1");
     let verdict = tiered.check(&request).await.unwrap();
     if verdict.is_degraded() || !verdict.is_allowed() {
         return Err(format!("three tiers: {verdict:?}"));
@@ -131,11 +131,11 @@ async fn t25_as_the_documented_user_on_every_server() {
     let each = Flavour::ALL.map(|flavour| {
         tokio::spawn(async move {
             let server = RedisServer::builder(flavour)
-                .acl_user("tollgate", documented())
+                .acl_user("sluicegate", documented())
                 .unix_socket()
                 .start();
             let tcp = url(&server);
-            let unix = format!("unix://tollgate:password@{}", server.unix_socket().display());
+            let unix = format!("unix://sluicegate:password@{}", server.unix_socket().display());
             for url in [tcp, unix] {
                 let node = node(&url, AMPLE);
                 let warnings = first_look(&node).await.unwrap();
@@ -167,7 +167,7 @@ async fn t25_every_documented_command_is_needed() {
     for without in documented().split(' ').filter(|word| word.starts_with('+')) {
         let left: Vec<&str> = documented().split(' ').filter(|word| *word != without).collect();
         let builder = RedisServer::builder(Flavour::Redis70);
-        let server = builder.acl_user("tollgate", &left.join(" ")).start();
+        let server = builder.acl_user("sluicegate", &left.join(" ")).start();
         let node = node_with(&url(&server), |builder| builder.budget(AMPLE).deny_cache_max(0));
         let works = basics(&node).await.is_ok() && nonsense(&server, &node).await;
         if works {
@@ -209,7 +209,7 @@ fn files(ca: PathBuf) -> TlsFiles {
 }
 
 fn encrypted(server: &RedisServer, files: TlsFiles) -> Node {
-    let url = format!("rediss://tollgate:password@127.0.0.1:{}", server.tls_port());
+    let url = format!("rediss://sluicegate:password@127.0.0.1:{}", server.tls_port());
     node_with(&url, |builder| builder.budget(AMPLE).tls(files))
 }
 
@@ -220,7 +220,7 @@ fn tls_server(
     line: &str,
 ) -> RedisServer {
     let builder = RedisServer::builder(flavour).tls(certificates, which).config(line);
-    builder.acl_user("tollgate", documented()).start()
+    builder.acl_user("sluicegate", documented()).start()
 }
 
 /// It is refused because of TLS; and checks are answered by policy, never in the clear.
@@ -273,7 +273,7 @@ async fn t25_tls_right_and_wrong() {
 
 /// A server that asks for a certificate: ours, another's, none. How many were refused.
 async fn client_certificates(server: &RedisServer, certificates: &Certificates) -> u64 {
-    let with = |pair: tollgate_tests::tls::Pair| TlsFiles {
+    let with = |pair: sluicegate_tests::tls::Pair| TlsFiles {
         certificate: Some(pair.certificate),
         key: Some(pair.key),
         ..files(certificates.authority())

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use sluicegate::{OnError, Quota};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::shim::{ClockShim, Step};
 use tokio::time::{Instant, sleep};
-use tollgate::{OnError, Quota};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::shim::{ClockShim, Step};
 
 use crate::support::load::{Load, Plan, Shots};
 use crate::support::{

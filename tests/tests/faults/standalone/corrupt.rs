@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Decision, OnError, Quota};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{Decision, OnError, Quota};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::{AMPLE, Node, algorithms, health, node_with, redis_key, report};
 

@@ -6,10 +6,10 @@
 use std::thread;
 use std::time::Duration;
 
+use sluicegate::{OnError, StartError, TroubleKind};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::sleep;
-use tollgate::{OnError, StartError, TroubleKind};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::load::{Load, Plan, local_bound};
 use crate::support::{
@@ -33,7 +33,7 @@ async fn guarded(rules: &str, lines: &[&str]) -> (RedisServer, Node) {
     (server, node)
 }
 
-const RULES: &str = "on >secret ~tg:* resetchannels +@all";
+const RULES: &str = "on >secret ~sg:* resetchannels +@all";
 
 /// Trouble of one kind, from `begin` to `end`, under load.
 async fn trouble(
@@ -200,7 +200,7 @@ async fn t20_misconf() {
     let dump = server.folder().join("dump.rdb");
     let save = |status: &str| {
         server.command(&["BGSAVE"]);
-        tollgate_tests::wait::until("the end of BGSAVE", LONG, || {
+        sluicegate_tests::wait::until("the end of BGSAVE", LONG, || {
             server.info_number("persistence", "rdb_bgsave_in_progress") == 0
                 && server.info("persistence", "rdb_last_bgsave_status").as_deref() == Some(status)
         });

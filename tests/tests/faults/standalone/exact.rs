@@ -1,9 +1,9 @@
 //! T4: of many who ask at once exactly as many are admitted as there are tokens.
 
 use futures_util::future::join_all;
-use tollgate::{Limiter, OnError, Request, Rule, RuleSet};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{Limiter, OnError, Request, Rule, RuleSet};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::child::{Child, Job};
 use crate::support::{AMPLE, LONG, Node, node, quota, report, sized};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate::{OnError, OnEviction, Quota, StartError, TroubleKind, Unfit};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
+use sluicegate::{OnError, OnEviction, Quota, StartError, TroubleKind, Unfit};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::load::{Load, Plan, local_bound};
 use crate::support::{

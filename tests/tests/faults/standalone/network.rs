@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sluicegate::{OnError, TroubleKind};
+use sluicegate_tests::proxy::{Direction, FaultProxy, Faults};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
-use tollgate::{OnError, TroubleKind};
-use tollgate_tests::proxy::{Direction, FaultProxy, Faults};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::load::{Load, Plan, Shots, local_bound};
 use crate::support::tags::Tags;

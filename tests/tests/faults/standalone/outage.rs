@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sluicegate::{BreakerState, OnError, TroubleKind};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
-use tollgate::{BreakerState, OnError, TroubleKind};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::load::{Load, Plan, Shots, local_bound, share};
 use crate::support::tags::Tags;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::{Connection, cmd};
 use rustix::process::{Resource, Rlimit, setrlimit};
+use sluicegate::{BreakerState, OnError, TroubleKind};
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::Instant;
-use tollgate::{BreakerState, OnError, TroubleKind};
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::child::{Child, Job};
 use crate::support::load::{Load, Plan};

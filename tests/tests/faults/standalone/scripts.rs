@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sluicegate::OnError;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
-use tollgate::OnError;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
 
 use crate::support::load::{Load, Plan};
 use crate::support::{AMPLE, Node, fired, health, node, quota, report, sized, within};

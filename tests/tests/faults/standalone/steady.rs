@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::OnError;
-use tollgate_tests::seed::Seed;
-use tollgate_tests::servers::{Flavour, RedisServer};
-use tollgate_tests::shim::{ClockShim, Step};
+use sluicegate::OnError;
+use sluicegate_tests::seed::Seed;
+use sluicegate_tests::servers::{Flavour, RedisServer};
+use sluicegate_tests::shim::{ClockShim, Step};
 
 use crate::support::child::{Child, Job};
 use crate::support::load::{Load, Plan, Shots};

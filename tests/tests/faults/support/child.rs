@@ -6,16 +6,16 @@ use std::process::Stdio;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sluicegate_tests::process::Process;
+use sluicegate_tests::shim::ClockShim;
+use sluicegate_tests::wait;
 use tempfile::NamedTempFile;
-use tollgate_tests::process::Process;
-use tollgate_tests::shim::ClockShim;
-use tollgate_tests::wait;
 
 use super::LONG;
 use crate::standalone;
 
-const JOB: &str = "TOLLGATE_FAULTS_JOB";
-const ANSWER: &str = "TOLLGATE_FAULTS_ANSWER";
+const JOB: &str = "SLUICEGATE_FAULTS_JOB";
+const ANSWER: &str = "SLUICEGATE_FAULTS_ANSWER";
 const BETWEEN: char = '|';
 
 /// A process with a job.
@@ -29,7 +29,7 @@ pub(crate) struct Child {
 impl Child {
     /// Starts a process with a job: its name, and whatever it needs.
     pub(crate) fn start(job: &[&str], shim: Option<&ClockShim>) -> Self {
-        let answer = NamedTempFile::with_prefix("tollgate-child-").unwrap();
+        let answer = NamedTempFile::with_prefix("sluicegate-child-").unwrap();
         let process = Process::start(std::env::current_exe().unwrap(), |command| {
             command.args(["--exact", "support::child::child", "--nocapture", "--test-threads=1"]);
             command.stdout(Stdio::null());

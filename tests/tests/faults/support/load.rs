@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sluicegate::{OnError, Quota};
+use sluicegate_tests::oracle;
+use sluicegate_tests::seed::Seed;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tollgate::{OnError, Quota};
-use tollgate_tests::oracle;
-use tollgate_tests::seed::Seed;
 
 use super::windows::{Admission, excess};
 use super::{Node, exact, noise, now_us};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sluicegate::{OnError, Quota};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use tollgate::{OnError, Quota};
 
 use super::{Node, quota};
 

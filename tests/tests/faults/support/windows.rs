@@ -4,7 +4,7 @@
 //! and answered by e was admitted between s and e, and no more than B + R·(e - s) of it may be. This never
 //! accuses anybody wrongly, and over long stretches it is as sharp as the decisions' own times.
 
-use tollgate_tests::oracle::Quota;
+use sluicegate_tests::oracle::Quota;
 
 /// A charge that was admitted.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +98,8 @@ impl Sums {
 /// At one instant each, the intervals are points, and the harness's oracle says the same.
 #[test]
 fn points_are_judged_as_by_the_oracle() {
-    use tollgate_tests::oracle::{Event, over_admission};
-    use tollgate_tests::seed::Seed;
+    use sluicegate_tests::oracle::{Event, over_admission};
+    use sluicegate_tests::seed::Seed;
     let mut seed = Seed::announce("points_are_judged_as_by_the_oracle");
     for _ in 0..300 {
         let quota = Quota { capacity: 1 + seed.below(5), tokens: 1 + seed.below(3), period_us: 7 };

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use tollgate::{Limiter, Mode};
+use sluicegate::{Limiter, Mode};
 
 use super::super::support::{NOON, limiter, note, queue, request, verdict};
 use super::*;

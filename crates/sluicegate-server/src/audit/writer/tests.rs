@@ -1,6 +1,6 @@
 use std::collections::{HashSet, VecDeque};
 
-use tollgate::{Limiter, Mode};
+use sluicegate::{Limiter, Mode};
 
 use super::super::support::{NOON, limiter, note, queue};
 use super::*;

@@ -1,8 +1,8 @@
 //! Rules, at a server or in the database.
 
 use serde_json::{Map, Value, json};
-use tollgate::rules::{FieldError, RULES_MAX, RuleSpec};
-use tollgate::{Rule, RuleSet};
+use sluicegate::rules::{FieldError, RULES_MAX, RuleSpec};
+use sluicegate::{Rule, RuleSet};
 
 use super::{Backend, PAGE, no_cursor, pages, read, walk};
 use crate::cli::client::Call;

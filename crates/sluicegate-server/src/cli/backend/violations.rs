@@ -13,7 +13,7 @@ use crate::http::violations::{TopBy, TopOffenders, ViolationList, ViolationMode}
 
 /// What is said where people are recorded under hashes that cannot be made here.
 const NO_KEY: &str = "who was denied is recorded hashed, and audit.privacy_key is not here: nobody can be found\n  \
-                      Name its file in TOLLGATE_AUDIT_PRIVACY_KEY_FILE, or ask a server: --server URL.";
+                      Name its file in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or ask a server: --server URL.";
 
 impl Backend {
     /// Violations that pass the filter, newest first, and the cursor behind them.

@@ -34,7 +34,7 @@ impl Address {
         let authority = uri.authority().ok_or_else(wrong)?;
         if authority.as_str().contains('@') {
             let message =
-                "--server: has a user in it; a token goes into TOLLGATE_TOKEN or --token-file";
+                "--server: has a user in it; a token goes into SLUICEGATE_TOKEN or --token-file";
             return Err(Failure::usage(message));
         }
         if authority.host().is_empty() || uri.query().is_some() {

@@ -1,4 +1,4 @@
-//! `tollgate rules create`, `update` and `delete`.
+//! `sluicegate rules create`, `update` and `delete`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use crate::cli::table::text_of;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
-  tollgate rules create --key-pattern 'tenant:{tenant}' --rate \"10/s burst 50\" --mode shadow
-  echo '{\"key_pattern\":\"everything\",\"tokens\":1000,\"period\":1}' | tollgate rules create --file -")]
+  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
+  sluicegate rules create --key-pattern 'tenant:{tenant}' --rate \"10/s burst 50\" --mode shadow
+  echo '{\"key_pattern\":\"everything\",\"tokens\":1000,\"period\":1}' | sluicegate rules create --file -")]
 pub(super) struct Create {
     #[command(flatten)]
     columns: Columns,
@@ -37,9 +37,9 @@ pub(super) struct Create {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules update 1 --rate \"20/s burst 100\"
-  tollgate rules update 1 --mode shadow --dry-run
-  tollgate rules update 5 --condition method=POST --inactive
+  sluicegate rules update 1 --rate \"20/s burst 100\"
+  sluicegate rules update 1 --mode shadow --dry-run
+  sluicegate rules update 5 --condition method=POST --inactive
 
 Tokens that are spent stay spent: a change refills nothing. If somebody else has changed the rule in between, \
 nothing happens.")]
@@ -59,10 +59,10 @@ pub(super) struct Update {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules delete 7
-  tollgate rules delete 7 --yes
+  sluicegate rules delete 7
+  sluicegate rules delete 7 --yes
 
-`tollgate rules update 7 --inactive` switches it off and keeps it.")]
+`sluicegate rules update 7 --inactive` switches it off and keeps it.")]
 pub(super) struct Delete {
     /// Its number
     rule_id: u64,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tollgate::rules::RULES_FILE_BYTES_MAX;
-use tollgate::{Algorithm, Mode, OnError, Refill, Scope};
+use sluicegate::rules::RULES_FILE_BYTES_MAX;
+use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::request::pair;

@@ -1,4 +1,4 @@
-//! `tollgate rules diff`, and how a difference is shown.
+//! `sluicegate rules diff`, and how a difference is shown.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ use crate::rules_diff::RulesDiff;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules diff rules.toml
-  tollgate rules diff rules.toml --database settings --json
+  sluicegate rules diff rules.toml
+  sluicegate rules diff rules.toml --database settings --json
 
 It ends with 0, whether there is a difference or not.")]
 pub(super) struct Arguments {
@@ -105,7 +105,7 @@ fn title(rule_id: u64, key_pattern: &str, plan: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::RuleSet;
+    use sluicegate::RuleSet;
 
     use super::*;
 

@@ -1,11 +1,11 @@
-//! `tollgate rules export`.
+//! `sluicegate rules export`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tollgate::Rule;
-use tollgate::rules::file::to_toml;
+use sluicegate::Rule;
+use sluicegate::rules::file::to_toml;
 
 use crate::cli::Exit;
 use crate::cli::backend::Backend;
@@ -18,9 +18,9 @@ use crate::data::RuleFilter;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules export --out rules.toml
-  tollgate rules export --format json | jq '.rules[].key_pattern'
-  tollgate rules export --database sqlite:tollgate.db > rules.toml")]
+  sluicegate rules export --out rules.toml
+  sluicegate rules export --format json | jq '.rules[].key_pattern'
+  sluicegate rules export --database sqlite:sluicegate.db > rules.toml")]
 pub(super) struct Arguments {
     /// In which form [default: toml, or json with --json]
     #[arg(long, value_enum)]

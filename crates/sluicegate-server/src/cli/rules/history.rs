@@ -1,4 +1,4 @@
-//! `tollgate rules history`.
+//! `sluicegate rules history`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ use crate::http::rules::ChangeView;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules history
-  tollgate rules history 1 --limit 5
-  tollgate rules history --after 118 --json")]
+  sluicegate rules history
+  sluicegate rules history 1 --limit 5
+  sluicegate rules history --after 118 --json")]
 pub(super) struct Arguments {
     /// Only the changes of this rule
     rule_id: Option<u64>,

@@ -1,4 +1,4 @@
-//! `tollgate rules import`.
+//! `sluicegate rules import`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tollgate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
-use tollgate::{Algorithm, Rule, RuleSet};
+use sluicegate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
+use sluicegate::{Algorithm, Rule, RuleSet};
 
 use super::diff;
 use crate::cli::Exit;
@@ -25,11 +25,11 @@ use crate::logging::Audience;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules import rules.toml
-  tollgate rules import rules.toml --dry-run
-  tollgate rules import more.toml --merge --yes
-  tollgate rules import --from envoy-ratelimit config.yaml --dry-run
-  tollgate rules import --from limitador limits.yaml --replace
+  sluicegate rules import rules.toml
+  sluicegate rules import rules.toml --dry-run
+  sluicegate rules import more.toml --merge --yes
+  sluicegate rules import --from envoy-ratelimit config.yaml --dry-run
+  sluicegate rules import --from limitador limits.yaml --replace
 
 The file has all the rules: others are removed. Of another format, or with --merge, it has some, and others stay. \
 The difference is shown first, and nothing happens until it is agreed to, or if anything has changed since. A rule \

@@ -1,8 +1,8 @@
-//! `tollgate rules list` and `show`.
+//! `sluicegate rules list` and `show`.
 
 use clap::Args;
 use serde_json::Value;
-use tollgate::Scope;
+use sluicegate::Scope;
 
 use crate::cli::Exit;
 use crate::cli::backend::Backend;
@@ -17,9 +17,9 @@ use crate::rules_diff::COLUMNS;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules list
-  tollgate rules list --plan free --json
-  tollgate rules list --inactive --database sqlite:tollgate.db")]
+  sluicegate rules list
+  sluicegate rules list --plan free --json
+  sluicegate rules list --inactive --database sqlite:sluicegate.db")]
 pub(super) struct List {
     /// Only those for this plan
     #[arg(long, value_name = "NAME")]
@@ -42,8 +42,8 @@ pub(super) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules show 1
-  tollgate rules show 1 --json")]
+  sluicegate rules show 1
+  sluicegate rules show 1 --json")]
 pub(super) struct Show {
     /// Its number
     rule_id: u64,

@@ -1,4 +1,4 @@
-//! `tollgate rules preview`.
+//! `sluicegate rules preview`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use crate::cli::table::{Shown, Table, card, text_of, time_of};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tollgate rules preview --key-pattern 'user:{user_id}' --rate \"5/s burst 10\"
-  tollgate rules preview --key-pattern 'user:{user_id}' --plan free --rate 5/s --replaces 1
-  tollgate rules preview --file candidate.json --json
+  sluicegate rules preview --key-pattern 'user:{user_id}' --rate \"5/s burst 10\"
+  sluicegate rules preview --key-pattern 'user:{user_id}' --plan free --rate 5/s --replaces 1
+  sluicegate rules preview --file candidate.json --json
 
 The server keeps the last requests in memory for this ([recent] in its settings); nothing is charged.")]
 pub(super) struct Arguments {

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::{Algorithm, Mode, Request, Rule, RuleSet};
+use sluicegate::{Algorithm, Mode, Request, Rule, RuleSet};
 
 use super::convert;
 use crate::convert::names::attribute;

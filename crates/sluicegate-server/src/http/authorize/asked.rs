@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method};
-use tollgate::Request;
+use sluicegate::Request;
 
 use crate::app::App;
 use crate::spelling::{endpoint, text};

@@ -1,7 +1,7 @@
 //! What the events say.
 
 use serde::Serialize;
-use tollgate::Scope;
+use sluicegate::Scope;
 use utoipa::ToSchema;
 
 use crate::http::openapi::values::{ModeName, ScopeName};

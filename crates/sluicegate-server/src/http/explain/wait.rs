@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Decision, Quota, Refill};
+use sluicegate::{Algorithm, Decision, Quota, Refill};
 
 /// Whether a bucket that was looked into would grant `cost` tokens now.
 pub(super) fn would_grant(seen: &Decision, cost: u64) -> bool {
@@ -49,7 +49,7 @@ fn grid_time(quota: &Quota, seen: &Decision, cost: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::{Limiter, ManualClock, MemoryStore, Micros, Rate, RuleSet};
+    use sluicegate::{Limiter, ManualClock, MemoryStore, Micros, Rate, RuleSet};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
+use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
 
 /// The most addresses that are counted each by itself; new ones beyond them are counted together.
 const ADDRESSES_MAX: usize = 65_536;
@@ -118,7 +118,7 @@ fn network(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::{ManualClock, Micros};
+    use sluicegate::{ManualClock, Micros};
 
     use super::*;
 

@@ -30,7 +30,7 @@ fn stored(name: &str, role: Role) -> StoredToken {
         token_id: 1,
         name: name.into(),
         role,
-        hash: tokens::hash(&format!("tg_{name}")),
+        hash: tokens::hash(&format!("sg_{name}")),
         created_by: "admin".into(),
         created_at: Timestamp::from_micros(0),
     }
@@ -64,7 +64,7 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
 #[test]
 fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
     let open = guard(None, true);
-    let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("tg_ci")));
+    let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("sg_ci")));
     assert!(open.still_lets_in(&nobody, Role::Read), "this machine needs none");
     open.set_tokens(vec![stored("ci", Role::Read)]);
     assert!(!open.still_lets_in(&nobody, Role::Read));
@@ -74,7 +74,7 @@ fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
     for _ in 0..2 * FAILURES {
         assert!(!open.still_lets_in(&reader, Role::Read), "it is revoked");
     }
-    assert_eq!(open.require(&showing("tg_ci"), peer(1), Role::Read), Err(Refusal::Wrong));
+    assert_eq!(open.require(&showing("sg_ci"), peer(1), Role::Read), Err(Refusal::Wrong));
 
     // What others guess behind the same address ends nothing.
     let closed = guard(Some("t"), false);
@@ -94,7 +94,7 @@ fn while_tokens_are_not_known_nobody_may_administer_without_one() {
     for role in Role::ALL {
         assert_eq!(open.require(&none, peer(1), role), Err(Refusal::Unknown));
     }
-    assert_eq!(open.require(&showing("tg_ci"), peer(1), Role::Read), Err(Refusal::Unknown));
+    assert_eq!(open.require(&showing("sg_ci"), peer(1), Role::Read), Err(Refusal::Unknown));
     open.set_tokens(Vec::new());
     assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
     let elsewhere = guard_of(config, false);
@@ -108,8 +108,8 @@ fn tokens_have_names_and_roles() {
     let ask = |token, role| guard.require(&showing(token), peer(1), role);
     for (token, name, may_admin) in [
         ("bootstrap", "admin", true),
-        ("tg_grafana", "token:grafana", false),
-        ("tg_deploy", "token:deploy", true),
+        ("sg_grafana", "token:grafana", false),
+        ("sg_deploy", "token:deploy", true),
     ] {
         assert_eq!(ask(token, Role::Read), Ok(name.into()));
         let admin = if may_admin { Ok(name.into()) } else { Err(Refusal::Role) };
@@ -117,9 +117,9 @@ fn tokens_have_names_and_roles() {
     }
     // A revoked one is as unknown as any other.
     guard.set_tokens(vec![stored("deploy", Role::Admin)]);
-    assert_eq!(ask("tg_grafana", Role::Read), Err(Refusal::Wrong));
-    assert_eq!(ask("tg_nobody", Role::Read), Err(Refusal::Wrong));
-    assert_eq!(ask("tg_deploy", Role::Admin), Ok("token:deploy".into()));
+    assert_eq!(ask("sg_grafana", Role::Read), Err(Refusal::Wrong));
+    assert_eq!(ask("sg_nobody", Role::Read), Err(Refusal::Wrong));
+    assert_eq!(ask("sg_deploy", Role::Admin), Ok("token:deploy".into()));
 }
 
 #[test]
@@ -137,16 +137,16 @@ fn whoever_guesses_must_wait_and_others_need_not() {
     assert_eq!(guard.require(&HeaderMap::new(), peer(1), Role::Admin), Err(Refusal::Missing));
     assert_eq!(ask("right", 2), Ok("admin".into()));
     // What nobody guesses is good all the time.
-    assert_eq!(ask("tg_deploy", 1), Ok("token:deploy".into()));
-    assert_eq!(ask("tg_grafana", 1), Err(Refusal::Role));
-    assert!(matches!(ask("tg_nobody", 1), Err(Refusal::TooMany(_))));
+    assert_eq!(ask("sg_deploy", 1), Ok("token:deploy".into()));
+    assert_eq!(ask("sg_grafana", 1), Err(Refusal::Role));
+    assert!(matches!(ask("sg_nobody", 1), Err(Refusal::TooMany(_))));
 }
 
 #[test]
 fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
     let guard = guard(Some("right"), false);
     for _ in 0..10 * FAILURES {
-        let asked = guard.require(&showing("tg_revoked"), peer(1), Role::Read);
+        let asked = guard.require(&showing("sg_revoked"), peer(1), Role::Read);
         assert_eq!(asked, Err(Refusal::Wrong));
     }
     assert!(guard.require(&showing("right"), peer(1), Role::Admin).is_ok());
@@ -167,7 +167,7 @@ fn there_are_no_more_tokens_than_there_may_be() {
         .rev()
         .map(|id| StoredToken { token_id: id, ..stored(&id.to_string(), Role::Read) });
     guard.set_tokens(many.collect());
-    let ask = |id: usize| guard.require(&showing(&format!("tg_{id}")), peer(1), Role::Read);
+    let ask = |id: usize| guard.require(&showing(&format!("sg_{id}")), peer(1), Role::Read);
     assert_eq!(ask(0), Ok("token:0".into()));
     assert_eq!(ask(TOKENS_MAX - 1), Ok(format!("token:{}", TOKENS_MAX - 1)));
     assert_eq!(ask(TOKENS_MAX), Err(Refusal::Wrong));

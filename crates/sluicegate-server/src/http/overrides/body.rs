@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tollgate::rules::{Override, RuleSpec};
-use tollgate::{Algorithm, Quota, RateError, Refill, Rule};
+use sluicegate::rules::{Override, RuleSpec};
+use sluicegate::{Algorithm, Quota, RateError, Refill, Rule};
 use utoipa::ToSchema;
 
 use crate::app::RequestLimits;

@@ -1,7 +1,7 @@
 //! Where an override does not reach every request of its subject.
 
-use tollgate::Rule;
-use tollgate::rules::{Mode, Override};
+use sluicegate::Rule;
+use sluicegate::rules::{Mode, Override};
 
 /// The plan of rules for requests whose own plan no other rule names.
 const DEFAULT_PLAN: &str = "default";
@@ -43,7 +43,7 @@ pub(super) fn note(rule: &Rule, instead: &Override) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::Quota;
+    use sluicegate::Quota;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! An override as an answer has it.
 
 use serde::Serialize;
-use tollgate::Quota;
-use tollgate::rules::Override;
+use sluicegate::Quota;
+use sluicegate::rules::Override;
 use utoipa::ToSchema;
 
 use crate::data::{OverrideSpec, StoredOverride};

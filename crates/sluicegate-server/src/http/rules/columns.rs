@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
-use tollgate::rules::{FieldError, RuleSpec};
-use tollgate::{Algorithm, Decimal, DecimalError, Mode, OnError, Rate, RateError, Refill, Scope};
+use sluicegate::rules::{FieldError, RuleSpec};
+use sluicegate::{Algorithm, Decimal, DecimalError, Mode, OnError, Rate, RateError, Refill, Scope};
 
 use crate::http::scalar::{Seconds, Text, Whole};
 use crate::time::Timestamp;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{Request as HttpRequest, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tollgate::rules::{RULES_MAX, RuleSetError, RuleSpec};
+use sluicegate::rules::{RULES_MAX, RuleSetError, RuleSpec};
 use tracing::info;
 use utoipa::ToSchema;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::rules::RuleSpec;
-use tollgate::{Quota, Rate, Rule, Scope};
+use sluicegate::rules::RuleSpec;
+use sluicegate::{Quota, Rate, Rule, Scope};
 use utoipa::ToSchema;
 
 use crate::data::StoredRule;
@@ -156,7 +156,7 @@ mod tests {
     /// The history of a rule shows it as the rule shows itself.
     #[test]
     fn a_rule_is_shown_as_its_history_has_it() {
-        for rule in tollgate::RuleSet::starter().rules() {
+        for rule in sluicegate::RuleSet::starter().rules() {
             let (created_at, version) = (Timestamp::from_micros(1_785_585_600_000_001), 3);
             let rule = StoredRule { spec: rule.spec(), created_at, version };
             let shown = serde_json::to_value(RuleView::stored(&rule)).unwrap();

@@ -8,7 +8,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Request as HttpRequest, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tollgate::rules::{FieldError, RULES_MAX, RuleSetError, RuleSpec};
+use sluicegate::rules::{FieldError, RULES_MAX, RuleSetError, RuleSpec};
 use tracing::info;
 
 use super::columns::Columns;

@@ -1,4 +1,4 @@
-use tollgate::{Limiter, MemoryStore, Quota, Rule};
+use sluicegate::{Limiter, MemoryStore, Quota, Rule};
 
 use super::*;
 use crate::audit::support::{NOON, limiter, request, verdict};

@@ -1,9 +1,9 @@
-//! `TG.CHECK`: a request against the rules.
+//! `SG.CHECK`: a request against the rules.
 
 use std::borrow::Cow;
 
-use tollgate::rules::Attribute;
-use tollgate::{Request, Tier, Verdict};
+use sluicegate::rules::Attribute;
+use sluicegate::{Request, Tier, Verdict};
 
 use super::number::whole;
 use super::take::retry_after_ms;
@@ -27,7 +27,7 @@ pub(crate) struct Check<'i> {
 }
 
 impl<'i> Check<'i> {
-    /// Reads `TG.CHECK name value [name value ...]`.
+    /// Reads `SG.CHECK name value [name value ...]`.
     pub(crate) fn read(
         command: &Command<'_, 'i>,
         known: &Known,

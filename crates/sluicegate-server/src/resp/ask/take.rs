@@ -1,8 +1,8 @@
-//! `CL.THROTTLE` and `TG.TAKE`: one bucket without a rule.
+//! `CL.THROTTLE` and `SG.TAKE`: one bucket without a rule.
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Decision, Outcome, Quota, QuotaError, Rate, RateError, Refill};
+use sluicegate::{Algorithm, Decision, Outcome, Quota, QuotaError, Rate, RateError, Refill};
 
 use super::Take;
 use super::number::whole;
@@ -97,7 +97,7 @@ fn seconds(micros: u64) -> i64 {
     i64::try_from(micros.div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// Reads `TG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]`.
+/// Reads `SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]`.
 pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<Take<'i>, Fault> {
     let capacity = whole("capacity", command.argument(2))?;
     let tokens = whole("tokens", command.argument(3))?;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::{LocalStore, ManualClock, MemoryStore, Micros, Mode, OnError, Space, Store};
+use sluicegate::{LocalStore, ManualClock, MemoryStore, Micros, Mode, OnError, Space, Store};
 
 use super::*;
 use crate::resp::name::Known;
@@ -18,7 +18,7 @@ fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     let take = read_throttle(&command, known, &mut None).unwrap();
     let key = store.key(Space::Take, &[take.key]);
     let (mode, on_error) = (Mode::Enforce, OnError::Local);
-    let charge = tollgate::Charge {
+    let charge = sluicegate::Charge {
         key: &key,
         quota: &take.quota,
         cost: take.cost,

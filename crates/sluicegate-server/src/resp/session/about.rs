@@ -111,7 +111,7 @@ pub(super) fn info(command: &Command<'_, '_>, house: &House, replies: &mut Repli
     // Writing to a string cannot fail.
     let _ = write!(
         server,
-        "redis_version:{REDIS_VERSION}\r\nserver_name:tollgate\r\ntollgate_version:{}\r\n\
+        "redis_version:{REDIS_VERSION}\r\nserver_name:sluicegate\r\nsluicegate_version:{}\r\n\
          redis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{uptime}\r\n",
         env!("CARGO_PKG_VERSION"),
         std::process::id(),

@@ -1,4 +1,4 @@
-use tollgate::{Mode, Quota, Rule, RuleSet};
+use sluicegate::{Mode, Quota, Rule, RuleSet};
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn rule(rule_id: u64, pattern: &str) -> Rule {
 fn set(version: u64, rules: &[Rule]) -> RuleSet {
     // A limiter counts the sets it has had.
     let limiter =
-        tollgate::Limiter::new(tollgate::MemoryStore::new(), RuleSet::new(Vec::new()).unwrap());
+        sluicegate::Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(Vec::new()).unwrap());
     while limiter.rules().version() < version {
         limiter.replace_rules(RuleSet::new(rules.to_vec()).unwrap());
     }

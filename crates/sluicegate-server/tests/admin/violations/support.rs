@@ -109,7 +109,7 @@ pub(super) fn figure(metrics: &str, name: &str) -> u64 {
 pub(super) fn database_bytes(folder: &Path) -> Vec<u8> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_its = |path: &std::path::PathBuf| {
-        path.file_name().unwrap().to_str().unwrap().starts_with("tollgate.db")
+        path.file_name().unwrap().to_str().unwrap().starts_with("sluicegate.db")
     };
     files.filter(is_its).flat_map(|path| fs::read(path).unwrap_or_default()).collect()
 }

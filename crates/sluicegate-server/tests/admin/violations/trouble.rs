@@ -3,8 +3,8 @@
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
+use sluicegate_tests::postgres::Postgres;
 use sqlx::{Connection, SqliteConnection};
-use tollgate_tests::postgres::Postgres;
 
 use super::support::{Denials, all, figure, launch, recorded, sum};
 use crate::common::{Server, eventually};
@@ -43,12 +43,12 @@ fn resumes(server: &Server, noted: u64) {
 #[test]
 fn a_locked_database_is_waited_for() {
     let server = launch()
-        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
-        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
-        .env("TOLLGATE_DATABASE_TIMEOUT_MS", "200")
+        .env("SLUICEGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        .env("SLUICEGATE_DATABASE_TIMEOUT_MS", "200")
         .start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let file = format!("sqlite:{}", server.folder().join("tollgate.db").display());
+    let file = format!("sqlite:{}", server.folder().join("sluicegate.db").display());
     let mut other = runtime.block_on(async {
         let mut other = SqliteConnection::connect(&file).await.unwrap();
         sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
@@ -60,8 +60,8 @@ fn a_locked_database_is_waited_for() {
     assert_eq!((written, dropped + waiting), (0, noted));
     assert!(dropped > 0 && waiting >= QUEUE_MAX, "{dropped} dropped, {waiting} wait");
     let metrics = server.get("/metrics").body;
-    assert_eq!(figure(&metrics, "tollgate_violations_waiting_rows"), QUEUE_MAX);
-    assert_eq!(figure(&metrics, r#"tollgate_violations_dropped_total{reason="full"}"#), dropped);
+    assert_eq!(figure(&metrics, "sluicegate_violations_waiting_rows"), QUEUE_MAX);
+    assert_eq!(figure(&metrics, r#"sluicegate_violations_dropped_total{reason="full"}"#), dropped);
     runtime.block_on(async {
         sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
         other.close().await.unwrap();
@@ -73,8 +73,8 @@ fn a_locked_database_is_waited_for() {
 #[test]
 fn a_full_disk_is_waited_for() {
     let server = launch()
-        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
-        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        .env("SLUICEGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000")
         // Instead of the signal that ends a process, it is to be told that the file is too large.
         .after_shell("trap '' XFSZ")
         .start();
@@ -98,10 +98,10 @@ fn a_full_disk_is_waited_for() {
 fn a_killed_postgres_is_waited_for() {
     let postgres = Postgres::start();
     let server = launch()
-        .env("TOLLGATE_DATABASE_URL", &postgres.url("postgres"))
-        .env("TOLLGATE_DATABASE_TIMEOUT_MS", "500")
-        .env("TOLLGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
-        .env("TOLLGATE_AUDIT_ROWS_PER_SECOND", "1000")
+        .env("SLUICEGATE_DATABASE_URL", &postgres.url("postgres"))
+        .env("SLUICEGATE_DATABASE_TIMEOUT_MS", "500")
+        .env("SLUICEGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
+        .env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000")
         .start();
     // What it cannot store must not keep the rest from being stored.
     Denials::of(&server).by_user("a\0b", 2);

@@ -1,9 +1,9 @@
-// ioredis, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`.
+// ioredis, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`.
 import assert from "node:assert/strict";
 import { Redis } from "ioredis";
 
 const MANY = 5000;
-const url = `redis://${process.env.TOLLGATE_RESP}`;
+const url = `redis://${process.env.SLUICEGATE_RESP}`;
 
 /** So many, in their order, and all but the last were there. */
 function check(answers) {
@@ -23,15 +23,15 @@ for (const options of [{}, { enableAutoPipelining: true }, { connectionName: "te
   const pipeline = client.pipeline();
   for (let i = 0; i < MANY; i++) pipeline.call("CL.THROTTLE", `${key}:pipeline`, MANY - 2, 1, 3600);
   check((await pipeline.exec()).map(([error, answer]) => error ?? answer));
-  await assert.rejects(client.get(key), /this is Tollgate/);
-  const verdict = await client.call("TG.CHECK", "user_id", key, "ip", "203.0.113.9");
+  await assert.rejects(client.get(key), /this is Sluicegate/);
+  const verdict = await client.call("SG.CHECK", "user_id", key, "ip", "203.0.113.9");
   // It makes arrays of maps: a name, its value, the next name.
   assert.deepEqual(verdict.slice(0, 2), ["allowed", 1]);
   assert.deepEqual(verdict.slice(-2), ["rule_id", null]);
   await client.quit();
 }
 
-const [host, port] = process.env.TOLLGATE_GUARDED.split(":");
+const [host, port] = process.env.SLUICEGATE_GUARDED.split(":");
 const guarded = new Redis({ host, port: Number(port), password: "canary" });
 assert.equal(await guarded.ping(), "PONG");
 await guarded.quit();

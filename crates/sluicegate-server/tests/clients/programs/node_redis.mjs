@@ -1,9 +1,9 @@
-// node-redis, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`.
+// node-redis, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`.
 import assert from "node:assert/strict";
 import { createClient } from "redis";
 
 const MANY = 5000;
-const url = `redis://${process.env.TOLLGATE_RESP}`;
+const url = `redis://${process.env.SLUICEGATE_RESP}`;
 const throttle = (key, burst) => ["CL.THROTTLE", key, String(burst), "1", "3600"];
 
 /** So many, in their order, and all but the last were there. */
@@ -29,8 +29,8 @@ for (const options of [{ url }, { url, RESP: 2 }, { url: `${url}/0`, name: "test
   const pipeline = client.multi();
   for (let i = 0; i < MANY; i++) pipeline.addCommand(throttle(`${key}:pipeline`, MANY - 2));
   check(await pipeline.execAsPipeline());
-  await assert.rejects(client.get(key), /this is Tollgate/);
-  const verdict = await client.sendCommand(["TG.CHECK", "user_id", key, "ip", "203.0.113.9"]);
+  await assert.rejects(client.get(key), /this is Sluicegate/);
+  const verdict = await client.sendCommand(["SG.CHECK", "user_id", key, "ip", "203.0.113.9"]);
   if (options.RESP === 2) {
     assert.equal(verdict.length, 10);
     assert.equal(verdict[0], 1);
@@ -43,7 +43,7 @@ for (const options of [{ url }, { url, RESP: 2 }, { url: `${url}/0`, name: "test
   await client.close();
 }
 
-const guarded = process.env.TOLLGATE_GUARDED;
+const guarded = process.env.SLUICEGATE_GUARDED;
 for (const RESP of [2, 3]) {
   const client = await connect({ url: `redis://default:canary@${guarded}`, RESP });
   assert.equal(await client.ping(), "PONG");

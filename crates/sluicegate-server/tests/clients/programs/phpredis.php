@@ -1,5 +1,5 @@
 <?php
-// phpredis, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`.
+// phpredis, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`.
 
 const MANY = 5000;
 
@@ -19,7 +19,7 @@ function connect(string $variable, bool $lasting = false): Redis
 }
 
 foreach ([false, true] as $lasting) {
-    $client = connect('TOLLGATE_RESP', $lasting);
+    $client = connect('SLUICEGATE_RESP', $lasting);
     same($client->ping(), true);
     same($client->select(0), true);
     $key = 'php:' . (int) $lasting;
@@ -32,17 +32,17 @@ foreach ([false, true] as $lasting) {
     same(array_column($answers, 2), [...range(MANY - 2, 0), 0]);
     same(array_column($answers, 0), [...array_fill(0, MANY - 1, 0), 1]);
     same($client->get($key), false);
-    same(str_contains($client->getLastError(), 'this is Tollgate'), true);
-    $verdict = $client->rawCommand('TG.CHECK', 'user_id', $key, 'ip', '203.0.113.9');
+    same(str_contains($client->getLastError(), 'this is Sluicegate'), true);
+    $verdict = $client->rawCommand('SG.CHECK', 'user_id', $key, 'ip', '203.0.113.9');
     same([count($verdict), $verdict[0]], [10, 1]);
 }
 
-$guarded = connect('TOLLGATE_GUARDED');
+$guarded = connect('SLUICEGATE_GUARDED');
 same($guarded->auth('canary'), true);
 same($guarded->auth(['default', 'canary']), true);
 same($guarded->ping(), true);
 try {
-    same(connect('TOLLGATE_GUARDED')->auth('other'), false);
+    same(connect('SLUICEGATE_GUARDED')->auth('other'), false);
 } catch (RedisException $error) {
     same(str_contains($error->getMessage(), 'WRONGPASS'), true);
 }

@@ -1,5 +1,5 @@
 <?php
-// Predis, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`.
+// Predis, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`.
 
 require 'Predis/Autoloader.php';
 Predis\Autoloader::register();
@@ -13,7 +13,7 @@ function same(mixed $found, mixed $expected): void
     }
 }
 
-$client = new Predis\Client('tcp://' . getenv('TOLLGATE_RESP') . '?database=0');
+$client = new Predis\Client('tcp://' . getenv('SLUICEGATE_RESP') . '?database=0');
 same((string) $client->ping(), 'PONG');
 same($client->executeRaw(['CL.THROTTLE', 'predis', 15, 30, 60]), [0, 16, 15, -1, 2]);
 $answers = $client->pipeline(function ($pipeline) {
@@ -27,12 +27,12 @@ try {
     $client->get('predis');
     throw new LogicException('no error');
 } catch (Predis\Response\ServerException $error) {
-    same(str_contains($error->getMessage(), 'this is Tollgate'), true);
+    same(str_contains($error->getMessage(), 'this is Sluicegate'), true);
 }
-$verdict = $client->executeRaw(['TG.CHECK', 'user_id', 'predis', 'ip', '203.0.113.9']);
+$verdict = $client->executeRaw(['SG.CHECK', 'user_id', 'predis', 'ip', '203.0.113.9']);
 same([count($verdict), $verdict[0]], [10, 1]);
 
-$guarded = 'tcp://' . getenv('TOLLGATE_GUARDED');
+$guarded = 'tcp://' . getenv('SLUICEGATE_GUARDED');
 same((string) (new Predis\Client("$guarded?password=canary"))->ping(), 'PONG');
 try {
     (new Predis\Client("$guarded?password=other"))->ping();

@@ -1,4 +1,4 @@
-"""redis-py, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`."""
+"""redis-py, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`."""
 
 import asyncio
 import os
@@ -26,14 +26,14 @@ def refused(kind, ask):
 
 def in_both_versions():
     for version in (2, 3):
-        client = redis.Redis(**where("TOLLGATE_RESP"), protocol=version, decode_responses=True, client_name="tests")
+        client = redis.Redis(**where("SLUICEGATE_RESP"), protocol=version, decode_responses=True, client_name="tests")
         assert client.ping() is True
         key = f"py:{version}"
         assert client.execute_command("CL.THROTTLE", key, 15, 30, 60) == [0, 16, 15, -1, 2]
-        assert "this is Tollgate" in refused(redis.ResponseError, lambda: client.get(key))
+        assert "this is Sluicegate" in refused(redis.ResponseError, lambda: client.get(key))
         assert client.client_getname() == "tests", "the same connection goes on"
-        verdict = client.execute_command("TG.CHECK", "user_id", key, "ip", "203.0.113.9", "endpoint", "/login")
-        taken = client.execute_command("TG.TAKE", key + ":take", 5, 1, 60000)
+        verdict = client.execute_command("SG.CHECK", "user_id", key, "ip", "203.0.113.9", "endpoint", "/login")
+        taken = client.execute_command("SG.TAKE", key + ":take", 5, 1, 60000)
         if version == 2:
             assert len(verdict) == len(VERDICT) and verdict[0] == 1 and verdict[7:] == [None] * 3, verdict
             assert taken == [1, 5, 4, 0, 60000, 0, 0], taken
@@ -44,8 +44,8 @@ def in_both_versions():
 
 
 def at_its_defaults():
-    client = redis.Redis(**where("TOLLGATE_RESP"))
-    assert client.execute_command("TG.TAKE", "py", 5, 1, 60000)[b"remaining"] == 4
+    client = redis.Redis(**where("SLUICEGATE_RESP"))
+    assert client.execute_command("SG.TAKE", "py", 5, 1, 60000)[b"remaining"] == 4
     pipeline = client.pipeline(transaction=False)
     for _ in range(MANY):
         pipeline.execute_command("CL.THROTTLE", "py:many", MANY - 2, 1, 3600)
@@ -58,7 +58,7 @@ def at_its_defaults():
 
 
 async def asynchronously():
-    client = redis.asyncio.Redis(**where("TOLLGATE_RESP"))
+    client = redis.asyncio.Redis(**where("SLUICEGATE_RESP"))
     pipeline = client.pipeline(transaction=False)
     for _ in range(MANY):
         pipeline.execute_command("CL.THROTTLE", "py:async", MANY - 2, 1, 3600)
@@ -76,7 +76,7 @@ def check(answers):
 
 def with_a_password():
     for version in (2, 3):
-        options = {**where("TOLLGATE_GUARDED"), "protocol": version}
+        options = {**where("SLUICEGATE_GUARDED"), "protocol": version}
         assert redis.Redis(**options, password="canary").ping() is True
         assert redis.Redis(**options, username="default", password="canary").ping() is True
         refused(redis.AuthenticationError, redis.Redis(**options).ping)

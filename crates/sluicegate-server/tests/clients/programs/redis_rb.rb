@@ -1,4 +1,4 @@
-# redis-rb, as applications use it. `TOLLGATE_RESP` has no password, `TOLLGATE_GUARDED` has `canary`.
+# redis-rb, as applications use it. `SLUICEGATE_RESP` has no password, `SLUICEGATE_GUARDED` has `canary`.
 require "redis"
 
 MANY = 5000
@@ -7,7 +7,7 @@ def same(found, expected)
   raise "#{found.inspect} is not #{expected.inspect}" unless found == expected
 end
 
-client = Redis.new(url: "redis://#{ENV.fetch("TOLLGATE_RESP")}/0", id: "tests")
+client = Redis.new(url: "redis://#{ENV.fetch("SLUICEGATE_RESP")}/0", id: "tests")
 same client.ping, "PONG"
 same client.call("CL.THROTTLE", "ruby", 15, 30, 60), [0, 16, 15, -1, 2]
 answers = client.pipelined { |pipeline| MANY.times { pipeline.call("CL.THROTTLE", "ruby:many", MANY - 2, 1, 3600) } }
@@ -17,12 +17,12 @@ begin
   client.get("ruby")
   raise "no error"
 rescue Redis::CommandError => error
-  same error.message.include?("this is Tollgate"), true
+  same error.message.include?("this is Sluicegate"), true
 end
-verdict = client.call("TG.CHECK", "user_id", "ruby", "ip", "203.0.113.9")
+verdict = client.call("SG.CHECK", "user_id", "ruby", "ip", "203.0.113.9")
 same [verdict.size, verdict.first, verdict.last], [10, 1, nil]
 
-guarded = ENV.fetch("TOLLGATE_GUARDED")
+guarded = ENV.fetch("SLUICEGATE_GUARDED")
 same Redis.new(url: "redis://:canary@#{guarded}").ping, "PONG"
 same Redis.new(url: "redis://default:canary@#{guarded}").ping, "PONG"
 begin

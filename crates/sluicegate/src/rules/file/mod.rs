@@ -65,7 +65,7 @@ impl RuleSet {
     /// reported, and nothing that merely follows from another mistake.
     ///
     /// ```
-    /// use tollgate::RuleSet;
+    /// use sluicegate::RuleSet;
     ///
     /// let text = "[[rule]]\nkey_pattern = \"user:{user_id\"\nrate_per_second = 10\n";
     /// let errors = RuleSet::from_toml("rules.toml", text).unwrap_err();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use tollgate_core::{Algorithm, Decimal, DecimalError, RateError, Refill, parse_period};
+use sluicegate_core::{Algorithm, Decimal, DecimalError, RateError, Refill, parse_period};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use tollgate_core::{Algorithm, Refill};
+use sluicegate_core::{Algorithm, Refill};
 
 use crate::rules::pattern::Pattern;
 use crate::rules::rule::{Mode, OnError, Scope};
@@ -13,8 +13,8 @@ use crate::rules::spec::{RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 /// back equal. Columns that say no more than is taken for granted are left out.
 ///
 /// ```
-/// use tollgate::rules::file::to_toml;
-/// use tollgate::{Quota, Rule};
+/// use sluicegate::rules::file::to_toml;
+/// use sluicegate::{Quota, Rule};
 ///
 /// let rule = Rule::new(1, "user:{user_id}", "0.016/s burst 3".parse::<Quota>()?)?.with_plan("free")?;
 /// assert_eq!(

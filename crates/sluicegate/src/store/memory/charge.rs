@@ -1,8 +1,8 @@
 //! The charges that are unusual: of buckets that are new, that were written under another quota, that keep
 //! a log, or that are charged twice at once; and probes.
 
+use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Micros, Outcome, Quota};
 
 use super::hot::Locks;
 use super::shard::Locked;

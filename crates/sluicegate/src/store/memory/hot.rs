@@ -4,8 +4,8 @@
 //! What costs time here is memory, so each bucket is found once, and found before the locks behind its own
 //! are taken: those of the buckets that everybody shares come last and are held only to decide and write.
 
+use sluicegate_core::{Decision, Micros, State, clamp, decide};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Micros, State, clamp, decide};
 
 use super::shard::{Glimpse, Locked, Shard};
 use super::table::Record;

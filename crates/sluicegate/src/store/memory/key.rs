@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
-use tollgate_core::Quota;
+use sluicegate_core::Quota;
 
 use super::table::encode;
 use crate::store::Space;

@@ -1,6 +1,6 @@
 //! The logs of a shard's exact sliding windows, which do not fit a slot.
 
-use tollgate_core::sliding_window::{Edit, Entry};
+use sluicegate_core::sliding_window::{Edit, Entry};
 
 /// Logs by number; numbers of dropped logs are used again.
 #[derive(Debug, Default)]

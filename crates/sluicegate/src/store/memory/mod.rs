@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Decision, Quota};
+use sluicegate_core::{Decision, Quota};
 
 pub use self::key::MemoryKey;
 use self::shard::{Locked, Shard};

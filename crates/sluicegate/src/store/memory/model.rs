@@ -1,7 +1,7 @@
 //! Reading without the lock, under every interleaving and every reordering that C11 allows.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --profile model -p tollgate --lib --target-dir target/loom model
+//! RUSTFLAGS="--cfg loom" cargo test --profile model -p sluicegate --lib --target-dir target/loom model
 //! ```
 //!
 //! Sequence, table and shard are the real ones, made of loom's atomics and locks. `ArcSwap` is not made of
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use tollgate_core::{Form, State};
+use sluicegate_core::{Form, State};
 
 use super::sequence::Sequence;
 use super::shard::Shard;

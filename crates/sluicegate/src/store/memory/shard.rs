@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::sliding_window::{self, Edit, Log};
-use tollgate_core::{Form, Micros, Quota, State, is_full};
+use sluicegate_core::sliding_window::{self, Edit, Log};
+use sluicegate_core::{Form, Micros, Quota, State, is_full};
 
 use super::logs::Logs;
 use super::sequence::Sequence;

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{EXACT_MAX, Form, State};
+use sluicegate_core::{EXACT_MAX, Form, State};
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 

@@ -1,8 +1,8 @@
 //! A stored bucket as a quota sees it: read as it is where it was written under the same form, carried
 //! over by what was spent where the quota has changed since.
 
-use tollgate_core::sliding_window::{self, Edit, Entry, Log};
-use tollgate_core::{Decision, Micros, Quota, State, clamp, credit, decide, spent};
+use sluicegate_core::sliding_window::{self, Edit, Entry, Log};
+use sluicegate_core::{Decision, Micros, Quota, State, clamp, credit, decide, spent};
 
 use super::shard::{Locked, Stored};
 

@@ -70,7 +70,7 @@ impl RedisStoreBuilder {
         Self { settings: Settings::new(url) }
     }
 
-    /// What keys begin with: `tg` by default. Stores with different prefixes share nothing.
+    /// What keys begin with: `sg` by default. Stores with different prefixes share nothing.
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.settings.prefix = prefix.into();
         self

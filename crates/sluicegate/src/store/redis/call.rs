@@ -1,7 +1,7 @@
 //! What is asked of the script, and what it answers: one decision of it.
 
+use sluicegate_core::{Micros, Quota, QuotaError, State};
 use smallvec::SmallVec;
-use tollgate_core::{Micros, Quota, QuotaError, State};
 
 use super::key::RedisKey;
 use crate::rules::Mode;

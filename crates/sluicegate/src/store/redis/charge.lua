@@ -257,7 +257,7 @@ local function number(text)
   if value and value >= 0 and value <= EXACT and value == floor(value) then return value end
 end
 
--- ## The algorithms, as in tollgate-core. A state is a, b; b is nil where one number is enough.
+-- ## The algorithms, as in sluicegate-core. A state is a, b; b is nil where one number is enough.
 
 local function is_plain(kind) return kind == 'b' or kind == 'q' end
 local function is_units(kind) return is_plain(kind) or kind == 'n' or kind == 'm' end

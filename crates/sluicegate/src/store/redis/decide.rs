@@ -3,8 +3,8 @@
 //! The script evaluates and writes; every figure that is shown is computed here from the states it saw,
 //! by the same functions that the memory store uses, so that the two cannot differ.
 
-use tollgate_core::sliding_window::{self, Log};
-use tollgate_core::{Decision, Form, Micros, Outcome, Quota, decide};
+use sluicegate_core::sliding_window::{self, Log};
+use sluicegate_core::{Decision, Form, Micros, Outcome, Quota, decide};
 
 use super::call::{Part, Reply, Seen};
 use super::trouble::{Trouble, TroubleKind};
@@ -126,9 +126,9 @@ fn disagreement() -> Trouble {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use sluicegate_core::sliding_window::Entry;
+    use sluicegate_core::{Algorithm, Rate, Refill, State};
     use smallvec::smallvec;
-    use tollgate_core::sliding_window::Entry;
-    use tollgate_core::{Algorithm, Rate, Refill, State};
 
     use super::super::key::RedisKey;
     use super::*;
@@ -137,7 +137,7 @@ mod tests {
     const NOW: Micros = Micros::new(1_700_000_000_000_000);
 
     fn part(name: &str, quota: Quota, cost: u64, mode: Mode) -> Part {
-        let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
+        let key = RedisKey::new("sg", Space::Take, &[name.as_bytes()]);
         Part { key, quota, cost, mode, is_probe: false }
     }
 

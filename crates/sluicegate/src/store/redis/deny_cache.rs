@@ -18,8 +18,8 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Micros, Outcome, Quota};
 
 use super::call::{Part, Reply, Seen};
 use super::decide::{decide_full, decide_seen};

@@ -364,7 +364,7 @@ impl Flights {
 pub(super) mod tests {
     use std::time::Duration;
 
-    use tollgate_core::{Algorithm, Quota, Rate, Refill};
+    use sluicegate_core::{Algorithm, Quota, Rate, Refill};
 
     use super::*;
     use crate::rules::Mode;
@@ -379,7 +379,7 @@ pub(super) mod tests {
         let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
         let quota =
             Quota::build(rate, Algorithm::TokenBucket, Refill::Continuous, None, None).unwrap();
-        let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
+        let key = RedisKey::new("sg", Space::Take, &[name.as_bytes()]);
         let part = Part { key, quota, cost: 0, mode: Mode::Enforce, is_probe: false };
         Call { op: Op::Reset, parts: [part].into_iter().collect() }
     }

@@ -1,7 +1,7 @@
 //! A charge split into calls: one for each slot in a cluster, one in all elsewhere.
 
+use sluicegate_core::Decision;
 use smallvec::SmallVec;
-use tollgate_core::Decision;
 
 use super::call::{Call, Op, Part, Parts, Reply};
 use super::decide::{decide_seen, decisions};
@@ -153,7 +153,7 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::{Micros, Quota, State};
+    use sluicegate_core::{Micros, Quota, State};
 
     use super::super::call::Seen;
     use super::*;
@@ -161,7 +161,7 @@ mod tests {
     use crate::store::Space;
 
     fn key(name: &str) -> RedisKey {
-        RedisKey::new("tg", Space::Take, &[name.as_bytes()])
+        RedisKey::new("sg", Space::Take, &[name.as_bytes()])
     }
 
     /// Charges of these keys and costs, and whether each is a probe.

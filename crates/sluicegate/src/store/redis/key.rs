@@ -117,16 +117,16 @@ mod tests {
     use super::*;
 
     fn key(space: Space<'_>, parts: &[&[u8]]) -> String {
-        RedisKey::new("tg", space, parts).as_str().into()
+        RedisKey::new("sg", space, parts).as_str().into()
     }
 
     #[test]
     fn keys_have_the_documented_form() {
         // printf '\2\0\0\0\0\0\0\00042' | sha256sum, its first 16 bytes in base64url
-        assert_eq!(key(Space::Rule(1), &[b"42"]), "tg:{Efuaq_GNqGEupKOwtjcQrg}:1");
-        assert_eq!(key(Space::Rule(9), &[]), "tg:{g}:9");
+        assert_eq!(key(Space::Rule(1), &[b"42"]), "sg:{Efuaq_GNqGEupKOwtjcQrg}:1");
+        assert_eq!(key(Space::Rule(9), &[]), "sg:{g}:9");
         assert!(key(Space::Take, &[b"user:123"]).ends_with("}:t"));
-        assert_eq!(RedisKey::new("tg", Space::Take, &[b"k"]).slot(), {
+        assert_eq!(RedisKey::new("sg", Space::Take, &[b"k"]).slot(), {
             let key = key(Space::Take, &[b"k"]);
             let tag = key.split(['{', '}']).nth(1).unwrap();
             slot_of(tag.as_bytes())
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn tiers_of_one_subject_share_a_slot_and_nothing_else() {
-        let slot = |space, parts: &[&[u8]]| RedisKey::new("tg", space, parts).slot();
+        let slot = |space, parts: &[&[u8]]| RedisKey::new("sg", space, parts).slot();
         let one = slot(Space::Rule(1), &[b"42"]);
         assert_eq!(one, slot(Space::Rule(7), &[b"42", b"/search"]));
         assert_eq!(one, slot(Space::Take, &[b"42"]));
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn a_reserved_key_shares_the_slot() {
-        let key = RedisKey::new("tg", Space::Named("n"), &[b"42", b"/search"]);
-        assert_eq!(key.reserved().as_str(), "tg:{Efuaq_GNqGEupKOwtjcQrg}:p");
+        let key = RedisKey::new("sg", Space::Named("n"), &[b"42", b"/search"]);
+        assert_eq!(key.reserved().as_str(), "sg:{Efuaq_GNqGEupKOwtjcQrg}:p");
         assert_eq!(key.reserved().slot(), key.slot());
         assert_eq!(key.reserved().reserved(), key.reserved());
-        let shared = RedisKey::new("tg", Space::Rule(0), &[]);
-        assert_eq!(shared.reserved().as_str(), "tg:{g}:p");
+        let shared = RedisKey::new("sg", Space::Rule(0), &[]);
+        assert_eq!(shared.reserved().as_str(), "sg:{g}:p");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What answers when Redis cannot: each bucket's [`OnError`].
 
+use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
-use tollgate_core::{Decision, Micros, Outcome, Quota};
 
 use super::decide::decide_full;
 use super::key::RedisKey;
@@ -211,7 +211,7 @@ mod tests {
     struct Ask(RedisKey, Quota, u64, Mode, OnError);
 
     fn ask(name: &str, cost: u64, on_error: OnError) -> Ask {
-        let key = RedisKey::new("tg", Space::Take, &[name.as_bytes()]);
+        let key = RedisKey::new("sg", Space::Take, &[name.as_bytes()]);
         Ask(key, Quota::per_second(10).unwrap(), cost, Mode::Enforce, on_error)
     }
 

@@ -10,7 +10,7 @@
 //!   link: whatever waits goes out as one call of the script ──▶ charge.lua, in Redis
 //!                  │ what the script saw                │ trouble, or too late
 //!                  ▼                                    ▼
-//!   decide: the figures, by tollgate-core        local: each rule's policy
+//!   decide: the figures, by sluicegate-core        local: each rule's policy
 //! ```
 
 mod alarm;

@@ -3,8 +3,8 @@
 
 use hashbrown::HashMap;
 use redis::{Cmd, Value};
+use sluicegate_core::{Form, Micros, Quota, State};
 use smallvec::SmallVec;
-use tollgate_core::{Form, Micros, Quota, State};
 
 use super::call::{Call, Op, Part, Reply, Seen};
 use super::trouble::{Trouble, TroubleKind};
@@ -156,7 +156,7 @@ impl Kind {
         let wait = |n| {
             // A wait that is not bounded is longer than any bucket.
             let micros = quota.max_wait().map(|wait| wait.as_micros() as u64);
-            micros.map_or(tollgate_core::MICROS_MAX, |micros| micros.saturating_mul(n))
+            micros.map_or(sluicegate_core::MICROS_MAX, |micros| micros.saturating_mul(n))
         };
         let (letter, unit, besides) = match quota.form() {
             Form::Continuous { n: 1, p } => ('b', p, SmallVec::new()),
@@ -181,7 +181,7 @@ impl Kind {
             _ if is_charge => cap + 1,
             // Units are missing up to the capacity; a window whose limit was lowered may have admitted more.
             _ if self.unit > 1 => cap,
-            amount => amount.min(tollgate_core::MICROS_MAX),
+            amount => amount.min(sluicegate_core::MICROS_MAX),
         };
         (cost, cap)
     }
@@ -260,7 +260,7 @@ mod tests {
     use crate::store::redis::key::RedisKey;
 
     fn part(name: &str, quota: &str, cost: u64) -> Part {
-        let key = RedisKey::new("tg", Space::Rule(1), &[name.as_bytes()]);
+        let key = RedisKey::new("sg", Space::Rule(1), &[name.as_bytes()]);
         Part { key, quota: quota.parse().unwrap(), cost, mode: Mode::Enforce, is_probe: false }
     }
 

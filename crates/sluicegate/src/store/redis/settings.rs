@@ -10,7 +10,7 @@ use super::url::RedisUrl;
 use crate::clock::ManualClock;
 
 /// What keys begin with.
-pub(super) const PREFIX_DEFAULT: &str = "tg";
+pub(super) const PREFIX_DEFAULT: &str = "sg";
 
 /// How long a decision waits for Redis.
 pub(super) const BUDGET_DEFAULT: Duration = Duration::from_millis(10);
@@ -206,7 +206,7 @@ mod tests {
     fn a_prefix_cannot_choose_the_slot_of_keys() {
         let check =
             |prefix: &str| Settings { prefix: prefix.into(), ..settings("redis://h") }.check();
-        for good in ["tg", "a", "Team-1.prod:tg_2", &"p".repeat(PREFIX_BYTES_MAX)] {
+        for good in ["sg", "a", "Team-1.prod:sg_2", &"p".repeat(PREFIX_BYTES_MAX)] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         assert_eq!(check(""), Err(SettingsError::PrefixLength { bytes: 0 }));

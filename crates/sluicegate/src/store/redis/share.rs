@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Form, MICROS_MAX, Quota, QuotaError, Rate};
+use sluicegate_core::{Form, MICROS_MAX, Quota, QuotaError, Rate};
 
 /// The largest numerator of a rate that a quota counts exactly.
 const N_MAX: u64 = 1 << 32;
@@ -110,7 +110,7 @@ fn nearest_below([n, d]: [u64; 2], n_max: u64, d_max: u64) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tollgate_core::{Algorithm, Refill};
+    use sluicegate_core::{Algorithm, Refill};
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tollgate_core::{Decision, Quota};
 
 use super::breaker::BreakerState;
 use super::builder::RedisStoreBuilder;
@@ -28,7 +28,7 @@ use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed}
 /// Buckets in Redis or Valkey: one server, a master that sentinels know, or a cluster.
 ///
 /// ```no_run
-/// use tollgate::{Limiter, RedisStore, Request, RuleSet};
+/// use sluicegate::{Limiter, RedisStore, Request, RuleSet};
 ///
 /// # async fn example(rules: RuleSet) -> Result<(), Box<dyn std::error::Error>> {
 /// let store = RedisStore::builder("redis://127.0.0.1:6379")?.build()?;

@@ -7,7 +7,7 @@ use crate::config::keys::{Key, Kind};
 use crate::config::{DatabaseUrl, Privacy, Record, RulesFrom};
 
 /// Beside the embedded database.
-const SNAPSHOT_DEFAULT: &str = "tollgate.snapshot.json";
+const SNAPSHOT_DEFAULT: &str = "sluicegate.snapshot.json";
 /// Milliseconds that somebody at a terminal waits without wondering.
 const DATABASE_MS_DEFAULT: u64 = 2_000;
 const DATABASE_MS_MAX: u64 = 60_000;
@@ -34,7 +34,7 @@ pub(super) const KEYS: &[Key] = &[
         value: "URL",
         doc: "Where rules, overrides, tokens and violations are kept: `sqlite:FILE` or `postgres://`; empty for nowhere",
         kind: Kind::Url {
-            default: "sqlite:tollgate.db",
+            default: "sqlite:sluicegate.db",
             show: |text| {
                 DatabaseUrl::parse(text)
                     .ok()

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::client_ip::ForwardedBy;
-use tollgate::headers::{Draft, Reset};
+use sluicegate::client_ip::ForwardedBy;
+use sluicegate::headers::{Draft, Reset};
 
 use super::TIMEOUT_MS_MAX;
 use crate::config::Door;

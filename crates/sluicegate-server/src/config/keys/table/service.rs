@@ -139,7 +139,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "log.level",
         flag: Some("log-level"),
         value: "LEVEL",
-        doc: "What is logged: error, warn, info, debug, trace, or a filter as `info,tollgate_server=debug`",
+        doc: "What is logged: error, warn, info, debug, trace, or a filter as `info,sluicegate_server=debug`",
         kind: Kind::Text {
             default: "info",
             set: |config, text| {

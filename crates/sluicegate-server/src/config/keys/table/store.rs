@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
+use sluicegate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
 
 use crate::config::StoreUrl;
 use crate::config::keys::{Key, Kind};

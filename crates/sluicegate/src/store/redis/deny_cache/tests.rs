@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_core::{Algorithm, Rate, Refill, State, decide};
+use sluicegate_core::{Algorithm, Rate, Refill, State, decide};
 
 use super::super::decide::decisions;
 use super::*;
@@ -16,7 +16,7 @@ const SERVER_NOW: Micros = Micros::new(1_700_000_000_000_000);
 const LOCAL_NOW: Micros = Micros::new(5_000_000);
 
 fn key(name: impl std::fmt::Display) -> RedisKey {
-    RedisKey::new("tg", Space::Take, &[name.to_string().as_bytes()])
+    RedisKey::new("sg", Space::Take, &[name.to_string().as_bytes()])
 }
 
 fn part(name: &str, quota: Quota, cost: u64, mode: Mode) -> Part {

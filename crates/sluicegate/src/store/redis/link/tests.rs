@@ -30,7 +30,7 @@ async fn call(link: &Link) -> Result<Reply, TroubleKind> {
 }
 
 fn reply() -> Reply {
-    let now = tollgate_core::Micros::new(1);
+    let now = sluicegate_core::Micros::new(1);
     Reply { now, done: true, repaired: 0, seen: smallvec::SmallVec::new() }
 }
 
@@ -201,7 +201,7 @@ fn probes_write_beside_the_buckets() {
     let settings = Settings::new("redis://h".parse().unwrap());
     let address = Address::Tcp { host: "h".into(), port: 1 };
     let call = forget_nothing(&Target::Node(address.clone()), &settings).unwrap();
-    assert_eq!((call.op, call.parts[0].key.as_str()), (Op::Reset, "tg:{g}:p"));
+    assert_eq!((call.op, call.parts[0].key.as_str()), (Op::Reset, "sg:{g}:p"));
     assert!(forget_nothing(&Target::Member(address), &settings).is_none());
 }
 
@@ -270,7 +270,7 @@ struct Lines(Arc<AtomicUsize>);
 
 impl tracing::Subscriber for Lines {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().starts_with("tollgate")
+        metadata.target().starts_with("sluicegate")
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {

@@ -1,0 +1,2 @@
+-- Nothing to restore: migration 1 creates the function with this channel too, and a process that listens elsewhere
+-- polls the generation.

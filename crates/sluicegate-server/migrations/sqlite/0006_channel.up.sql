@@ -1,0 +1,1 @@
+-- SQLite has no notifications: nothing to rename. The file keeps both dialects at the same version.
