@@ -20,9 +20,9 @@ test: browser page fmt-check lint doc-check unit page-test model ## Everything t
 
 # One after the other, so that they do not disturb each other's timing.
 test-faults: servers ## All faults in full size on real servers, and a million steps of the differential test
-	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-tests --test faults --test clusters -- --include-ignored --nocapture --test-threads=1
-	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-server --test trouble -- --nocapture --test-threads=1
-	SLUICEGATE_STEPS=1000000 $(CARGO) test -p sluicegate $(FEATURES) --test redis -- --nocapture t3
+	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-tests --test it -- faults:: clusters:: --include-ignored --nocapture --test-threads=1
+	SLUICEGATE_FAULTS=full $(CARGO) test -p sluicegate-server --test it -- trouble:: --nocapture --test-threads=1
+	SLUICEGATE_STEPS=1000000 $(CARGO) test -p sluicegate $(FEATURES) --test it -- --nocapture redis::differential::t3
 
 bench: ## Measure against the peers, side by side, in one run
 	cd bench && $(CARGO) run --release

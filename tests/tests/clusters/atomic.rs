@@ -9,9 +9,9 @@ use sluicegate_tests::proxy::FaultProxy;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::wait;
 
-use crate::load::{Load, Shape};
-use crate::log::Log;
-use crate::support::{
+use crate::clusters::load::{Load, Shape};
+use crate::clusters::log::Log;
+use crate::clusters::support::{
     BUDGET_LONG, SOON, Target, Trial, cluster_url, hardly_any, key, micros, per_second, rounds,
     shared_cluster, undos_lost,
 };

@@ -8,9 +8,9 @@ use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
 use sluicegate_tests::servers::RedisServer;
 use sluicegate_tests::wait;
 
-use crate::load::Shape;
-use crate::sentinel::{sentinel_url, two_stores, wait_caught_up, wait_replicated};
-use crate::support::{SOON, Target, Trial, errors, per_second, users_of};
+use crate::clusters::load::Shape;
+use crate::clusters::sentinel::{sentinel_url, two_stores, wait_caught_up, wait_replicated};
+use crate::clusters::support::{SOON, Target, Trial, errors, per_second, users_of};
 
 /// How long clients may take to the new master, and be told READONLY at a stretch.
 const MOVED_WITHIN: Duration = Duration::from_secs(1);

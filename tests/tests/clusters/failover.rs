@@ -7,9 +7,11 @@ use sluicegate::{OnError, RedisStore, RedisStoreBuilder, TroubleKind};
 use sluicegate_tests::cluster::Cluster;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::load::Shape;
-use crate::log::Log;
-use crate::support::{BUDGET_LONG, Target, Trial, cluster_url, errors, key, per_second, users_of};
+use crate::clusters::load::Shape;
+use crate::clusters::log::Log;
+use crate::clusters::support::{
+    BUDGET_LONG, Target, Trial, cluster_url, errors, key, per_second, users_of,
+};
 
 /// Three times the node timeout of two seconds.
 const GAP_MAX: Duration = Duration::from_secs(6);

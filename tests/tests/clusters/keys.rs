@@ -7,8 +7,10 @@ use sluicegate_tests::proxy::FaultProxy;
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::RedisServer;
 
-use crate::resharding::said;
-use crate::support::{BUDGET_LONG, Target, Trial, cluster_url, hardly_any, rounds, shared_cluster};
+use crate::clusters::resharding::said;
+use crate::clusters::support::{
+    BUDGET_LONG, Target, Trial, cluster_url, hardly_any, rounds, shared_cluster,
+};
 
 const SCRIPT: &str = include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 

@@ -10,8 +10,8 @@ use sluicegate_tests::wait;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::log::{Answer, Log};
-use crate::support::{SOON, Target, Trial, micros};
+use crate::clusters::log::{Answer, Log};
+use crate::clusters::support::{SOON, Target, Trial, micros};
 
 /// How the load asks.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use sluicegate_tests::proxy::{FaultProxy, Faults};
 use sluicegate_tests::servers::free_port;
 use sluicegate_tests::wait;
 
-use crate::load::Shape;
-use crate::resharding::told;
-use crate::support::{
+use crate::clusters::load::Shape;
+use crate::clusters::resharding::told;
+use crate::clusters::support::{
     SOON, Target, Trial, cluster_url, kinds, per_second, rounds, shared_cluster, users_of,
 };
 

@@ -9,8 +9,8 @@ use sluicegate_tests::cluster::Cluster;
 use sluicegate_tests::proxy::FaultProxy;
 use sluicegate_tests::wait;
 
-use crate::load::Shape;
-use crate::support::{
+use crate::clusters::load::Shape;
+use crate::clusters::support::{
     BUDGET_LONG, Target, Trial, cluster_url, errors, kinds, on_clusters, per_second, rounds,
     undos_lost,
 };

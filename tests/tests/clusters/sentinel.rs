@@ -11,8 +11,8 @@ use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::wait;
 
-use crate::load::Shape;
-use crate::support::{SOON, Target, Trial, hardly_any, per_second, rounds, users_of};
+use crate::clusters::load::Shape;
+use crate::clusters::support::{SOON, Target, Trial, hardly_any, per_second, rounds, users_of};
 
 /// How long clients may be without a master that dies: 1 s until it counts as dead, the vote, and the
 /// replica's promotion.

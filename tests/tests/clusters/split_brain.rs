@@ -12,10 +12,10 @@ use sluicegate_tests::proxy::{FaultProxy, Faults};
 use sluicegate_tests::sentinel::{MASTER_NAME, SentinelSet};
 use sluicegate_tests::wait;
 
-use crate::load::Shape;
-use crate::log::Log;
-use crate::sentinel::sentinel_url;
-use crate::support::{SOON, Target, Trial, errors, per_second, rounds};
+use crate::clusters::load::Shape;
+use crate::clusters::log::Log;
+use crate::clusters::sentinel::sentinel_url;
+use crate::clusters::support::{SOON, Target, Trial, errors, per_second, rounds};
 
 /// After so many seconds without replicas a master takes no more writes.
 const LAG_MAX: u64 = 2;

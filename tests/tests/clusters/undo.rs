@@ -15,8 +15,8 @@ use sluicegate_tests::proxy::{Direction, FaultProxy, Faults};
 use sluicegate_tests::wait;
 use tokio::task::JoinHandle;
 
-use crate::failover::names_at;
-use crate::support::{
+use crate::clusters::failover::names_at;
+use crate::clusters::support::{
     SOON, Trial, cluster_url, hardly_any, key, micros, on_clusters, per_second, shared_cluster,
 };
 

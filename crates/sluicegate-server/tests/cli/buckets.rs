@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Gate;
+use crate::cli::support::Gate;
 
 #[test]
 fn a_bucket_is_looked_into_and_filled() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Gate;
+use crate::cli::support::Gate;
 
 #[test]
 fn a_check_ends_with_its_answer() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Gate, fixture};
+use crate::cli::support::{Gate, fixture};
 
 #[test]
 fn envoys_limits_come_in_with_a_list_of_what_does_not() {

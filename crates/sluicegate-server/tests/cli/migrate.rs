@@ -1,7 +1,7 @@
 //! `sluicegate migrate`.
 
+use crate::cli::support::Gate;
 use crate::common::Launch;
-use crate::support::Gate;
 
 #[test]
 fn a_database_is_made_ready_and_taken_back() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Gate;
+use crate::cli::support::Gate;
 
 #[test]
 fn a_customer_is_raised_freed_and_blocked() {

@@ -1,7 +1,7 @@
 //! Commands that people copy work as they stand: those of the README, and the examples of the help.
 
+use crate::cli::support::{Gate, words};
 use crate::common::Launch;
-use crate::support::{Gate, words};
 
 const README: &str = include_str!("../../../../README.md");
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::cli::support::Gate;
 use crate::common::Launch;
-use crate::support::Gate;
 
 #[test]
 fn rules_are_listed() {

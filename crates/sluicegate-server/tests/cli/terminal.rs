@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::cli::support::Gate;
 use crate::common::eventually;
-use crate::support::Gate;
 
 /// How wide the terminal is.
 const COLUMNS: u16 = 80;

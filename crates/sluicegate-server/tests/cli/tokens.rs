@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
+use crate::cli::support::Gate;
 use crate::common::{Launch, eventually};
-use crate::support::Gate;
 
 #[test]
 fn tokens_are_made_shown_once_and_revoked() {

@@ -3,8 +3,8 @@
 use serde_json::json;
 use sluicegate::rules::RULES_FILE_BYTES_MAX;
 
+use crate::cli::support::Gate;
 use crate::common::Launch;
-use crate::support::Gate;
 
 #[test]
 fn rules_go_out_and_come_in_again_as_they_were() {

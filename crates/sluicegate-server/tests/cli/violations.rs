@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
+use crate::cli::support::Gate;
 use crate::common::{Launch, eventually};
-use crate::support::Gate;
 
 /// A server that has denied two users, and written that down.
 fn denied() -> Gate {

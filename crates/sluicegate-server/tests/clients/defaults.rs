@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::clients::program::{Program, serve};
 use crate::common::Launch;
-use crate::program::{Program, serve};
 
 fn works(program: &str) {
     let server = serve();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::program::root;
+use crate::clients::program::root;
 
 const LANGUAGES: [&str; 8] = ["dotnet", "go", "java", "node", "php", "python", "ruby", "rust"];
 

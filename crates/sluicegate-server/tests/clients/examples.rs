@@ -1,6 +1,6 @@
 //! The programs in `examples/clients`: each is let through, told to wait, waits, and is let through.
 
-use crate::program::{Program, root, serve};
+use crate::clients::program::{Program, root, serve};
 
 /// How often a program is tried, each time with a new service: on a slow machine a token may come back between two
 /// calls, and nothing is denied.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate::rules::Override;
 use sluicegate_server::data::{Changes, OverrideSpec, Role};
 
-use crate::common::{Place, on_both, spec};
+use crate::database::common::{Place, on_both, spec};
 
 on_both!(changes_are_heard_from_everywhere, nothing_is_heard_while_nothing_changes);
 

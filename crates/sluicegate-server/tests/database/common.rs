@@ -133,13 +133,13 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $test() {
-                super::$test($crate::common::Place::sqlite()).await;
+                super::$test($crate::database::common::Place::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $test() {
-                super::$test($crate::common::Place::postgres()).await;
+                super::$test($crate::database::common::Place::postgres()).await;
             })*
         }
     };

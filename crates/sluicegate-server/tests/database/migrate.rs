@@ -6,7 +6,7 @@ use sluicegate_server::data::{
 };
 use sluicegate_server::time::Timestamp;
 
-use crate::common::{Place, on_both, spec};
+use crate::database::common::{Place, on_both, spec};
 
 on_both!(
     everything_is_applied_once,
@@ -46,7 +46,7 @@ async fn many_may_migrate_at_once(place: Place) {
             let url = url.clone();
             tokio::spawn(async move {
                 let database =
-                    sluicegate_server::data::Database::open(&url, crate::common::TIMEOUT);
+                    sluicegate_server::data::Database::open(&url, crate::database::common::TIMEOUT);
                 database.await.unwrap().migrate().await.unwrap().len()
             })
         })

@@ -10,7 +10,7 @@ use sluicegate_server::data::{
 };
 use sluicegate_server::time::Timestamp;
 
-use crate::common::{FIRST, Place, on_both};
+use crate::database::common::{FIRST, Place, on_both};
 
 on_both!(
     an_override_is_made_changed_and_deleted,

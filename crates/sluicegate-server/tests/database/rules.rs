@@ -6,7 +6,7 @@ use sluicegate::rules::{Override, RULES_MAX, RuleSet, RuleSpec, Scope};
 use sluicegate::{Algorithm, Decimal, Refill};
 use sluicegate_server::data::{DataError, OverrideSpec, Page, RuleFilter, rule_json};
 
-use crate::common::{FIRST, Place, on_both, spec};
+use crate::database::common::{FIRST, Place, on_both, spec};
 
 on_both!(
     the_starter_rules_are_those_of_the_library,

@@ -10,7 +10,7 @@ use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::common::{Place, TIMEOUT, spec};
+use crate::database::common::{Place, TIMEOUT, spec};
 
 /// A short timeout, and what a call may take with it on a busy machine.
 const SHORT: Duration = Duration::from_millis(400);

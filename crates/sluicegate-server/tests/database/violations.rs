@@ -5,7 +5,7 @@ use sluicegate_server::data::{
 };
 use sluicegate_server::time::Timestamp;
 
-use crate::common::{Place, on_both};
+use crate::database::common::{Place, on_both};
 
 on_both!(
     a_batch_is_written_once,

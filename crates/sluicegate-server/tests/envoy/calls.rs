@@ -3,7 +3,7 @@
 use prost_types::value::Kind;
 
 use crate::common::{Launch, Server, check, on_every_store, with_rules};
-use crate::rls::{Code, Rls, Unit, call, descriptor};
+use crate::envoy::rls::{Code, Rls, Unit, call, descriptor};
 
 const RULES: &str = r#"
 [[rule]]
@@ -134,7 +134,7 @@ fn a_descriptor_of_several_rules_tells_of_the_worst() {
     let rls = Rls::of(&server);
     let all = [descriptor(&[("user_id", "42"), ("client_ip", "192.0.2.1"), ("tenant", "acme")])];
     let answer = rls.ask(&all);
-    let name = |answer: &crate::rls::RateLimitResponse| {
+    let name = |answer: &crate::envoy::rls::RateLimitResponse| {
         answer.statuses[0].current_limit.as_ref().unwrap().name.clone()
     };
     assert_eq!((name(&answer), answer.remaining()), ("user".into(), vec![1]));
@@ -152,7 +152,7 @@ fn a_descriptor_of_several_rules_tells_of_the_worst() {
 fn entries_are_attributes_and_so_are_the_domain_and_the_keys() {
     let server = launch().start();
     let rls = Rls::of(&server);
-    let limits = |answer: crate::rls::RateLimitResponse| {
+    let limits = |answer: crate::envoy::rls::RateLimitResponse| {
         answer.header("ratelimit-policy").unwrap_or_default().matches(";q=").count()
     };
     let search = |path: &str, method: &str| {

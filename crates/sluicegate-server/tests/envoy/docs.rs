@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::Server;
-use crate::proxy::example;
+use crate::envoy::proxy::example;
 
 fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()

@@ -13,7 +13,7 @@ use tonic_reflection::pb::v1alpha;
 use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient as AlphaClient;
 
 use crate::common::{Launch, now};
-use crate::rls::{Rls, descriptor};
+use crate::envoy::rls::{Rls, descriptor};
 
 const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
 

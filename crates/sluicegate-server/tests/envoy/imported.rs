@@ -2,7 +2,7 @@
 //! all or nothing.
 
 use crate::common::{Launch, Server};
-use crate::rls::{Code, Rls, Unit, call, descriptor};
+use crate::envoy::rls::{Code, Rls, Unit, call, descriptor};
 
 /// Windows of a day seldom end in the middle of a test.
 const CONFIG: &str = "

@@ -3,7 +3,7 @@
 use tonic::Code as GrpcCode;
 
 use crate::common::{Launch, on_every_store, with_rules};
-use crate::rls::{Code, RateLimitRequest, RateLimitUnit, Rls, Unit, call, descriptor};
+use crate::envoy::rls::{Code, RateLimitRequest, RateLimitUnit, Rls, Unit, call, descriptor};
 
 const RULES: &str = r#"
 [[rule]]

@@ -1,7 +1,7 @@
 //! Messages that are none, too long, or never come: each is refused, by itself.
 
 use crate::common::{Client, Launch, Response, Server, now};
-use crate::rls::{RateLimitUnit, Rls, call, descriptor};
+use crate::envoy::rls::{RateLimitUnit, Rls, call, descriptor};
 
 const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 

@@ -1,8 +1,8 @@
 //! The real Envoy in front of an application: what its client sees.
 
-use crate::app::App;
 use crate::common::{Server, eventually, with_rules};
-use crate::proxy::Envoy;
+use crate::envoy::app::App;
+use crate::envoy::proxy::Envoy;
 
 const RULES: &str = r#"
 [[rule]]
@@ -169,7 +169,7 @@ fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
                 apply_on_stream_done: true
               ";
     // What the file limits by is not wanted here.
-    let text = std::fs::read_to_string(crate::proxy::example()).unwrap();
+    let text = std::fs::read_to_string(crate::envoy::proxy::example()).unwrap();
     let from = text.find("domain: edge").unwrap();
     let to = text.find("failure_mode_deny: false").unwrap();
     let changes = [(&text[from..to], costs), ("timeout: 0.1s", "timeout: 20s")];

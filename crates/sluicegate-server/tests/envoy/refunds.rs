@@ -1,7 +1,7 @@
 //! How much a call takes, that it can only ask, and that it can give back.
 
 use crate::common::{Launch, on_every_store, with_rules};
-use crate::rls::{Code, RateLimitDescriptor, RateLimitUnit, Rls, call, descriptor};
+use crate::envoy::rls::{Code, RateLimitDescriptor, RateLimitUnit, Rls, call, descriptor};
 
 const RULES: &str = r#"
 [[rule]]

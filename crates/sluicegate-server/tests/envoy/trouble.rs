@@ -5,7 +5,7 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use tonic::Code as GrpcCode;
 
 use crate::common::{Launch, Server, eventually};
-use crate::rls::{Code, RateLimitUnit, Rls, descriptor};
+use crate::envoy::rls::{Code, RateLimitUnit, Rls, descriptor};
 
 const RULES: &str = r#"
 [[rule]]
@@ -63,7 +63,7 @@ fn each_rule_answers_by_its_policy_and_giving_back_is_unavailable() {
     assert!(!rls.ask(&[own]).is_ok());
 
     // There is nobody to give anything to.
-    let refused = rls.call(crate::rls::call(&[local.clone().negative()])).unwrap_err();
+    let refused = rls.call(crate::envoy::rls::call(&[local.clone().negative()])).unwrap_err();
     assert_eq!(refused.code(), GrpcCode::Unavailable, "{refused:?}");
     assert!(refused.message().starts_with("the store is in trouble ("), "{refused:?}");
     // But what was decided about others is told.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Response, Server};
-use crate::{TOKEN, launch};
+use crate::openapi::{TOKEN, launch};
 
 fn send(server: &Server, method: &str, path: &str, body: &str) -> Response {
     let token = format!("Bearer {TOKEN}");

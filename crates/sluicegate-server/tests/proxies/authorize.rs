@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Client, Launch, Response, Server};
-use crate::stage::CLIENT;
+use crate::proxies::stage::CLIENT;
 
 const PATH: &str = "/v1/authorize";
 

@@ -3,8 +3,8 @@
 use std::thread;
 
 use crate::common::{Client, Response, eventually, now};
-use crate::proxy::{Kind, Patience};
-use crate::stage::Stage;
+use crate::proxies::proxy::{Kind, Patience};
+use crate::proxies::stage::Stage;
 
 /// A client is answered within this, if Sluicegate does not answer and the proxy goes on: well below the seconds that
 /// some proxies take by themselves, and well above what a busy machine does.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::Launch;
-use crate::proxy::{Kind, examples};
+use crate::proxies::proxy::{Kind, examples};
 
 /// How every command on the pages begins.
 const COMMAND: &str = "sluicegate serve ";

@@ -4,10 +4,10 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::{fmt, thread};
 
-use crate::app::App;
 use crate::common::Client;
-use crate::proxy::{Kind, Patience, Proxy};
-use crate::stage::{CLIENT, Stage};
+use crate::proxies::app::App;
+use crate::proxies::proxy::{Kind, Patience, Proxy};
+use crate::proxies::stage::{CLIENT, Stage};
 
 /// Around the bounds of the proxies and of Sluicegate, from the buffers of nginx to the megabyte of Traefik.
 const LENGTHS: [usize; 11] =

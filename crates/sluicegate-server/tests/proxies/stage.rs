@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::app::App;
 use crate::common::{Client, Launch, Response, Server};
-use crate::proxy::{Kind, Patience, Proxy};
+use crate::proxies::app::App;
+use crate::proxies::proxy::{Kind, Patience, Proxy};
 
 /// Nothing comes back while a test runs: an hour is long.
 pub(crate) const RULES: &str = r#"

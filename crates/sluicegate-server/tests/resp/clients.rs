@@ -9,7 +9,7 @@ use redis::{Connection, Value, cmd, pipe};
 use sluicegate_tests::servers::Flavour;
 
 use crate::common::{Launch, Server};
-use crate::support::serve;
+use crate::resp::support::serve;
 
 /// A program that comes with the server of Debian.
 fn program(name: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::common::{Launch, on_every_store};
-use crate::support::{Reply, connect, serve};
+use crate::resp::support::{Reply, connect, serve};
 
 /// Two users' requests, and one rule that denies nobody.
 const RULES: &str = r#"
@@ -51,7 +51,7 @@ fn cl_throttle_counts_as_redis_cell_does() {
 fn a_denial_is_worth_a_second_at_least() {
     let server = serve(&[]);
     let mut redis = connect(&server);
-    let command = crate::support::words("CL.THROTTLE fast 0 5000 1 1");
+    let command = crate::resp::support::words("CL.THROTTLE fast 0 5000 1 1");
     redis.send(&command.repeat(50));
     let denied = (0..50).map(|_| redis.reply().numbers()).find(|numbers| numbers[0] == 1);
     assert_eq!(denied.unwrap()[3..], [1, 1]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{Launch, eventually, now, pause};
-use crate::support::{Redis, Reply, connect, serve, words};
+use crate::resp::support::{Redis, Reply, connect, serve, words};
 
 #[test]
 fn a_command_must_come_in_time() {

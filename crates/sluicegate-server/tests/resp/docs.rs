@@ -1,7 +1,7 @@
 //! What the documentation shows is what one sees.
 
-use crate::clients::cli;
-use crate::support::serve;
+use crate::resp::clients::cli;
+use crate::resp::support::serve;
 
 const PAGE: &str = include_str!("../../../../docs/redis-protocol.md");
 

@@ -1,6 +1,6 @@
 //! What clients send before they ask anything, and what tools ask about a server.
 
-use crate::support::{Redis, Reply, connect, frame, serve, words};
+use crate::resp::support::{Redis, Reply, connect, frame, serve, words};
 
 fn ok() -> Reply {
     Reply::Status("OK".to_owned())

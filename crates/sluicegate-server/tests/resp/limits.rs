@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::common::{PATIENCE, Server};
-use crate::support::{Reply, connect, frame, serve, words};
+use crate::resp::support::{Reply, connect, frame, serve, words};
 
 /// What comes back for these bytes until the connection is closed.
 fn answer_to(server: &Server, bytes: &[u8]) -> String {

@@ -1,7 +1,7 @@
 //! Where a password is set.
 
 use crate::common::{Launch, Server};
-use crate::support::{Reply, connect, words};
+use crate::resp::support::{Reply, connect, words};
 
 fn start() -> Server {
     Launch::serve(&[]).with_resp().env("SLUICEGATE_RESP_PASSWORD", "canary").start()

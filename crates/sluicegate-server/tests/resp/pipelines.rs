@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Launch, on_every_store, pause};
-use crate::support::{Reply, connect, frame, serve, words};
+use crate::resp::support::{Reply, connect, frame, serve, words};
 
 /// So many commands in one pipeline.
 const COMMANDS: usize = 5_000;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::support::{Redis, connect, serve};
+use crate::resp::support::{Redis, connect, serve};
 
 /// The module, if it was built: `SLUICEGATE_REDIS_CELL`, or where `make redis-cell` puts it.
 fn module() -> Option<PathBuf> {

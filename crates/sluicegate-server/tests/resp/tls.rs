@@ -11,9 +11,9 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use sluicegate_tests::tls::{Certificates, ServerCertificate};
 
-use crate::clients::cli;
 use crate::common::{Launch, PATIENCE, Server, now};
-use crate::support::{connect, words};
+use crate::resp::clients::cli;
+use crate::resp::support::{connect, words};
 
 fn start(certificates: &Certificates, timeout_ms: &str) -> Server {
     let pair = certificates.server(ServerCertificate::Good);

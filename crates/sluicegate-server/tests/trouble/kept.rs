@@ -9,8 +9,8 @@ use sluicegate_server::data::Role;
 use tempfile::TempDir;
 
 use crate::common::{Server, eventually, now};
-use crate::place::Place;
-use crate::support::{ask, limit_of_ip, metric, soon};
+use crate::trouble::place::Place;
+use crate::trouble::support::{ask, limit_of_ip, metric, soon};
 
 fn start(place: &Place, snapshot: &Path) -> Server {
     // Whoever is refused may ask again.

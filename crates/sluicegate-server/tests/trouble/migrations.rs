@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Launch, Server, eventually, now};
-use crate::load::{ENEMY, Load};
-use crate::place::{BY_USER, Place};
-use crate::support::{ask, check, count, is_blocked, limit_of_ip, metric, ms, report, soon};
+use crate::trouble::load::{ENEMY, Load};
+use crate::trouble::place::{BY_USER, Place};
+use crate::trouble::support::{
+    ask, check, count, is_blocked, limit_of_ip, metric, ms, report, soon,
+};
 
 fn migrate(place: &Place, arguments: &[&str]) {
     let done = Launch::new(&["migrate", "--database", &place.url()]).args(arguments).run();

@@ -8,9 +8,9 @@ use sluicegate_tests::proxy::{FaultProxy, Faults};
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Launch, Server, eventually, now, pause};
-use crate::load::{ENEMY, Load, Shots};
-use crate::place::{BY_USER, Place};
-use crate::support::{
+use crate::trouble::load::{ENEMY, Load, Shots};
+use crate::trouble::place::{BY_USER, Place};
+use crate::trouble::support::{
     ask, count, fired, is_blocked, limit_of_ip, metric, ms, report, sized, soon, within,
 };
 
@@ -115,7 +115,7 @@ fn administration_is_back(server: &Server) {
 }
 
 fn check_friend(server: &Server) -> Value {
-    crate::support::check(server, &json!({"user_id": "friend"}))["tiers"].clone()
+    crate::trouble::support::check(server, &json!({"user_id": "friend"}))["tiers"].clone()
 }
 
 /// What checks took before and during the outage. Only what no busy machine explains is a failure.
@@ -193,7 +193,7 @@ fn t33_a_forgotten_transaction() {
     let begin = || {
         let lock = "BEGIN; LOCK TABLE rate_limit_generation, rate_limit_rules, rate_limit_violations \
                     IN ACCESS EXCLUSIVE MODE";
-        hand.lock().sql(&format!("{lock}; {}", crate::place::set_by_ip(7)));
+        hand.lock().sql(&format!("{lock}; {}", crate::trouble::place::set_by_ip(7)));
     };
     let end = || {
         hand.lock().sql("COMMIT");

@@ -9,8 +9,8 @@ use sluicegate_server::data::Role;
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Server, eventually, now, pause};
-use crate::place::{BY_USER, Place};
-use crate::support::{
+use crate::trouble::place::{BY_USER, Place};
+use crate::trouble::support::{
     Stop, ask, check, count, fired, is_blocked, limit_of_ip, metric, ms, report, soon,
 };
 

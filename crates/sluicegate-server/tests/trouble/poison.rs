@@ -6,9 +6,9 @@ use sluicegate_server::data::Role;
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Server, eventually, now};
-use crate::load::Load;
-use crate::place::{BY_IP, Place};
-use crate::support::{ask, check, count, limit_of_ip, metric, ms, report, soon};
+use crate::trouble::load::Load;
+use crate::trouble::place::{BY_IP, Place};
+use crate::trouble::support::{ask, check, count, limit_of_ip, metric, ms, report, soon};
 
 /// Whoever is refused may ask again, and ten thousand rules may take a while.
 const SETTINGS: [&str; 4] =

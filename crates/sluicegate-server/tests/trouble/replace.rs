@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Client, Server, eventually, now, pause};
-use crate::place::Place;
-use crate::support::{Stop, count, fired, ms, report, sized};
+use crate::trouble::place::Place;
+use crate::trouble::support::{Stop, count, fired, ms, report, sized};
 
 /// Rules of a set, beside the two below.
 const RULES: u64 = 1000;

@@ -11,10 +11,12 @@ use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
 
 use crate::common::{Launch, Server, eventually, now};
-use crate::load::{ENEMY, Load};
-use crate::outage::TIMEOUT_MS;
-use crate::place::{BY_IP, BY_USER, Place};
-use crate::support::{ask, check, is_blocked, limit_of_ip, metric, ms, report, soon, within};
+use crate::trouble::load::{ENEMY, Load};
+use crate::trouble::outage::TIMEOUT_MS;
+use crate::trouble::place::{BY_IP, BY_USER, Place};
+use crate::trouble::support::{
+    ask, check, is_blocked, limit_of_ip, metric, ms, report, soon, within,
+};
 
 /// How long the override lasts that ends while the database is down.
 const EXPIRES_IN: Duration = Duration::from_secs(6);

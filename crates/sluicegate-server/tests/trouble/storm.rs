@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sluicegate_tests::seed::Seed;
 
 use crate::common::{Client, Server, now, pause};
-use crate::place::Place;
-use crate::support::{Stop, ask, count, fired, memory, metric, mib, ms, report, sized};
+use crate::trouble::place::Place;
+use crate::trouble::support::{Stop, ask, count, fired, memory, metric, mib, ms, report, sized};
 
 /// Requests that are asked about together.
 const BATCH: u64 = 100;

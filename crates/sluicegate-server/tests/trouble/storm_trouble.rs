@@ -13,9 +13,9 @@ use sqlx::sqlite::SqliteConnectOptions;
 use tempfile::TempDir;
 
 use crate::common::{Launch, Server, eventually, now, pause};
-use crate::place::Place;
-use crate::storm::{GROWTH_MAX, SUM, Storm, prepare};
-use crate::support::{count, fired, memory, mib, ms, report, sized, within};
+use crate::trouble::place::Place;
+use crate::trouble::storm::{GROWTH_MAX, SUM, Storm, prepare};
+use crate::trouble::support::{count, fired, memory, mib, ms, report, sized, within};
 
 /// A quick writer with little room, so that trouble shows soon.
 const SETTINGS: [&str; 6] =

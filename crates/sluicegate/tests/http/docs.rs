@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 use sluicegate::headers::{Headers, PROBLEM_JSON, Policies};
 use sluicegate::{Request, RuleSet, Verdict};
 
-use crate::support::{NOW, on_clock};
+use crate::http::support::{NOW, on_clock};
 
 const DOCS: &str = include_str!("../../../../docs/headers.md");
 

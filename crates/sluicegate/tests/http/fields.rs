@@ -7,7 +7,7 @@ use sluicegate::headers::{Draft, Headers, Legacy, POLICIES_MAX, Policies, Policy
 use sluicegate::rules::{Override, Overrides};
 use sluicegate::{Algorithm, Decision, Mode, Outcome, Quota, Refill, Request, Rule, RuleSet};
 
-use crate::support::{NOW, fields, fields_of, limiter, on_clock, rule};
+use crate::http::support::{NOW, fields, fields_of, limiter, on_clock, rule};
 
 const USER: Request<'_> = Request::new();
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use sluicegate::client_ip::{ClientIp, ForwardedBy};
 
-use crate::support::cases;
+use crate::http::support::cases;
 
 /// Text that begins like what proxies write, and goes wrong in every way.
 fn forged_line() -> impl Strategy<Value = Vec<u8>> {

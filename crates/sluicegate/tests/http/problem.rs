@@ -7,7 +7,7 @@ use sluicegate::headers::{PROBLEM_JSON, Policies, Policy, QUOTA_EXCEEDED};
 use sluicegate::rules::{Override, Overrides};
 use sluicegate::{Decision, Outcome, Quota, Request, RuleSet, Verdict};
 
-use crate::support::{cases, limiter, on_clock, rule};
+use crate::http::support::{cases, limiter, on_clock, rule};
 
 fn body(verdict: &Verdict, status: StatusCode) -> Value {
     serde_json::from_slice(&Policies::of(verdict).problem_json(status)).unwrap()

@@ -7,7 +7,7 @@ use sfv::{BareItem, Item, List, ListEntry, Parser};
 use sluicegate::Request;
 use sluicegate::headers::{Headers, Policies, Policy};
 
-use crate::support::{any_quota, any_rules, cases, fields, fields_of, limiter};
+use crate::http::support::{any_quota, any_rules, cases, fields, fields_of, limiter};
 
 /// A list of strings: each with its value, and its integers by name.
 fn read(field: &str) -> Vec<(String, Vec<(String, u64)>)> {
@@ -69,7 +69,7 @@ proptest! {
     /// Names that doors choose are never more than a string.
     #[test]
     fn any_name_is_one_string(name in any::<String>(), quota in any_quota()) {
-        let (decision, _) = sluicegate_core::decide(&quota, None, crate::support::NOW, 1);
+        let (decision, _) = sluicegate_core::decide(&quota, None, crate::http::support::NOW, 1);
         let mut policies = Policies::default();
         policies.add(Policy::new(&name, &quota, &decision));
         let fields = fields_of(Headers::default(), &policies);

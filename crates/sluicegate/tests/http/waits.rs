@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sluicegate::headers::{Policies, Policy};
 use sluicegate::{Quota, Request, Rule};
 
-use crate::support::{any_quota, any_rules, cases, fields, limiter};
+use crate::http::support::{any_quota, any_rules, cases, fields, limiter};
 
 /// Are the figures of its decisions enough to know when there is more, to the microsecond?
 fn is_told_exactly(quota: &Quota) -> bool {

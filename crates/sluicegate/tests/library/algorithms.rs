@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, Micros, Quota, Refill, Request, Rule};
 
-use crate::support::{limiter, ms, quota, remaining, rule, secs, violated};
+use crate::library::support::{limiter, ms, quota, remaining, rule, secs, violated};
 
 const ALL: Request<'_> = Request::new();
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::{Limiter, Request, RuleSet};
 
-use crate::support::{TestLimiter, limiter, ms, quota, rule};
+use crate::library::support::{TestLimiter, limiter, ms, quota, rule};
 
 fn bare() -> (TestLimiter, sluicegate::ManualClock) {
     limiter(Vec::new())

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use sluicegate::rules::{Attribute, Condition, Glob, GlobError};
 use sluicegate::{Request, Rule, RuleSet};
 
-use crate::support::{cases, rule};
+use crate::library::support::{cases, rule};
 
 fn holds(condition: &str, value: Option<&str>) -> bool {
     Condition::parse(condition).unwrap().holds(value)

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use sluicegate::rules::{Applies, Attribute};
 use sluicegate::{Request, Rule, RuleSet};
 
-use crate::index::{Asked, Plain, asked, plain, rule_set};
-use crate::support::{cases, rule};
+use crate::library::index::{Asked, Plain, asked, plain, rule_set};
+use crate::library::support::{cases, rule};
 
 /// Is this true of the rule and the request, whatever else is?
 fn is_true(reason: &Applies, rule: &Rule, plain: &Plain, asked: &Asked, all: &[Plain]) -> bool {

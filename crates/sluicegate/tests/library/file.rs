@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate::rules::RULES_MAX;
 use sluicegate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
 
-use crate::support::{quota, rule};
+use crate::library::support::{quota, rule};
 
 /// The rules of a file without mistakes.
 fn read(text: &str) -> Vec<Rule> {

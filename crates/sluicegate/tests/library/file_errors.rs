@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sluicegate::RuleSet;
 use sluicegate::rules::{FileErrors, RULES_FILE_BYTES_MAX, RULES_MAX};
 
-use crate::support::cases;
+use crate::library::support::cases;
 
 fn errors(text: &str) -> FileErrors {
     RuleSet::from_toml("rules.toml", text).unwrap_err()

@@ -11,7 +11,7 @@ use sluicegate::rules::RuleSpec;
 use sluicegate::rules::file::to_toml;
 use sluicegate::{Algorithm, Mode, OnError, Refill, Rule, RuleSet, Scope};
 
-use crate::support::cases;
+use crate::library::support::cases;
 
 /// Texts that need care: quotes, escapes, what looks like TOML, what turns text around, and anything else.
 fn strange() -> impl Strategy<Value = String> {

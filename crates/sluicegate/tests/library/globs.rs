@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluicegate::rules::{Glob, GlobError};
 
-use crate::support::cases;
+use crate::library::support::cases;
 
 fn matches(glob: &str, text: &str) -> bool {
     Glob::parse(glob).unwrap().matches(text)

@@ -6,7 +6,7 @@ use proptest::sample::{select, subsequence};
 use sluicegate::rules::Glob;
 use sluicegate::{Request, Rule, RuleSet};
 
-use crate::support::{cases, rule};
+use crate::library::support::{cases, rule};
 
 const PATTERNS: [(&str, &[&str], Option<&str>); 9] = [
     ("global", &[], None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sluicegate::{KeyedLimiter, ManualClock, MemoryStore};
 
-use crate::support::{NOW, ms, quota};
+use crate::library::support::{NOW, ms, quota};
 
 fn store() -> (Arc<MemoryStore<ManualClock>>, ManualClock) {
     let clock = ManualClock::new(NOW);

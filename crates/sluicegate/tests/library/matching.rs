@@ -3,7 +3,7 @@
 use sluicegate::rules::Attribute;
 use sluicegate::{Request, Rule, RuleSet};
 
-use crate::support::rule;
+use crate::library::support::rule;
 
 /// The ids of the rules that apply.
 fn matching(rules: &[Rule], request: &Request<'_>) -> Vec<u64> {

@@ -10,7 +10,7 @@ use sluicegate::{
     RuleSet,
 };
 
-use crate::support::{
+use crate::library::support::{
     TestLimiter, allowed_in_a_row, limiter, on_clock, quota, remaining, rule, rule_ids, secs,
     violated,
 };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sluicegate::rules::{Attribute, Pattern};
 use sluicegate::{Request, Scope};
 
-use crate::support::rule;
+use crate::library::support::rule;
 
 /// A pattern, with a `^` under the character that is wrong, and what is said about it.
 const MISTAKES: [(&str, &str, &str); 18] = [

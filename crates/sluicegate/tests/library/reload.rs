@@ -5,7 +5,9 @@ use std::thread;
 
 use sluicegate::{Algorithm, Limiter, ManualClock, MemoryStore, Quota, Request, Rule, RuleSet};
 
-use crate::support::{NOW, allowed_in_a_row, limiter, quota, remaining, rule, secs, violated};
+use crate::library::support::{
+    NOW, allowed_in_a_row, limiter, quota, remaining, rule, secs, violated,
+};
 
 const ALL: Request<'_> = Request::new();
 

@@ -8,7 +8,7 @@ use proptest::sample::{select, subsequence};
 use sluicegate::rules::{Applies, RuleError};
 use sluicegate::{Mode, Override, Overrides, Request, Rule, RuleSet};
 
-use crate::support::{allowed_in_a_row, cases, limiter, rule, rule_ids};
+use crate::library::support::{allowed_in_a_row, cases, limiter, rule, rule_ids};
 
 fn user(user_id: &str) -> Request<'_> {
     Request::new().user_id(user_id)

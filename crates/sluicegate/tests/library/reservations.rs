@@ -3,7 +3,7 @@
 
 use sluicegate::{Mode, Request};
 
-use crate::support::{TestLimiter, limiter, remaining, rule, secs, violated};
+use crate::library::support::{TestLimiter, limiter, remaining, rule, secs, violated};
 
 const ALL: Request<'_> = Request::new();
 
@@ -152,7 +152,8 @@ fn many_who_settle_at_once_come_to_the_sum_of_what_they_cost() {
 #[test]
 fn every_algorithm_settles() {
     for algorithm in sluicegate::Algorithm::ALL {
-        let quota = crate::support::quota("100/hour burst 100").with_algorithm(algorithm).unwrap();
+        let quota =
+            crate::library::support::quota("100/hour burst 100").with_algorithm(algorithm).unwrap();
         let (limiter, _) = limiter(vec![sluicegate::Rule::new(1, "a", quota).unwrap()]);
         let _ = limiter.reserve_now(&ALL.cost(50)).settle_now(20);
         assert_eq!(remaining(&limiter, &ALL), [80], "{algorithm:?}");

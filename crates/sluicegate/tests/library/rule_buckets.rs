@@ -2,7 +2,9 @@
 
 use sluicegate::{Algorithm, Override, Overrides, Quota, Request, Rule, RuleSet};
 
-use crate::support::{TestLimiter, allowed_in_a_row, limiter, quota, remaining, rule, secs};
+use crate::library::support::{
+    TestLimiter, allowed_in_a_row, limiter, quota, remaining, rule, secs,
+};
 
 const ALL: Request<'_> = Request::new();
 

@@ -3,7 +3,7 @@
 use sluicegate::RuleSet;
 use sluicegate::rules::{RULES_MAX, RuleSetError};
 
-use crate::support::rule;
+use crate::library::support::rule;
 
 #[test]
 fn rules_are_kept_in_the_order_of_their_ids() {
@@ -77,7 +77,8 @@ fn no_rules_are_a_set_too() {
 /// Rules are named by numbers that every language has exactly.
 #[test]
 fn an_id_that_is_too_large_is_refused() {
-    let rule = |id| sluicegate::Rule::new(id, "global", crate::support::quota("1/s")).unwrap();
+    let rule =
+        |id| sluicegate::Rule::new(id, "global", crate::library::support::quota("1/s")).unwrap();
     assert!(RuleSet::new(vec![rule((1 << 53) - 1)]).is_ok());
     let errors = RuleSet::new(vec![rule(1 << 53)]).unwrap_err().to_string();
     assert!(errors.contains("rule_id 9007199254740992 is above 9007199254740991"), "{errors}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, Mode, Request, Rule};
 
-use crate::support::{limiter, quota, remaining, rule, violated};
+use crate::library::support::{limiter, quota, remaining, rule, violated};
 
 const ALL: Request<'_> = Request::new();
 
@@ -97,7 +97,7 @@ fn in_the_shadow_alone_everything_is_allowed() {
     assert_eq!(remaining(&limiter, &ALL), [0, 0]);
     assert!(limiter.check_now(&ALL.cost(u64::MAX)).is_allowed());
 
-    let (limiter, _) = crate::support::limiter(vec![shadow(1, "a", "1/s")]);
+    let (limiter, _) = crate::library::support::limiter(vec![shadow(1, "a", "1/s")]);
     assert!(limiter.check_now(&ALL).is_allowed());
     let verdict = limiter.check_now(&ALL);
     assert!(verdict.is_allowed() && !verdict.tiers().next().unwrap().decision.is_granted());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sluicegate::rules::RuleSpec;
 use sluicegate::{Algorithm, Decimal, Mode, OnError, Refill, Rule, Scope};
 
-use crate::support::{quota, rule};
+use crate::library::support::{quota, rule};
 
 fn minute(tokens: u64) -> RuleSpec {
     RuleSpec {

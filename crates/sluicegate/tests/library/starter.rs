@@ -2,7 +2,7 @@
 
 use sluicegate::{Limiter, ManualClock, Request, RuleSet};
 
-use crate::support::{allowed_in_a_row, ms, on_clock, quota, rule_ids, secs, violated};
+use crate::library::support::{allowed_in_a_row, ms, on_clock, quota, rule_ids, secs, violated};
 
 /// Id, scope, key pattern, plan, quota, condition on the endpoint: as the design lists them.
 const DESIGN: [(u64, &str, &str, &str, &str, &str); 9] = [

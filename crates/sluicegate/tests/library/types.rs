@@ -11,7 +11,7 @@ use sluicegate::{
     Reservation, Rule, RuleSet, Scope, Space, SystemClock, Tier, Verdict,
 };
 
-use crate::support::{limiter, quota};
+use crate::library::support::{limiter, quota};
 
 fn send_and_sync<T: Send + Sync>() {}
 
@@ -106,7 +106,7 @@ fn every_future_can_be_sent() {
 /// A verdict may be kept, and taken elsewhere, while rules come and go.
 #[test]
 fn a_verdict_outlives_its_rules() {
-    let (limiter, _) = limiter(vec![crate::support::rule(1, "a", "1/s")]);
+    let (limiter, _) = limiter(vec![crate::library::support::rule(1, "a", "1/s")]);
     let verdicts: Vec<Verdict> = (0..50)
         .map(|_| {
             let verdict = limiter.check_now(&Request::new());

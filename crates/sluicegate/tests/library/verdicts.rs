@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use sluicegate::{Mode, Request, Rule, Scope, Tier, Verdict};
 
-use crate::support::{cases, limiter, ms, on_clock, remaining, rule, rule_ids, secs, violated};
+use crate::library::support::{
+    cases, limiter, ms, on_clock, remaining, rule, rule_ids, secs, violated,
+};
 
 const ALL: Request<'_> = Request::new();
 
@@ -185,7 +187,7 @@ proptest! {
         steps in vec((0u64..5, 0u64..3_000), 1..20),
     ) {
         let (limiter, clock) = limiter(rules);
-        let (other, other_clock) = crate::support::limiter(shuffled);
+        let (other, other_clock) = crate::library::support::limiter(shuffled);
         for (cost, pause_ms) in steps {
             let before = remaining(&limiter, &ALL);
             let request = ALL.cost(cost);

@@ -9,7 +9,7 @@ use sluicegate::{
 };
 use tokio::time::{Instant, advance, timeout};
 
-use crate::support::{NOW, ms, quota, rule, secs};
+use crate::library::support::{NOW, ms, quota, rule, secs};
 
 /// The runtime's time, as a clock for stores.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use sluicegate::Rule;
 use sluicegate::client_ip::{ClientIp, ForwardedBy};
 use sluicegate::middleware::{OnMissing, Peer};
 
-use crate::support::{App, call, get, guarded, layer, rule, statuses};
+use crate::middleware::support::{App, call, get, guarded, layer, rule, statuses};
 
 fn per_ip() -> Vec<Rule> {
     vec![rule(1, "ip:{ip}", "1/hour")]

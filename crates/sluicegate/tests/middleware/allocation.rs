@@ -12,7 +12,7 @@ use sluicegate::headers::{Draft, Headers, Legacy};
 use sluicegate::middleware::Peer;
 use tower::{Layer, Service, service_fn};
 
-use crate::support::{layer, rule};
+use crate::middleware::support::{layer, rule};
 
 /// The allocations of one call, of three tiers, that passes.
 fn allocations(headers: Headers) -> u64 {

@@ -11,7 +11,9 @@ use sluicegate::middleware::Reason;
 use sluicegate::{Mode, Request as Asked};
 use tower::{Layer, service_fn};
 
-use crate::support::{call, field, get, guarded, guarding, layer, limiter, rule, statuses};
+use crate::middleware::support::{
+    call, field, get, guarded, guarding, layer, limiter, rule, statuses,
+};
 
 #[tokio::test]
 async fn a_limit_lets_through_what_it_says_and_no_more() {

@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use sluicegate::middleware::{OnMissing, OnOversized, Reason, VALUE_BYTES_MAX, extract};
 
-use crate::support::{App, call, field, get, guarded, layer, rule, statuses};
+use crate::middleware::support::{App, call, field, get, guarded, layer, rule, statuses};
 
 #[derive(Clone)]
 struct Account {

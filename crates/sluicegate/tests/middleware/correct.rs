@@ -7,7 +7,7 @@ use sluicegate::middleware::{OnFailure, RateLimitLayer};
 use sluicegate::{Limiter, Request as Asked};
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::support::{TestStore, call, field, get, guarding, limiter, rule};
+use crate::middleware::support::{TestStore, call, field, get, guarding, limiter, rule};
 
 fn left(limiter: &Limiter<TestStore>) -> Vec<u64> {
     let verdict = limiter.check_now(&Asked::new().user_id("42").cost(0));

@@ -7,7 +7,7 @@ use sluicegate::middleware::RateLimitLayer;
 use sluicegate::{Algorithm, Rule};
 use tokio::time::Instant;
 
-use crate::support::{call, get, guarded, ms, on_runtime_time, quota};
+use crate::middleware::support::{call, get, guarded, ms, on_runtime_time, quota};
 
 /// One every 100 ms, and at most 300 ms in line.
 fn queue() -> Vec<Rule> {

@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::support::{fetch, field, listen};
+use crate::middleware::support::{fetch, field, listen};
 
 const ANN: (&str, &str) = ("authorization", "Bearer ann-token");
 const BOB: (&str, &str) = ("authorization", "Bearer bob-token");

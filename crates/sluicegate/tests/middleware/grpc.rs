@@ -7,7 +7,7 @@ use prost::Message;
 use sluicegate::middleware::{OnMissing, RateLimitLayer};
 use tonic::{Code, Status};
 
-use crate::support::{TestStore, call, field, guarded, layer, rule};
+use crate::middleware::support::{TestStore, call, field, guarded, layer, rule};
 
 /// `google.rpc.Status`, as its definition has it.
 #[derive(Clone, PartialEq, Message)]

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::support::{RuntimeClock, ms, on_runtime_time, quota, rule};
+use crate::middleware::support::{RuntimeClock, ms, on_runtime_time, quota, rule};
 
 type Client = BoxCloneSyncService<Request<()>, Response<Duration>, OutgoingError<&'static str>>;
 

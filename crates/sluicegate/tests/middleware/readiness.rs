@@ -13,7 +13,7 @@ use sluicegate::middleware::{OutgoingLayer, RateLimitLayer};
 use sluicegate::{Algorithm, Rule, Store};
 use tower::{Layer, Service};
 
-use crate::support::{get, layer, ms, on_runtime_time, quota, rule};
+use crate::middleware::support::{get, layer, ms, on_runtime_time, quota, rule};
 
 /// A service that is only ready once there is a permit, which a call uses up, and that panics if it is called
 /// without: as `ConcurrencyLimit` and `Buffer` do.

@@ -7,7 +7,7 @@ use sluicegate::middleware::RateLimitLayer;
 use sluicegate::{Limiter, OnError, RedisStore, Request as Asked, RuleSet};
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::support::{call, field, get, guarded, guarding, rule, statuses};
+use crate::middleware::support::{call, field, get, guarded, guarding, rule, statuses};
 
 fn limiter(server: &RedisServer) -> Limiter<RedisStore> {
     let store = RedisStore::builder(&server.url()).unwrap().deny_cache_max(0);

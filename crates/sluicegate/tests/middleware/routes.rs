@@ -9,7 +9,7 @@ use http::Request;
 use sluicegate::middleware::{OnMissing, extract};
 use tower::ServiceExt;
 
-use crate::support::{layer, rule, text};
+use crate::middleware::support::{layer, rule, text};
 
 async fn status(app: &Router, path: &str) -> u16 {
     let request = Request::get(path).body(Body::empty()).unwrap();

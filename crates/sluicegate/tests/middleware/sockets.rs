@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use sluicegate::middleware::RateLimitLayer;
 use sluicegate::{Limiter, MemoryStore, RuleSet};
 
-use crate::support::{fetch, field, layer, listen, rule};
+use crate::middleware::support::{fetch, field, layer, listen, rule};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_storm_of_connections_gets_the_limit_and_not_one_more() {

@@ -12,8 +12,8 @@ use sluicegate::{
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::naive::{Naive, Part};
-use crate::quotas;
+use crate::store::naive::{Naive, Part};
+use crate::store::quotas;
 
 /// The quick run's steps; every one of them is a charge, a refund or a reset.
 const STEPS: u64 = 24_000;

@@ -9,7 +9,7 @@ use sluicegate::{
 };
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::quotas;
+use crate::store::quotas;
 
 /// About the year 2100, past the server's own time.
 const START: Micros = Micros::new(4_100_000_000_000_000);

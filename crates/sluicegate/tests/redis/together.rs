@@ -7,8 +7,8 @@ use sluicegate_tests::cluster::Cluster;
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::asks::{Pair, START, Tally};
-use crate::quotas;
+use crate::store::asks::{Pair, START, Tally};
+use crate::store::quotas;
 
 const ROUNDS: u64 = 12;
 const STEPS_PER_ROUND: u64 = 250;

@@ -9,7 +9,7 @@ use sluicegate::{
     RuleSet, Space, Store,
 };
 
-use crate::support::{ManualStore, key, manual_store, part, shadow, sweep_all, tokens};
+use crate::store::support::{ManualStore, key, manual_store, part, shadow, sweep_all, tokens};
 
 /// What is promised of a bucket.
 const BYTES_PER_BUCKET: u64 = 50;

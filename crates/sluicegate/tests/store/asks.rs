@@ -13,7 +13,7 @@ use sluicegate::{
 };
 use sluicegate_tests::seed::Seed;
 
-use crate::naive::{Naive, Part};
+use crate::store::naive::{Naive, Part};
 
 /// About the year 2100. Keys of Redis expire by the server's clock, which must not come near.
 pub(crate) const START: Micros = Micros::new(4_100_000_000_000_000);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, Decision, LocalStore, Outcome, Quota};
 
-use crate::support::{ManualStore, key, manual_store, part, remaining, shadow, tokens};
+use crate::store::support::{ManualStore, key, manual_store, part, remaining, shadow, tokens};
 
 fn outcomes(decisions: &[Decision]) -> Vec<bool> {
     decisions.iter().map(Decision::is_granted).collect()

@@ -10,8 +10,8 @@ use sluicegate::{
     Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Outcome, Quota, Space, Store,
 };
 
-use crate::quotas;
-use crate::support::{
+use crate::store::quotas;
+use crate::store::support::{
     ManualStore, NOON, config, key, manual_store, part, peek, remaining, sweep_all, tokens,
 };
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use sluicegate::{LocalStore, Quota};
 
-use crate::quotas::small;
-use crate::support::{ManualStore, key, manual_store, part, peek, remaining, sweep_all, tokens};
+use crate::store::quotas::small;
+use crate::store::support::{
+    ManualStore, key, manual_store, part, peek, remaining, sweep_all, tokens,
+};
 
 /// A generator of numbers that look random, the same in every run: `SplitMix64`.
 pub(crate) struct Numbers(pub(crate) u64);

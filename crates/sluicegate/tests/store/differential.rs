@@ -7,9 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sluicegate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, OnError, Quota};
 
-use crate::naive::{Naive, Part};
-use crate::quotas::any_quota;
-use crate::support::{ManualStore, NOON, config, key, manual_store, peek, sweep_all};
+use crate::store::naive::{Naive, Part};
+use crate::store::quotas::any_quota;
+use crate::store::support::{ManualStore, NOON, config, key, manual_store, peek, sweep_all};
 
 /// Few enough that charges meet, many enough that some share a shard.
 const NAMES: usize = 24;

@@ -4,7 +4,7 @@ use std::env;
 
 use sluicegate::{Clock, Decision, LocalStore, MemoryStore, SystemClock};
 
-use crate::support::{key, on_threads, part, remaining, tokens};
+use crate::store::support::{key, on_threads, part, remaining, tokens};
 
 const THREADS: usize = 64;
 const TOKENS: u64 = 1000;

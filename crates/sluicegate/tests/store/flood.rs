@@ -3,9 +3,9 @@
 
 use sluicegate::{LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Quota, Space, Store};
 
-use crate::churn::Numbers;
-use crate::naive::{Naive, Part};
-use crate::support::{ManualStore, NOON, key, part, peek, sweep_all, tokens};
+use crate::store::churn::Numbers;
+use crate::store::naive::{Naive, Part};
+use crate::store::support::{ManualStore, NOON, key, part, peek, sweep_all, tokens};
 
 const MAX_BUCKETS: usize = 100_000;
 const FLOOD: u64 = 5_000_000;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use sluicegate::{LocalStore, MemoryKey, MemoryStore, Quota};
 
-use crate::support::{key, on_threads, part, remaining, tokens};
+use crate::store::support::{key, on_threads, part, remaining, tokens};
 
 const ROUNDS: usize = 20_000;
 

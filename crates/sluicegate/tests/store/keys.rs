@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sluicegate::{LocalStore, MemoryKey, MemoryStore, Space, Store};
 
-use crate::support::{config, part, tokens};
+use crate::store::support::{config, part, tokens};
 
 /// Any store: keys are the same in all stores of a process.
 static STORE: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);

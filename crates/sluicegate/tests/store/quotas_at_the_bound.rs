@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, LocalStore, Quota, Space, Store};
 
-use crate::support::{key, manual_store, part, tokens};
+use crate::store::support::{key, manual_store, part, tokens};
 
 /// Rule-less keys of different quotas do not share an overflow bucket: the denial of a small one would
 /// clamp what the large one owes.

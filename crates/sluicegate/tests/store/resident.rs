@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use sluicegate::{LocalStore, Space, Store};
 
-use crate::support::{manual_store, part, tokens};
+use crate::store::support::{manual_store, part, tokens};
 
 const MAX_BUCKETS: usize = 1_000_000;
 /// What is promised of a bucket.
@@ -18,9 +18,11 @@ const BYTES_BESIDES: usize = 1 << 20;
 
 #[test]
 fn t41_a_flood_takes_no_more_memory_than_is_promised() {
-    let arguments = ["--exact", "resident::flooded", "--ignored", "--nocapture"];
+    let arguments = ["--exact", "store::resident::flooded", "--ignored", "--nocapture"];
     let output = Command::new(env::current_exe().unwrap()).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "no such test: {said}");
 }
 
 #[test]

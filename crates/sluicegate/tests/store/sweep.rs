@@ -6,9 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sluicegate::{Clock, LocalStore, Quota};
 
-use crate::naive::{Naive, Part};
-use crate::quotas::any_quota;
-use crate::support::{config, key, manual_store, part, peek, sweep_all};
+use crate::store::naive::{Naive, Part};
+use crate::store::quotas::any_quota;
+use crate::store::support::{config, key, manual_store, part, peek, sweep_all};
 
 proptest! {
     #![proptest_config(config(400))]
@@ -52,7 +52,7 @@ proptest! {
 }
 
 /// A store with this many buckets, all of which are full at once.
-fn store_of_full_buckets(buckets: usize) -> crate::support::ManualStore {
+fn store_of_full_buckets(buckets: usize) -> crate::store::support::ManualStore {
     let quota: Quota = "1/s burst 5".parse().unwrap();
     let (store, clock) = manual_store(buckets);
     for bucket in 0..buckets {

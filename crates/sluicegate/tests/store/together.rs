@@ -6,9 +6,9 @@ use sluicegate::{
 };
 use sluicegate_tests::seed::Seed;
 
-use crate::asks::{Pair, START, Tally};
-use crate::quotas;
-use crate::support::{
+use crate::store::asks::{Pair, START, Tally};
+use crate::store::quotas;
+use crate::store::support::{
     ManualStore, NOON, key, manual_store, part, probe, remaining, shadow, tokens,
 };
 

@@ -10,7 +10,7 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::tls::{Certificates, ServerCertificate};
 use tokio::time::sleep;
 
-use crate::support::{
+use crate::faults::support::{
     AMPLE, Node, algorithms, errors, first_look, health, node, node_with, quota, redis_key, report,
 };
 

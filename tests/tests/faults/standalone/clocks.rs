@@ -8,8 +8,8 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::shim::{ClockShim, Step};
 use tokio::time::{Instant, sleep};
 
-use crate::support::load::{Load, Plan, Shots};
-use crate::support::{
+use crate::faults::support::load::{Load, Plan, Shots};
+use crate::faults::support::{
     AMPLE, Node, algorithms, health, node, now_us, quota, report, sized, until, within,
 };
 

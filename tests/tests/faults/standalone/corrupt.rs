@@ -6,7 +6,7 @@ use sluicegate::{Decision, OnError, Quota};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::support::{AMPLE, Node, algorithms, health, node_with, redis_key, report};
+use crate::faults::support::{AMPLE, Node, algorithms, health, node_with, redis_key, report};
 
 const CAPACITY: u64 = 5;
 

@@ -11,8 +11,8 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::sleep;
 
-use crate::support::load::{Load, Plan, local_bound};
-use crate::support::{
+use crate::faults::support::load::{Load, Plan, local_bound};
+use crate::faults::support::{
     BUDGET, DETECT_MAX, GRACE, LONG, Node, RECOVER_MAX, errors, ms, node, quota, report, until,
     until_healthy, within,
 };
@@ -226,7 +226,7 @@ async fn t20_wrongpass_while_idle() {
     let (server, node) = guarded(RULES, &[]).await;
     server.command(&["ACL", "SETUSER", "app", "resetpass", ">other"]);
     server.command(&["CLIENT", "KILL", "USER", "app"]);
-    crate::support::until_open(std::slice::from_ref(&node), LONG).await;
+    crate::faults::support::until_open(std::slice::from_ref(&node), LONG).await;
     policies(&node).await;
     let is_counted = || async { errors(&node, TroubleKind::Auth) > 0 };
     let counted = until("an error of credentials", RECOVER_MAX, is_counted).await;

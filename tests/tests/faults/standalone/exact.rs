@@ -5,8 +5,8 @@ use sluicegate::{Limiter, OnError, Request, Rule, RuleSet};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::support::child::{Child, Job};
-use crate::support::{AMPLE, LONG, Node, node, quota, report, sized};
+use crate::faults::support::child::{Child, Job};
+use crate::faults::support::{AMPLE, LONG, Node, node, quota, report, sized};
 
 const TASKS: usize = 64;
 const ASKED_EACH: usize = 20;

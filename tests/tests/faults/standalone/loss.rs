@@ -7,8 +7,8 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::sleep;
 
-use crate::support::load::{Load, Plan};
-use crate::support::{
+use crate::faults::support::load::{Load, Plan};
+use crate::faults::support::{
     BUDGET, LONG, Node, fired, health, ms, node, quota, report, sized, until_healthy, within,
 };
 

@@ -7,8 +7,8 @@ use sluicegate::{OnError, OnEviction, Quota, StartError, TroubleKind, Unfit};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
-use crate::support::load::{Load, Plan, local_bound};
-use crate::support::{
+use crate::faults::support::load::{Load, Plan, local_bound};
+use crate::faults::support::{
     AMPLE, LONG, Node, errors, fired, first_look, health, node, node_with, nodes, quota, report,
     sized, until_healthy, within,
 };

@@ -9,9 +9,9 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
 
-use crate::support::load::{Load, Plan, Shots, local_bound};
-use crate::support::tags::Tags;
-use crate::support::{
+use crate::faults::support::load::{Load, Plan, Shots, local_bound};
+use crate::faults::support::tags::Tags;
+use crate::faults::support::{
     AMPLE, BUDGET, DETECT_MAX, GRACE, LONG, Node, RECOVER_MAX, fired, health, ms, node, nodes,
     quota, report, sized, until_healthy, until_open, within,
 };

@@ -7,9 +7,9 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
 
-use crate::support::load::{Load, Plan, Shots, local_bound, share};
-use crate::support::tags::Tags;
-use crate::support::{
+use crate::faults::support::load::{Load, Plan, Shots, local_bound, share};
+use crate::faults::support::tags::Tags;
+use crate::faults::support::{
     AMPLE, BUDGET, DETECT_MAX, GRACE, LONG, Node, RECOVER_MAX, fired, health, ms, node, nodes,
     now_us, quota, report, sized, until_healthy, until_open, within,
 };
@@ -101,7 +101,7 @@ fn check(out: &Outage, name: &str, seed: &Seed, fault: &str, forgotten: u64) {
     assert!(slowest <= BUDGET + GRACE + noise, "{slowest:?} for a check, noise {noise:?}");
     assert!(*recovered <= RECOVER_MAX + noise, "used again after {recovered:?}");
     let of_node = |node| {
-        let own = |shot: &crate::support::load::Shot| shot.node == node && shot.degraded;
+        let own = |shot: &crate::faults::support::load::Shot| shot.node == node && shot.degraded;
         shots.excess_of(&plan(), share(&plan().quota, NODES), own)
     };
     let local = (0..usize::from(NODES)).map(of_node).max().unwrap();

@@ -11,9 +11,9 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::Instant;
 
-use crate::support::child::{Child, Job};
-use crate::support::load::{Load, Plan};
-use crate::support::{
+use crate::faults::support::child::{Child, Job};
+use crate::faults::support::load::{Load, Plan};
+use crate::faults::support::{
     BUDGET, GRACE, LONG, Node, errors, fired, health, ms, node, noise, quota, report,
     until_healthy, until_open,
 };

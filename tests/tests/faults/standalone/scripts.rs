@@ -7,8 +7,8 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::{Instant, sleep};
 
-use crate::support::load::{Load, Plan};
-use crate::support::{AMPLE, Node, fired, health, node, quota, report, sized, within};
+use crate::faults::support::load::{Load, Plan};
+use crate::faults::support::{AMPLE, Node, fired, health, node, quota, report, sized, within};
 
 /// The most script calls on their way over one connection.
 const IN_FLIGHT_MAX: u64 = 16;

@@ -7,10 +7,10 @@ use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::shim::{ClockShim, Step};
 
-use crate::support::child::{Child, Job};
-use crate::support::load::{Load, Plan, Shots};
-use crate::support::windows::{Admission, excess};
-use crate::support::{
+use crate::faults::support::child::{Child, Job};
+use crate::faults::support::load::{Load, Plan, Shots};
+use crate::faults::support::windows::{Admission, excess};
+use crate::faults::support::{
     AMPLE, Node, exact, fired, health, micros, node, now_us, quota, report, sized, within,
 };
 

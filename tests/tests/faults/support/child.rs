@@ -12,7 +12,7 @@ use sluicegate_tests::wait;
 use tempfile::NamedTempFile;
 
 use super::LONG;
-use crate::standalone;
+use crate::faults::standalone;
 
 const JOB: &str = "SLUICEGATE_FAULTS_JOB";
 const ANSWER: &str = "SLUICEGATE_FAULTS_ANSWER";
@@ -31,7 +31,12 @@ impl Child {
     pub(crate) fn start(job: &[&str], shim: Option<&ClockShim>) -> Self {
         let answer = NamedTempFile::with_prefix("sluicegate-child-").unwrap();
         let process = Process::start(std::env::current_exe().unwrap(), |command| {
-            command.args(["--exact", "support::child::child", "--nocapture", "--test-threads=1"]);
+            command.args([
+                "--exact",
+                "faults::support::child::child",
+                "--nocapture",
+                "--test-threads=1",
+            ]);
             command.stdout(Stdio::null());
             command.env(JOB, job.join(&BETWEEN.to_string())).env(ANSWER, answer.path());
             if let Some(shim) = shim {

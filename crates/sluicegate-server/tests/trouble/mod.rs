@@ -5,10 +5,6 @@
 //! one line: its name and seed, what the fault did, and what was measured. A test whose fault never acted fails as
 //! vacuous. What must happen in so much time is granted the time that the machine kept us waiting on top.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod load;
 mod place;
 mod support;

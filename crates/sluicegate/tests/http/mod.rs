@@ -11,8 +11,6 @@
 //! | `client_ip` | clients behind proxies, case by case |
 //! | `forged` | what clients write does not change who they are |
 
-#![cfg(test)]
-
 mod client_ip;
 #[cfg(feature = "file")]
 mod docs;

@@ -1,10 +1,5 @@
 //! The administration over HTTP, through the real binary and real databases.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod buckets;
 mod events;
 mod explain;

@@ -29,8 +29,6 @@
 //! | `file_errors` | `rules.toml` that is not |
 //! | `examples` | the examples run |
 
-#![cfg(test)]
-
 mod algorithms;
 mod buckets;
 mod conditions;

@@ -1,11 +1,6 @@
 //! The service around its front doors, through the real binary: starting, settings, reloading,
 //! connections, ending.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod config;
 mod connections;
 mod http2;

@@ -17,8 +17,6 @@
 //! | `examples` | the examples, on real sockets |
 //! | `redis` | the same over a real Redis |
 
-#![cfg(test)]
-
 mod addresses;
 mod allocation;
 mod answers;

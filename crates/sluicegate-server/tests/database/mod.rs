@@ -1,7 +1,5 @@
 //! Both databases, for real: what one does, the other does as well.
 
-#![cfg(test)]
-
 mod common;
 
 mod changes;

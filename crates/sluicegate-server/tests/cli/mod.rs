@@ -1,9 +1,5 @@
 //! The command line, through the real binary.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod support;
 
 mod arguments;

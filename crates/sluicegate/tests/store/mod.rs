@@ -23,11 +23,8 @@
 //! `PROPTEST_CASES` scales the properties (256 is the everyday run), `SLUICEGATE_RUNS` the runs of `exact`
 //! (50 is the everyday run, 200 what T4 asks for).
 
-#![cfg(test)]
-#![cfg(not(any(loom, shuttle)))]
-
 mod allocation;
-mod asks;
+pub(crate) mod asks;
 mod atomic;
 mod bound;
 mod churn;
@@ -36,8 +33,8 @@ mod exact;
 mod flood;
 mod fresh;
 mod keys;
-mod naive;
-mod quotas;
+pub(crate) mod naive;
+pub(crate) mod quotas;
 mod quotas_at_the_bound;
 mod resident;
 mod support;

@@ -1,10 +1,5 @@
 //! The gRPC front door: called by a gRPC client, and by the real Envoy in front of an application.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod app;
 mod calls;
 mod docs;

@@ -1,10 +1,5 @@
 //! The HTTP front door, through the real binary: what it promises to the world.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bad_input;
 mod batch;
 mod check;

@@ -6,10 +6,6 @@
 //!
 //! `SLUICEGATE_UPDATE=1` writes `docs/reference/openapi.json` anew.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod odd;
 
 use std::collections::BTreeSet;
@@ -136,7 +132,7 @@ fn the_file_is_the_document() {
         document["info"]["version"] = Value::Null;
     }
     let [served, written] = documents;
-    let help = "run `SLUICEGATE_UPDATE=1 cargo test -p sluicegate-server --test openapi the_file`";
+    let help = "run `SLUICEGATE_UPDATE=1 cargo test -p sluicegate-server --test it the_file`";
     assert!(served == written, "{} is not what is served: {help}", file.display());
 }
 

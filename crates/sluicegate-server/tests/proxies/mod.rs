@@ -3,11 +3,6 @@
 //!
 //! `make servers` fetches the proxies; if one is missing, that is a panic, never a skipped test.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod app;
 mod authorize;
 mod behaviour;

@@ -3,11 +3,6 @@
 //!
 //! `make clients` fetches languages and clients; if one is missing, that is a panic, never a skipped test.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod defaults;
 mod docs;
 mod examples;

@@ -1,10 +1,5 @@
 //! The Redis protocol, through the real binary and real sockets.
 
-#![cfg(test)]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod clients;
 mod commands;
 mod connections;
