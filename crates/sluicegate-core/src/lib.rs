@@ -53,6 +53,7 @@ mod bucket;
 mod decision;
 mod fixed_window;
 mod interval;
+mod names;
 mod queue;
 mod quota;
 mod rate;
@@ -62,6 +63,7 @@ mod token_bucket;
 
 pub use bucket::{clamp, credit, decide, is_full, spent};
 pub use decision::{Decision, Outcome};
+pub use names::UnknownName;
 pub use quota::{Algorithm, Form, Quota, QuotaError, Refill};
 pub use rate::{Decimal, DecimalError, Rate, RateError, parse_period};
 

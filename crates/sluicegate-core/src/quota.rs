@@ -5,7 +5,7 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use crate::rate::{Rate, RateError};
-use crate::{MICROS_MAX, sliding_counter, sliding_window};
+use crate::{MICROS_MAX, named_values, sliding_counter, sliding_window};
 
 /// The most units that make a full bucket (units of 1/N microsecond), and the most tokens.
 const UNITS_MAX: u64 = MICROS_MAX;
@@ -470,41 +470,19 @@ impl fmt::Display for Quota {
 
 // ===== impl Algorithm, Refill =====
 
-impl Algorithm {
-    /// Every algorithm, in the order of the documentation.
-    pub const ALL: [Self; 5] = [
-        Self::TokenBucket,
-        Self::FixedWindow,
-        Self::SlidingWindow,
-        Self::SlidingCounter,
-        Self::LeakyBucket,
-    ];
-
-    /// Its name in rules, requests and answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TokenBucket => "token_bucket",
-            Self::FixedWindow => "fixed_window",
-            Self::SlidingWindow => "sliding_window",
-            Self::SlidingCounter => "sliding_counter",
-            Self::LeakyBucket => "leaky_bucket",
-        }
-    }
+named_values! {
+    Algorithm:
+    TokenBucket = "token_bucket",
+    FixedWindow = "fixed_window",
+    SlidingWindow = "sliding_window",
+    SlidingCounter = "sliding_counter",
+    LeakyBucket = "leaky_bucket",
 }
 
-impl Refill {
-    /// Both ways to refill.
-    pub const ALL: [Self; 2] = [Self::Continuous, Self::Interval];
-
-    /// Its name in rules, requests and answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Continuous => "continuous",
-            Self::Interval => "interval",
-        }
-    }
+named_values! {
+    Refill:
+    Continuous = "continuous",
+    Interval = "interval",
 }
 
 // ===== impl QuotaError =====

@@ -73,9 +73,11 @@ pub use limiter::Limiter;
 pub use request::Request;
 pub use reservation::Reservation;
 pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
+#[doc(hidden)]
+pub use sluicegate_core::named_values;
 pub use sluicegate_core::{
     Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
-    RateError, Refill, parse_period,
+    RateError, Refill, UnknownName, parse_period,
 };
 #[cfg(feature = "redis")]
 pub use store::any::{AnyKey, AnyStore};

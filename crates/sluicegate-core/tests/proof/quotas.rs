@@ -289,6 +289,13 @@ fn names_are_those_of_rules() {
         ["token_bucket", "fixed_window", "sliding_window", "sliding_counter", "leaky_bucket"]
     );
     assert_eq!(Refill::ALL.map(Refill::name), ["continuous", "interval"]);
+    assert_eq!(Algorithm::NAMES.map(str::parse), Algorithm::ALL.map(Ok));
+    assert_eq!(Refill::NAMES.map(str::parse), Refill::ALL.map(Ok));
+    assert_eq!("Interval".parse::<Refill>().unwrap_err().allowed(), Refill::NAMES);
+    assert_eq!(
+        "".parse::<Refill>().unwrap_err().to_string(),
+        "must be one of continuous, interval"
+    );
     for algorithm in Algorithm::ALL {
         assert_eq!(quota("10/s").with_algorithm(algorithm).unwrap().algorithm(), algorithm);
     }

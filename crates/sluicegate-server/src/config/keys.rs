@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use axum::http::HeaderName;
 use ipnet::IpNet;
+use sluicegate::UnknownName;
 use sluicegate::rules::Attribute;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -130,9 +131,7 @@ impl Key {
                 set(config, text);
                 Ok(())
             }
-            Kind::Choice { choices, .. } => {
-                Err(format!("`{text}` is none of {}", choices.join(", ")))
-            }
+            Kind::Choice { choices, .. } => Err(format!("`{text}` {}", UnknownName::new(choices))),
             Kind::Number { min, max, set, .. } => {
                 set(config, number(text, min, max)?);
                 Ok(())

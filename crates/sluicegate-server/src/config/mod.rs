@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use axum::http::HeaderName;
 use ipnet::IpNet;
-use sluicegate::TlsFiles;
 use sluicegate::client_ip::{ClientIp, ForwardedBy};
 use sluicegate::headers::{Draft, Headers, Legacy, Reset};
+use sluicegate::{TlsFiles, named_values};
 
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
@@ -94,20 +94,14 @@ pub enum Door {
     Resp,
 }
 
+named_values! {
+    Door:
+    Http = "http",
+    Grpc = "grpc",
+    Resp = "resp",
+}
+
 impl Door {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Http, Self::Grpc, Self::Resp];
-
-    /// Its name in settings and the log.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Grpc => "grpc",
-            Self::Resp => "resp",
-        }
-    }
-
     /// The setting that says where to listen for it.
     #[must_use]
     pub const fn setting(self) -> &'static str {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate::rules::{OVERRIDES_MAX, Override};
-use sluicegate::{Algorithm, Quota, Rate, Refill};
+use sluicegate::{Quota, Rate};
 use sqlx::{FromRow, QueryBuilder};
 
 use super::change_rules::is_current;
@@ -297,8 +297,8 @@ impl OverrideRow {
         let wait = self.max_wait.map(|wait| unsigned("max_wait", wait)).transpose()?;
         Quota::build(
             rate,
-            named("algorithm", &name(&self.algorithm), &Algorithm::ALL, Algorithm::name)?,
-            named("refill", &name(&self.refill), &Refill::ALL, Refill::name)?,
+            named("algorithm", &name(&self.algorithm))?,
+            named("refill", &name(&self.refill))?,
             Some(number("burst_capacity", self.burst_capacity)?),
             wait.map(micros),
         )

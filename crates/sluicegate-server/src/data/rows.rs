@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sluicegate::named_values;
 use sluicegate::rules::{Override, RuleSpec};
 
 use crate::time::Timestamp;
@@ -231,18 +232,10 @@ pub struct TopOffender {
     pub last_at: Timestamp,
 }
 
-impl Role {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Read, Self::Admin];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Admin => "admin",
-        }
-    }
+named_values! {
+    Role:
+    Read = "read",
+    Admin = "admin",
 }
 
 impl Violation {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sluicegate::rules::{FieldError, Mode, OnError, RuleSpec, Scope};
-use sluicegate::{Algorithm, Rate, Refill};
+use sluicegate::rules::{FieldError, RuleSpec, Scope};
+use sluicegate::{Algorithm, Rate};
 use sqlx::{FromRow, QueryBuilder};
 
 use super::session::{Session, on};
@@ -138,24 +138,24 @@ impl RuleRow {
 
     fn read(self) -> Result<StoredRule, DataError> {
         let micros = |column, number| unsigned(column, number).map(Duration::from_micros);
-        let algorithm = named("algorithm", &self.algorithm, &Algorithm::ALL, Algorithm::name)?;
+        let algorithm: Algorithm = named("algorithm", &self.algorithm)?;
         let has_burst = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         let burst = unsigned("burst_capacity", self.burst_capacity)?;
         let spec = RuleSpec {
             rule_id: unsigned("rule_id", self.rule_id)?,
             key_pattern: self.key_pattern,
-            scope: Some(named("scope", &self.scope, &Scope::ALL, Scope::name)?),
+            scope: Some(named("scope", &self.scope)?),
             rate_per_second: None,
             tokens: Some(unsigned("tokens", self.tokens)?),
             period: Some(micros("period", self.period)?),
             // A window has its tokens and no other capacity; the column says so.
             burst_capacity: (has_burst || self.burst_capacity != self.tokens).then_some(burst),
             algorithm,
-            refill: named("refill", &self.refill, &Refill::ALL, Refill::name)?,
+            refill: named("refill", &self.refill)?,
             max_wait: self.max_wait.map(|wait| micros("max_wait", wait)).transpose()?,
             plan: self.plan.unwrap_or_default(),
-            mode: named("mode", &self.mode, &Mode::ALL, Mode::name)?,
-            on_error: named("on_error", &self.on_error, &OnError::ALL, OnError::name)?,
+            mode: named("mode", &self.mode)?,
+            on_error: named("on_error", &self.on_error)?,
             is_active: self.is_active,
             description: self.description,
             conditions: read_conditions(&self.conditions)?,

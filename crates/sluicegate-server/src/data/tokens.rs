@@ -78,7 +78,7 @@ impl TokenRow {
         })?;
         Ok(StoredToken {
             token_id: unsigned("token_id", self.token_id)?,
-            role: named("role", &self.role, &Role::ALL, Role::name)?,
+            role: named("role", &self.role)?,
             name: self.name,
             hash,
             created_by: self.created_by,

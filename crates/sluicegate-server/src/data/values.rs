@@ -1,5 +1,8 @@
 //! Values as both dialects have them.
 
+use std::str::FromStr;
+
+use sluicegate::UnknownName;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
@@ -98,14 +101,12 @@ pub(super) fn unsigned(column: &'static str, number: i64) -> Result<u64, DataErr
 }
 
 /// The value that has this name in a column.
-pub(super) fn named<T: Copy>(
+pub(super) fn named<T: FromStr<Err = UnknownName>>(
     column: &'static str,
     name: &str,
-    all: &[T],
-    name_of: impl Fn(T) -> &'static str,
 ) -> Result<T, DataError> {
-    let found = all.iter().copied().find(|value| name_of(*value) == name);
-    found.ok_or_else(|| DataError::Unexpected(format!("{column}: `{name}` is none that we know")))
+    let wrong = |error| DataError::Unexpected(format!("{column}: `{name}` {error}"));
+    name.parse().map_err(wrong)
 }
 
 /// A text that fits its column: cut to so many bytes, and without NUL, which PostgreSQL cannot keep.

@@ -243,7 +243,7 @@ impl OwnLimit {
         let RateLimitOverride { requests_per_unit, .. } = *limit;
         let unit = limit.unit();
         let Some(seconds) = unit_seconds(unit.as_str_name()) else {
-            let why = "is none of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
+            let why = "must be one of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
             return Err(("limit.unit", why.into()));
         };
         let period = Duration::from_secs(seconds);

@@ -204,10 +204,8 @@ fn in_force(app: &App, filter: &RuleFilter, Page { after, limit }: Page) -> Vec<
 
 fn filter(query: &Query) -> Result<RuleFilter, Problem> {
     let scope = query.text("scope");
-    let is_known = |scope: &&str| Scope::ALL.iter().any(|known| known.name() == *scope);
-    if let Some(unknown) = scope.filter(|scope| !is_known(scope)) {
-        let names = Scope::ALL.map(Scope::name).join(", ");
-        return Err(Problem::field("scope", format_args!("{unknown:?} is none of {names}")));
+    if let Some(Err(error)) = scope.map(str::parse::<Scope>) {
+        return Err(Problem::field("scope", error));
     }
     storable("plan", query.text("plan").unwrap_or_default())?;
     Ok(RuleFilter {

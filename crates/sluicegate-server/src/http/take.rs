@@ -1,5 +1,6 @@
 //! `/v1/take` and `/v1/buckets/{key}`: one bucket without a rule.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use axum::http::{Request as HttpRequest, StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sluicegate::headers::{Policies, Policy};
-use sluicegate::{Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock};
+use sluicegate::{
+    Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock, UnknownName,
+};
 use tracing::info;
 use utoipa::ToSchema;
 
@@ -184,9 +187,8 @@ pub(crate) async fn forget(
 impl TakeBody<'_> {
     /// The quota, or which field keeps it from being one.
     fn quota(&self) -> Result<Quota, Problem> {
-        let refill = choice("refill", self.refill.as_ref(), Refill::ALL, Refill::name)?;
-        let algorithm =
-            choice("algorithm", self.algorithm.as_ref(), Algorithm::ALL, Algorithm::name)?;
+        let refill = choice::<Refill>("refill", self.refill.as_ref())?;
+        let algorithm = choice::<Algorithm>("algorithm", self.algorithm.as_ref())?;
         let seconds = |field, number: Number| {
             number.0.seconds().map_err(|error: RateError| Problem::field(field, error))
         };
@@ -213,18 +215,13 @@ impl TakeBody<'_> {
     }
 }
 
-/// One of a few names; the default if there is none.
-pub(super) fn choice<T: Copy + Default, const N: usize>(
+/// Value of an enum by its name; the default where the field is absent.
+pub(super) fn choice<T: Default + FromStr<Err = UnknownName>>(
     field: &str,
     text: Option<&Text<'_>>,
-    all: [T; N],
-    name: fn(T) -> &'static str,
 ) -> Result<T, Problem> {
     let Some(Text(text)) = text else { return Ok(T::default()) };
-    all.into_iter().find(|choice| name(*choice) == *text).ok_or_else(|| {
-        let names = all.map(name).join(", ");
-        Problem::field(field, format!("{text:?} is none of {names}"))
-    })
+    text.parse().map_err(|error| Problem::field(field, error))
 }
 
 /// Which field is to blame for a quota that cannot be.

@@ -6,15 +6,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sluicegate::rules::{Override, RuleSpec};
-use sluicegate::{Algorithm, Mode, OnError, Quota, Rate, Refill, Scope};
+use sluicegate::{Algorithm, Quota, Rate, Refill, UnknownName};
 use thiserror::Error;
 
 use crate::config::reason;
-use crate::data::{Loaded, OverrideSpec, Role, StoredOverride, StoredRule, StoredToken};
+use crate::data::{Loaded, OverrideSpec, StoredOverride, StoredRule, StoredToken};
 use crate::time::Timestamp;
 
 /// Ten thousand rules and a million overrides fit.
@@ -162,14 +163,8 @@ fn content(error: &dyn std::fmt::Display) -> FileError {
     FileError::Content(error.to_string())
 }
 
-/// The one of these that has this name.
-fn named<T: Copy, const N: usize>(
-    all: [T; N],
-    name: fn(T) -> &'static str,
-    text: &str,
-) -> Result<T, FileError> {
-    let found = all.into_iter().find(|one| name(*one) == text);
-    found.ok_or_else(|| content(&format_args!("`{text}` is unknown")))
+fn named<T: FromStr<Err = UnknownName>>(text: &str) -> Result<T, FileError> {
+    text.parse().map_err(|error| content(&format_args!("`{text}` {error}")))
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -206,7 +201,7 @@ impl RuleRow {
     }
 
     fn stored(self) -> Result<StoredRule, FileError> {
-        let scope = self.scope.map(|scope| named(Scope::ALL, Scope::name, &scope)).transpose()?;
+        let scope = self.scope.map(|scope| named(&scope)).transpose()?;
         let spec = RuleSpec {
             rule_id: self.rule_id,
             key_pattern: self.key_pattern,
@@ -219,8 +214,8 @@ impl RuleRow {
             refill: self.quota.refill()?,
             max_wait: self.quota.max_wait_us.map(Duration::from_micros),
             plan: self.plan,
-            mode: named(Mode::ALL, Mode::name, &self.mode)?,
-            on_error: named(OnError::ALL, OnError::name, &self.on_error)?,
+            mode: named(&self.mode)?,
+            on_error: named(&self.on_error)?,
             is_active: self.is_active,
             description: self.description,
             conditions: self.conditions,
@@ -245,11 +240,11 @@ impl QuotaRow {
     }
 
     fn algorithm(&self) -> Result<Algorithm, FileError> {
-        named(Algorithm::ALL, Algorithm::name, &self.algorithm)
+        named(&self.algorithm)
     }
 
     fn refill(&self) -> Result<Refill, FileError> {
-        named(Refill::ALL, Refill::name, &self.refill)
+        named(&self.refill)
     }
 
     fn quota(&self) -> Result<Quota, FileError> {
@@ -317,7 +312,7 @@ impl TokenRow {
     fn stored(self) -> Result<StoredToken, FileError> {
         Ok(StoredToken {
             token_id: self.token_id,
-            role: named(Role::ALL, Role::name, &self.role)?,
+            role: named(&self.role)?,
             name: self.name,
             hash: self.hash,
             created_by: self.created_by,
@@ -330,7 +325,10 @@ impl TokenRow {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use sluicegate::{Mode, OnError, Scope};
+
     use super::*;
+    use crate::data::Role;
 
     fn loaded() -> Loaded {
         let spec = |rule_id, key_pattern: &str| RuleSpec {

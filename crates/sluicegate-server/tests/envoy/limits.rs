@@ -195,7 +195,7 @@ fn wrong_messages_are_refused_and_say_what_is_wrong() {
         ),
         (
             call(&[fine().limit(1, RateLimitUnit::Unknown)]),
-            "descriptors[0].limit.unit: is none of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR",
+            "descriptors[0].limit.unit: must be one of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR",
         ),
     ];
     for (wrong, message) in cases {

@@ -115,7 +115,7 @@ fn wrong_numbers_are_errors() {
           capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
         ),
         ("SG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is given twice"),
-        ("SG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: is none of ALGORITHM, REFILL, MAX_WAIT"),
+        ("SG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: must be one of ALGORITHM, REFILL, MAX_WAIT"),
         ("CL.THROTTLE k 1 0 1", "ERR count_per_period: a rate of zero never refills"),
         ("CL.THROTTLE k 1 1 0", "ERR period: a period of zero is no time at all"),
         ("SG.TAKE k 0 1 1000", "ERR capacity: a capacity of zero grants nothing"),

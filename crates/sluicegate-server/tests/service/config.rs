@@ -50,7 +50,7 @@ error: 0 is not from 1 to 1073741824
 6 | max_buckets = 0
   |               ^
 
-error: `drop` is none of overflow, deny
+error: `drop` must be one of overflow, deny
  --> sluicegate.toml:7:11
   |
 7 | on_full = "drop"
@@ -62,7 +62,7 @@ error: several hosts need redis+sentinel:// or redis+cluster://
 8 | url = "redis://***********************
   |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-error: `sky` is none of database, file
+error: `sky` must be one of database, file
   --> sluicegate.toml:10:10
    |
 10 | source = "sky"
@@ -129,7 +129,7 @@ fn lists_are_written_in_two_ways() {
     for (file, wrong) in [
         ("[proxies]\ntrusted = [\"10.0.0.0/33\"]\n", "`10.0.0.0/33` is no network"),
         ("[proxies]\ntrusted = [10]\n", "`proxies.trusted` is a list of texts in quotes"),
-        ("[listen]\nproxy_protocol = [\"htp\"]\n", "`htp` is none of http, grpc, resp"),
+        ("[listen]\nproxy_protocol = [\"htp\"]\n", "`htp` must be one of http, grpc, resp"),
         ("[authorize]\nuser_header = \"x y\"\n", "`x y` is no name of a header"),
         ("[authorize]\nattribute_headers = [\"tenant\"]\n", "such as tenant=x-tenant-id"),
     ] {
@@ -382,7 +382,7 @@ fn settings_of_redis_that_do_not_go_together_are_refused() {
         ),
         (
             &["--store-url", "redis://h", "--store-on-eviction", "ignore"],
-            "error: --store-on-eviction: `ignore` is none of warn, refuse\n",
+            "error: --store-on-eviction: `ignore` must be one of warn, refuse\n",
         ),
         (
             &["--store-url", "memroy:"],

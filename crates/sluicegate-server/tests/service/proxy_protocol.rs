@@ -287,7 +287,7 @@ fn somebody_must_be_trusted_to_say_it() {
     assert!(finished.stderr.contains(message), "{}", finished.stderr);
     let finished = Launch::serve(&["--listen-proxy-protocol", "http,htp"]).run();
     assert_eq!(finished.code, Some(2));
-    assert!(finished.stderr.contains("`htp` is none of"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("`htp` must be one of"), "{}", finished.stderr);
 }
 
 /// A proxy brings others with it, to an address of this machine as well.

@@ -30,7 +30,7 @@ mod text;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_core::Micros;
+use sluicegate_core::{Micros, named_values};
 use smallvec::SmallVec;
 
 pub use policies::{POLICIES_MAX, Policies};
@@ -133,24 +133,16 @@ impl Headers {
 
 // ===== impl Draft, Legacy, Reset =====
 
-impl Draft {
-    /// Every revision that can be written.
-    pub const ALL: [Self; 2] = [Self::Ietf11, Self::Off];
+named_values! {
+    Draft:
+    Ietf11 = "ietf-draft-11",
+    Off = "off",
+}
 
-    /// Its name in settings.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ietf11 => "ietf-draft-11",
-            Self::Off => "off",
-        }
-    }
-
-    /// The revision of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|draft| draft.name() == name)
-    }
+named_values! {
+    Reset:
+    Delta = "delta",
+    Epoch = "epoch",
 }
 
 impl Default for Legacy {
@@ -160,24 +152,6 @@ impl Default for Legacy {
 }
 
 impl Reset {
-    /// Both forms.
-    pub const ALL: [Self; 2] = [Self::Delta, Self::Epoch];
-
-    /// Its name in settings.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Delta => "delta",
-            Self::Epoch => "epoch",
-        }
-    }
-
-    /// The form of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reset| reset.name() == name)
-    }
-
     /// What the field says of a policy at `now`.
     fn of(self, policy: &Policy<'_>, now: Micros) -> u64 {
         let since = match self {

@@ -1,9 +1,8 @@
 //! One rule: a limit, whom it counts, and when it applies.
 
-use std::fmt;
 use std::time::Duration;
 
-use sluicegate_core::{Algorithm, Quota};
+use sluicegate_core::{Algorithm, Quota, named_values};
 use thiserror::Error;
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
@@ -466,11 +465,31 @@ fn checked_name(name: &str) -> Result<Box<str>, RuleError> {
 
 // ===== impl Scope, Mode, OnError =====
 
-impl Scope {
-    /// Every scope, in the order that breaks ties.
-    pub const ALL: [Self; 5] = [Self::Global, Self::Ip, Self::Endpoint, Self::User, Self::Custom];
+named_values! {
+    Scope:
+    Global = "global",
+    Ip = "ip",
+    Endpoint = "endpoint",
+    User = "user",
+    Custom = "custom",
+}
 
-    /// What a key pattern suggests.
+named_values! {
+    Mode:
+    Enforce = "enforce",
+    Shadow = "shadow",
+    Unlimited = "unlimited",
+}
+
+named_values! {
+    OnError:
+    Local = "local",
+    Allow = "allow",
+    Deny = "deny",
+}
+
+impl Scope {
+    /// Scope of a rule that names none: derived from the subject of its key pattern.
     pub(super) fn of(pattern: &Pattern) -> Self {
         match pattern.attributes().first() {
             Some(Attribute::UserId) => Self::User,
@@ -481,53 +500,5 @@ impl Scope {
             None if pattern.as_str() == "global" => Self::Global,
             None => Self::Custom,
         }
-    }
-
-    /// Its name in rules and answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Global => "global",
-            Self::Ip => "ip",
-            Self::Endpoint => "endpoint",
-            Self::User => "user",
-            Self::Custom => "custom",
-        }
-    }
-}
-
-impl Mode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Enforce, Self::Shadow, Self::Unlimited];
-
-    /// Its name in rules and answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Shadow => "shadow",
-            Self::Unlimited => "unlimited",
-        }
-    }
-}
-
-impl OnError {
-    /// Every policy.
-    pub const ALL: [Self; 3] = [Self::Local, Self::Allow, Self::Deny];
-
-    /// Its name in rules and answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

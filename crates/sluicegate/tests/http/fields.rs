@@ -192,14 +192,17 @@ fn reset_as_an_instant() {
 #[test]
 fn settings_by_name() {
     for draft in Draft::ALL {
-        assert_eq!(Draft::from_name(draft.name()), Some(draft));
+        assert_eq!(draft.name().parse(), Ok(draft));
     }
     for reset in Reset::ALL {
-        assert_eq!(Reset::from_name(reset.name()), Some(reset));
+        assert_eq!(reset.name().parse(), Ok(reset));
     }
     assert_eq!(Draft::default().name(), "ietf-draft-11");
     assert_eq!(Legacy::default(), Legacy::XRateLimit(Reset::Delta));
-    assert_eq!(Draft::from_name("ietf"), None);
+    assert_eq!(
+        "ietf".parse::<Draft>().unwrap_err().to_string(),
+        "must be one of ietf-draft-11, off"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sluicegate::{
     Algorithm, Bucket, Charge, Decimal, DecimalError, Decision, Decisions, KeyedLimiter, Limiter,
     ManualClock, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder, Micros, Mode, OnError,
     OnFull, Outcome, Override, Overrides, Quota, QuotaError, Rate, RateError, Refill, Request,
-    Reservation, Rule, RuleSet, Scope, Space, SystemClock, Tier, Verdict,
+    Reservation, Rule, RuleSet, Scope, Space, SystemClock, Tier, UnknownName, Verdict,
 };
 
 use crate::library::support::{limiter, quota};
@@ -72,6 +72,7 @@ fn every_public_type_is_send_and_sync() {
         Space<'_>,
         SystemClock,
         Tier<'_>,
+        UnknownName,
         Verdict,
     );
     #[cfg(feature = "file")]

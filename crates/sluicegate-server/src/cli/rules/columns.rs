@@ -63,15 +63,15 @@ pub(super) struct Columns {
     no_replaces: bool,
 
     /// What it is about
-    #[arg(long, value_name = "SCOPE", value_parser = Scope::ALL.map(Scope::name))]
+    #[arg(long, value_name = "SCOPE", value_parser = Scope::NAMES)]
     scope: Option<String>,
 
     /// How it is counted
-    #[arg(long, value_name = "NAME", value_parser = Algorithm::ALL.map(Algorithm::name))]
+    #[arg(long, value_name = "NAME", value_parser = Algorithm::NAMES)]
     algorithm: Option<String>,
 
     /// How a token bucket refills
-    #[arg(long, value_name = "HOW", value_parser = Refill::ALL.map(Refill::name))]
+    #[arg(long, value_name = "HOW", value_parser = Refill::NAMES)]
     refill: Option<String>,
 
     /// The longest wait in line of a leaky bucket
@@ -79,11 +79,11 @@ pub(super) struct Columns {
     max_wait: Option<String>,
 
     /// Whether its denials count, or it has none
-    #[arg(long, value_name = "MODE", value_parser = Mode::ALL.map(Mode::name))]
+    #[arg(long, value_name = "MODE", value_parser = Mode::NAMES)]
     mode: Option<String>,
 
     /// What it answers while its store is in trouble
-    #[arg(long, value_name = "WHAT", value_parser = OnError::ALL.map(OnError::name))]
+    #[arg(long, value_name = "WHAT", value_parser = OnError::NAMES)]
     on_error: Option<String>,
 
     /// Switch it on

@@ -26,7 +26,7 @@ pub(super) struct List {
     plan: Option<String>,
 
     /// Only those about this
-    #[arg(long, value_name = "SCOPE", value_parser = Scope::ALL.map(Scope::name))]
+    #[arg(long, value_name = "SCOPE", value_parser = Scope::NAMES)]
     scope: Option<String>,
 
     /// Only those that are switched on

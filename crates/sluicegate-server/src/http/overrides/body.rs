@@ -98,13 +98,10 @@ impl OverrideBody<'_> {
     fn quota(&self, rule: &Rule) -> Result<Quota, Problem> {
         let of_rule = rule.spec();
         let algorithm = self.algorithm.as_ref();
-        let algorithm = algorithm
-            .map(|text| choice("algorithm", Some(text), Algorithm::ALL, Algorithm::name))
-            .transpose()?;
+        let algorithm =
+            algorithm.map(|text| choice::<Algorithm>("algorithm", Some(text))).transpose()?;
         let refill = self.refill.as_ref();
-        let refill = refill
-            .map(|text| choice("refill", Some(text), Refill::ALL, Refill::name))
-            .transpose()?;
+        let refill = refill.map(|text| choice::<Refill>("refill", Some(text))).transpose()?;
         let base = match algorithm {
             Some(algorithm) if algorithm != of_rule.algorithm => RuleSpec {
                 algorithm,

@@ -1,11 +1,12 @@
 //! A rule as a body has it: columns that are there, are null, or are left out.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use sluicegate::rules::{FieldError, RuleSpec};
-use sluicegate::{Algorithm, Decimal, DecimalError, Mode, OnError, Rate, RateError, Refill, Scope};
+use sluicegate::{Algorithm, Decimal, DecimalError, Rate, RateError, UnknownName};
 
 use crate::http::scalar::{Seconds, Text, Whole};
 use crate::time::Timestamp;
@@ -105,10 +106,9 @@ impl Columns<'_> {
         self.plan.set(&mut spec.plan, |Text(text)| text.to_string());
         self.description.set(&mut spec.description, |Text(text)| text.to_string());
         self.is_active.set_or(&mut spec.is_active, true, |is_active| *is_active);
-        choice("scope", &self.scope, Scope::ALL, Scope::name, &mut wrong)
-            .set(&mut spec.scope, |scope| Some(*scope));
-        choice("mode", &self.mode, Mode::ALL, Mode::name, &mut wrong).set(&mut spec.mode, |m| *m);
-        choice("on_error", &self.on_error, OnError::ALL, OnError::name, &mut wrong)
+        choice("scope", &self.scope, &mut wrong).set(&mut spec.scope, |scope| Some(*scope));
+        choice("mode", &self.mode, &mut wrong).set(&mut spec.mode, |m| *m);
+        choice("on_error", &self.on_error, &mut wrong)
             .set(&mut spec.on_error, |on_error| *on_error);
         self.merge_conditions(&mut spec.conditions);
         self.name.set(&mut spec.name, |Text(text)| text.to_string());
@@ -161,10 +161,9 @@ impl Columns<'_> {
 
     /// The rest of the quota.
     fn quota(&self, spec: &mut RuleSpec, wrong: &mut Wrong) {
-        choice("algorithm", &self.algorithm, Algorithm::ALL, Algorithm::name, wrong)
+        choice("algorithm", &self.algorithm, wrong)
             .set(&mut spec.algorithm, |algorithm| *algorithm);
-        choice("refill", &self.refill, Refill::ALL, Refill::name, wrong)
-            .set(&mut spec.refill, |refill| *refill);
+        choice("refill", &self.refill, wrong).set(&mut spec.refill, |refill| *refill);
         let max_wait = match self.max_wait {
             // Nobody has to wait in line where nobody may.
             Column::Given(Seconds(Err(RateError::ZeroPeriod))) => Column::Given(Duration::ZERO),
@@ -214,11 +213,9 @@ fn error(field: &'static str, reason: impl fmt::Display) -> FieldError {
 }
 
 /// One of several words.
-fn choice<T: Copy, const N: usize>(
+fn choice<T: FromStr<Err = UnknownName>>(
     field: &'static str,
     column: &Column<Text<'_>>,
-    all: [T; N],
-    name: fn(T) -> &'static str,
     wrong: &mut Wrong,
 ) -> Column<T> {
     let text = match column {
@@ -226,11 +223,10 @@ fn choice<T: Copy, const N: usize>(
         Column::Null => return Column::Null,
         Column::Given(Text(text)) => text,
     };
-    match all.into_iter().find(|choice| name(*choice) == *text) {
-        Some(choice) => Column::Given(choice),
-        None => {
-            let names = all.map(name).join(", ");
-            wrong.push(error(field, format_args!("{text:?} is none of {names}")));
+    match text.parse() {
+        Ok(choice) => Column::Given(choice),
+        Err(unknown) => {
+            wrong.push(error(field, unknown));
             Column::Absent
         }
     }

@@ -1,10 +1,11 @@
 //! What is asked for.
 
 use axum::http::{HeaderMap, header};
+use sluicegate::UnknownName;
 
 use super::super::problem::Problem;
 use super::super::query::Query;
-use super::view::{TopBy, ViolationFormat};
+use super::view::{TopBy, ViolationFormat, ViolationMode};
 use crate::audit::{Audit, recorded};
 use crate::data::{ViolationFilter, ViolationOrder};
 use crate::time::Timestamp;
@@ -32,17 +33,9 @@ pub(super) const SUBJECT: [&str; 3] = ["user_id", "ip", "bucket_key"];
 pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Problem> {
     let text = |name| query.text(name).map(str::to_owned);
     let time = |name| query.value::<Timestamp>(name, "a time such as 2026-08-01T12:00:00Z");
-    let is_shadow = match query.text("mode") {
-        None => None,
-        Some("enforce") => Some(false),
-        Some("shadow") => Some(true),
-        Some(unknown) => {
-            return Err(Problem::field(
-                "mode",
-                format_args!("{unknown:?} is none of enforce, shadow"),
-            ));
-        }
-    };
+    let mode = query.text("mode").map(str::parse::<ViolationMode>).transpose();
+    let mode = mode.map_err(|error| Problem::field("mode", error))?;
+    let is_shadow = mode.map(|mode| mode == ViolationMode::Shadow);
     let asked = ViolationFilter {
         user_id: text("user_id"),
         ip_address: text("ip"),
@@ -59,12 +52,11 @@ pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Pr
 
 /// What denials are to be added up by.
 pub(super) fn by(query: &Query) -> Result<TopBy, Problem> {
-    let names = TopBy::ALL.map(TopBy::name).join(", ");
     let Some(text) = query.text("by") else {
+        let names = TopBy::NAMES.join(", ");
         return Err(Problem::field("by", format_args!("is missing: one of {names}")));
     };
-    let found = TopBy::ALL.into_iter().find(|by| by.name() == text);
-    found.ok_or_else(|| Problem::field("by", format_args!("{text:?} is none of {names}")))
+    text.parse().map_err(|error: UnknownName| Problem::field("by", error))
 }
 
 /// The form that is wanted: what `format` says, or else what `Accept` names first.
@@ -72,8 +64,8 @@ pub(super) fn format(query: &Query, headers: &HeaderMap) -> Result<ViolationForm
     match query.text("format") {
         Some("csv") => return Ok(ViolationFormat::Csv),
         Some("json") => return Ok(ViolationFormat::Json),
-        Some(unknown) => {
-            return Err(Problem::field("format", format_args!("{unknown:?} is none of json, csv")));
+        Some(_) => {
+            return Err(Problem::field("format", "must be one of json, csv"));
         }
         None => {}
     }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use sluicegate::named_values;
 use utoipa::ToSchema;
 
 use crate::data::{self, TopOffender, Violation};
@@ -140,13 +141,12 @@ impl ViolationMode {
     pub(crate) const fn new(is_shadow: bool) -> Self {
         if is_shadow { Self::Shadow } else { Self::Enforce }
     }
+}
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Shadow => "shadow",
-        }
-    }
+named_values! {
+    ViolationMode:
+    Enforce = "enforce",
+    Shadow = "shadow",
 }
 
 impl TopOffenders {
@@ -161,17 +161,12 @@ impl TopOffenders {
     }
 }
 
-impl TopBy {
-    pub(crate) const ALL: [Self; 4] = [Self::UserId, Self::Ip, Self::Endpoint, Self::BucketKey];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::UserId => "user_id",
-            Self::Ip => "ip",
-            Self::Endpoint => "endpoint",
-            Self::BucketKey => "bucket_key",
-        }
-    }
+named_values! {
+    TopBy:
+    UserId = "user_id",
+    Ip = "ip",
+    Endpoint = "endpoint",
+    BucketKey = "bucket_key",
 }
 
 impl From<TopBy> for data::TopBy {

@@ -1,8 +1,11 @@
 //! `CL.THROTTLE` and `SG.TAKE`: one bucket without a rule.
 
+use std::str::FromStr;
 use std::time::Duration;
 
-use sluicegate::{Algorithm, Decision, Outcome, Quota, QuotaError, Rate, RateError, Refill};
+use sluicegate::{
+    Algorithm, Decision, Outcome, Quota, QuotaError, Rate, RateError, Refill, UnknownName,
+};
 
 use super::Take;
 use super::number::whole;
@@ -116,18 +119,21 @@ pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<
         let (option, value) = (command.argument(position), command.argument(position + 1));
         let is_first = match () {
             () if option.eq_ignore_ascii_case(b"algorithm") => {
-                let chosen = choice("algorithm", value, Algorithm::ALL, Algorithm::name)?;
+                let chosen = choice("algorithm", value)?;
                 algorithm.replace(chosen).is_none()
             }
             () if option.eq_ignore_ascii_case(b"refill") => {
-                refill.replace(choice("refill", value, Refill::ALL, Refill::name)?).is_none()
+                refill.replace(choice("refill", value)?).is_none()
             }
             () if option.eq_ignore_ascii_case(b"max_wait") => {
                 let wait = Duration::from_millis(whole("max_wait", value)?);
                 max_wait.replace(wait).is_none()
             }
             () => {
-                return Err(Fault::field(shown(option), "is none of ALGORITHM, REFILL, MAX_WAIT"));
+                return Err(Fault::field(
+                    shown(option),
+                    "must be one of ALGORITHM, REFILL, MAX_WAIT",
+                ));
             }
         };
         if !is_first {
@@ -147,18 +153,10 @@ pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<
     Ok(Take { key: command.argument(1), quota, cost, is_throttle: false })
 }
 
-/// One of a few names.
-fn choice<T: Copy, const N: usize>(
-    field: &str,
-    text: &[u8],
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, Fault> {
-    let found = all.into_iter().find(|choice| name(*choice).as_bytes().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| {
-        let names = all.map(name).join(", ");
-        Fault::field(field, format_args!("'{}' is none of {names}", shown(text)))
-    })
+/// Value of an enum by its name, in either case.
+fn choice<T: FromStr<Err = UnknownName>>(field: &str, text: &[u8]) -> Result<T, Fault> {
+    let name = str::from_utf8(text).unwrap_or_default().to_ascii_lowercase();
+    name.parse().map_err(|error| Fault::field(field, error))
 }
 
 /// Allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`, degraded.

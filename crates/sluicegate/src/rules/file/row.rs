@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::str::FromStr;
 use std::time::Duration;
 
-use sluicegate_core::{Algorithm, Decimal, DecimalError, RateError, Refill, parse_period};
+use sluicegate_core::{Decimal, DecimalError, RateError, UnknownName, parse_period};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
@@ -13,7 +14,7 @@ use super::error::Problems;
 use super::string;
 use super::suggest::unknown;
 use crate::rules::attribute::Attribute;
-use crate::rules::rule::{Mode, OnError, Rule, Scope};
+use crate::rules::rule::Rule;
 use crate::rules::set::Claim;
 use crate::rules::spec::{FieldError, RuleSpec};
 
@@ -103,17 +104,15 @@ impl<'d> Row<'d> {
             "rule_id" => spec.rule_id = whole(value)?,
             "name" => spec.name = text(value)?,
             "key_pattern" => spec.key_pattern = text(value)?,
-            "scope" => spec.scope = Some(choice("scope", value, Scope::ALL, Scope::name)?),
+            "scope" => spec.scope = Some(choice("scope", value)?),
             "plan" => spec.plan = text(value)?,
             "replaces" => spec.replaces = texts(value)?,
             "rate_per_second" => spec.rate_per_second = Some(decimal(value)?),
             "tokens" => spec.tokens = Some(whole(value)?),
             "period" => spec.period = Some(seconds(value)?.map_err(|wrong| wrong.to_string())?),
             "burst_capacity" => spec.burst_capacity = Some(whole(value)?),
-            "algorithm" => {
-                spec.algorithm = choice("algorithm", value, Algorithm::ALL, Algorithm::name)?;
-            }
-            "refill" => spec.refill = choice("refill", value, Refill::ALL, Refill::name)?,
+            "algorithm" => spec.algorithm = choice("algorithm", value)?,
+            "refill" => spec.refill = choice("refill", value)?,
             "max_wait" => {
                 spec.max_wait = Some(match seconds(value)? {
                     // Nobody has to wait in line where nobody may.
@@ -121,8 +120,8 @@ impl<'d> Row<'d> {
                     wait => wait.map_err(|wrong| wrong.to_string())?,
                 });
             }
-            "mode" => spec.mode = choice("mode", value, Mode::ALL, Mode::name)?,
-            "on_error" => spec.on_error = choice("on_error", value, OnError::ALL, OnError::name)?,
+            "mode" => spec.mode = choice("mode", value)?,
+            "on_error" => spec.on_error = choice("on_error", value)?,
             "is_active" => {
                 let is_active = value.get_ref().as_bool();
                 spec.is_active = is_active.ok_or_else(|| expected("true or false", value))?;
@@ -298,16 +297,13 @@ fn seconds(value: &Spanned<DeValue<'_>>) -> Result<Result<Duration, RateError>, 
     }
 }
 
-/// One of several words.
-fn choice<T: Copy, const N: usize>(
+/// A value of an enum by its name.
+fn choice<T: FromStr<Err = UnknownName>>(
     what: &str,
     value: &Spanned<DeValue<'_>>,
-    all: [T; N],
-    name: fn(T) -> &'static str,
 ) -> Result<T, String> {
     let written = text(value)?;
-    let found = all.into_iter().find(|one| name(*one) == written);
-    found.ok_or_else(|| unknown(what, &written, &all.map(name)).to_string())
+    written.parse().map_err(|error: T::Err| unknown(what, &written, error.allowed()).to_string())
 }
 
 /// A point in time, as RFC 3339 writes it, with quotes or without.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use sluicegate::UnknownName;
 use sluicegate::client_ip::ForwardedBy;
 use sluicegate::headers::{Draft, Reset};
 
 use super::TIMEOUT_MS_MAX;
-use crate::config::Door;
 use crate::config::keys::{Key, Kind, address, attribute_header, header_name, network};
 
 /// More proxies in a row are a mistake.
@@ -60,8 +60,7 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::List {
             set: |config, members| {
                 let door = |name: &&str| {
-                    let door = Door::ALL.into_iter().find(|door| door.name() == *name);
-                    door.ok_or_else(|| format!("`{name}` is none of http, grpc, resp"))
+                    name.parse().map_err(|error: UnknownName| format!("`{name}` {error}"))
                 };
                 config.listen.proxied = members.iter().map(door).collect::<Result<_, _>>()?;
                 Ok(())
@@ -194,9 +193,9 @@ pub(super) const KEYS: &[Key] = &[
         doc: "The revision of the IETF's draft whose RateLimit-Policy and RateLimit fields limited answers have, or none",
         kind: Kind::Choice {
             default: Draft::Ietf11.name(),
-            choices: &[Draft::Ietf11.name(), Draft::Off.name()],
+            choices: &Draft::NAMES,
             set: |config, word| {
-                config.headers.draft = Draft::from_name(word).unwrap_or_default();
+                config.headers.draft = word.parse().unwrap_or_default();
             },
         },
     },

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use sluicegate::{Mode, OnError, Refill, Scope};
 
 use super::*;
 use crate::http::body::{self, Object};
