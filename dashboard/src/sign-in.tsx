@@ -76,8 +76,8 @@ function SignInForm(): JSX.Element {
         {currentToken() === ""
           ? "This needs a token: the"
           : "The token that you signed in with is not valid any more. Take the"}{" "}
-        one in the settings (<code>admin.token</code>), or one that <code>sluicegate tokens create</code> made. It is kept
-        for this tab only.
+        one in the settings (<code>admin.token</code>), or one that <code>sluicegate tokens create</code> made. It is
+        kept for this tab only.
       </p>
       <Field label="Token" error={error}>
         {(props) => (

@@ -52,7 +52,7 @@ function tickAt(second: number, rules: readonly Partial<LiveRule>[] = [], more: 
 }
 
 function told(event: "tick" | "history", data: unknown, known: Known = NOTHING_KNOWN): Known {
-  return withEvent(known, { event, data: JSON.stringify(data), id: "" });
+  return withEvent(known, { event, data: JSON.stringify(data) });
 }
 
 function ticked(...ticks: LiveTick[]): Known {
@@ -90,9 +90,9 @@ test("a clock that is set back leaves nothing of the future", () => {
 test("what cannot be read changes nothing", () => {
   const known = ticked(tickAt(0));
   for (const data of ["", "{", '{"now":"soon"}', "null"]) {
-    expect(withEvent(known, { event: "tick", data, id: "" })).toBe(known);
+    expect(withEvent(known, { event: "tick", data })).toBe(known);
   }
-  expect(withEvent(known, { event: "news", data: "{}", id: "" })).toBe(known);
+  expect(withEvent(known, { event: "news", data: "{}" })).toBe(known);
 });
 
 test("there is traffic if anything was decided", () => {

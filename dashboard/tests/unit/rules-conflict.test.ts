@@ -183,5 +183,6 @@ test("rules of a database can be changed", () => {
   for (const source of ["sqlite:sluicegate.db", "postgres://db/sluicegate", "postgresql://db/x"]) {
     expect(isChangeable(source)).toBe(true);
   }
-  for (const source of ["/etc/sluicegate/rules.toml", "rules.toml", "starter"]) expect(isChangeable(source)).toBe(false);
+  for (const source of ["/etc/sluicegate/rules.toml", "rules.toml", "starter"])
+    expect(isChangeable(source)).toBe(false);
 });

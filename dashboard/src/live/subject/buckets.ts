@@ -63,7 +63,11 @@ export function bucketPath(ruleId: number, subject: string): string | undefined 
 export function pathOrProblem(ruleId: number, subject: string): string {
   const path = bucketPath(ruleId, subject);
   if (path !== undefined) return path;
-  throw new Problem(0, "a browser cannot ask for this subject: use `sluicegate buckets` on the command line", undefined);
+  throw new Problem(
+    0,
+    "a browser cannot ask for this subject: use `sluicegate buckets` on the command line",
+    undefined,
+  );
 }
 
 /** Looks into the buckets whose placeholders are all known, all at once. Never throws: each has its own problem. */
