@@ -15,12 +15,16 @@ export interface Answer {
   readonly text: string;
 }
 
-/** What the service refused, and why; `field` names what is to blame, if it is one field. */
+/** An error answer. */
 export class Problem extends Error {
   constructor(
+    /** HTTP status; 0 if there was no answer. */
     readonly status: number,
     readonly detail: string,
+    /** The field of the request that is wrong, if it is one field. */
     readonly field: string | undefined,
+    /** The rule that already has the same key pattern and plan. */
+    readonly conflictingRuleId?: number | undefined,
   ) {
     super(detail);
     this.name = "Problem";
@@ -90,11 +94,21 @@ export async function call<T>(method: Method, path: string, options: Options = {
   return (answer.text === "" ? undefined : JSON.parse(answer.text)) as T;
 }
 
-/** The problem that a refusal tells of. */
+/** Fields of `application/problem+json` that the page reads. */
+interface ProblemBody {
+  readonly title?: string;
+  readonly detail?: string;
+  readonly field?: string;
+  readonly conflicting_rule_id?: unknown;
+}
+
+/** Parses the body of an error answer. */
 export function problemOf(answer: Answer): Problem {
   try {
-    const told = JSON.parse(answer.text) as { detail?: string; title?: string; field?: string };
-    return new Problem(answer.status, told.detail ?? told.title ?? answer.text, told.field);
+    const body = JSON.parse(answer.text) as ProblemBody;
+    const id = body.conflicting_rule_id;
+    const conflictingRuleId = typeof id === "number" && Number.isSafeInteger(id) ? id : undefined;
+    return new Problem(answer.status, body.detail ?? body.title ?? answer.text, body.field, conflictingRuleId);
   } catch {
     return new Problem(answer.status, answer.text || `the service answered ${answer.status}`, undefined);
   }

@@ -1,80 +1,125 @@
-/** The columns of a rule that people change, and how two rules differ in them. */
+/**
+ * The columns of a rule: their titles and values in every view, and the differences between two rules.
+ *
+ * A new column that decides nothing is one entry in `COLUMNS`.
+ */
 
-import type { Rule } from "../api/types.ts";
+import type { NewRule, Rule } from "../api/types.ts";
 import { formatCount } from "../format.ts";
 import { visible, visibleLines } from "../ui/visible.ts";
 import { perWords, timeOf, timeWords } from "./time.ts";
 
-/** Columns that only make sense together are one. */
+/** A column of the editor, the history and the conflict view. */
+interface ColumnSpec {
+  readonly title: string;
+  /** Fields of the rule that only make sense together; without it, the field of the same name. */
+  readonly fields?: readonly (keyof Rule)[];
+  /** The value as text; without it, the text of the field, or "none". */
+  readonly show?: (rule: Rule) => string;
+  /** Whether its field is in the folded part of the editor. */
+  readonly isAdvanced?: boolean;
+  /** Plain text that decides nothing. The editor has a line for it and the search finds it, without code elsewhere. */
+  readonly isText?: boolean;
+}
+
+/** Every column that can be edited, in the order of the sentence that describes a rule. */
 const COLUMNS = {
-  conditions: { title: "Conditions", names: ["conditions"] },
-  key_pattern: { title: "Key pattern", names: ["key_pattern"] },
-  burst_capacity: { title: "Burst", names: ["burst_capacity"] },
-  rate: { title: "Rate", names: ["tokens", "period"] },
-  plan: { title: "Plan", names: ["plan"] },
-  mode: { title: "Mode", names: ["mode"] },
-  is_active: { title: "Switched", names: ["is_active"] },
-  algorithm: { title: "Algorithm", names: ["algorithm"] },
-  refill: { title: "Refill", names: ["refill"] },
-  max_wait: { title: "Longest wait", names: ["max_wait"] },
-  on_error: { title: "Store in trouble", names: ["on_error"] },
-  scope: { title: "Scope", names: ["scope"] },
-  name: { title: "Name", names: ["name"] },
-  replaces: { title: "Replaces", names: ["replaces"] },
-  description: { title: "Description", names: ["description"] },
-} as const satisfies Record<string, { title: string; names: readonly (keyof Rule)[] }>;
+  conditions: {
+    title: "Conditions",
+    show: ({ conditions }) =>
+      lines(Object.entries(conditions).map(([attribute, text]) => `${attribute} = ${text}`)) || "none",
+  },
+  key_pattern: { title: "Key pattern" },
+  burst_capacity: { title: "Burst", show: (rule) => formatCount(rule.burst_capacity) },
+  rate: {
+    title: "Rate",
+    fields: ["tokens", "period"],
+    show: (rule) => `${formatCount(rule.tokens)} per ${perWords(timeOf(rule.period))}`,
+  },
+  plan: { title: "Plan", show: ({ plan }) => (plan === null ? "every plan" : visible(plan)) },
+  mode: { title: "Mode" },
+  is_active: { title: "Active", show: (rule) => (rule.is_active ? "on" : "off") },
+  algorithm: { title: "Algorithm", isAdvanced: true },
+  refill: { title: "Refill", isAdvanced: true },
+  max_wait: {
+    title: "Longest wait",
+    isAdvanced: true,
+    show: (rule) => (rule.max_wait === null ? "none" : timeWords(timeOf(rule.max_wait))),
+  },
+  on_error: { title: "On store errors", isAdvanced: true },
+  scope: { title: "Scope", isAdvanced: true },
+  name: { title: "Name", isAdvanced: true },
+  replaces: { title: "Replaces", isAdvanced: true, show: (rule) => lines(rule.replaces) || "nothing" },
+  description: { title: "Description", isText: true },
+} as const satisfies Record<string, ColumnSpec>;
 
-export type Column = keyof typeof COLUMNS;
+type Columns = typeof COLUMNS;
+export type Column = keyof Columns;
 
-/** In the order of the sentence that a rule is. */
+/** A field of a rule that some column has. */
+export type Field = { [C in Column]: Columns[C] extends { fields: readonly (infer F)[] } ? F : C }[Column];
+
+export type TextColumn = { [C in Column]: Columns[C] extends { isText: true } ? C : never }[Column];
+
+/** Fields of a rule that the service sets, or that follow from others. */
+type FixedField = "rule_id" | "rate_per_second" | "created_at" | "version";
+
+type Never<Missing extends never> = Missing;
+/** Does not compile while the schema of the service has a field that `COLUMNS` lacks; the error names it. */
+export type MissingField = Never<Exclude<keyof NewRule, Field | FixedField>>;
+
 export const COLUMN_NAMES = Object.keys(COLUMNS) as Column[];
+
+/** All fields of `COLUMNS`. */
+export const FIELDS = COLUMN_NAMES.flatMap((column) => fieldsOf(column)) as Field[];
+
+export const TEXT_COLUMNS = COLUMN_NAMES.filter((column) => specOf(column).isText) as TextColumn[];
+
+function specOf(column: Column): ColumnSpec {
+  return COLUMNS[column];
+}
+
+function fieldsOf(column: Column): readonly (keyof Rule)[] {
+  return specOf(column).fields ?? [column as keyof Rule];
+}
 
 export function titleOf(column: Column): string {
   return COLUMNS[column].title;
 }
 
-/** Whether two rules agree in a column. */
-export function isSameIn(column: Column, one: Rule, other: Rule): boolean {
-  return COLUMNS[column].names.every((name) => textOf(one[name]) === textOf(other[name]));
+/** Whether the column of a field is in the folded part of the editor. */
+export function isAdvancedField(field: Field): boolean {
+  return COLUMN_NAMES.some((column) => specOf(column).isAdvanced === true && fieldsOf(column).includes(field));
 }
 
-/** The order of conditions means nothing. */
+function lines(texts: readonly string[]): string {
+  return texts.map(visible).join("\n");
+}
+
+/** Returns whether two rules have the same value in a column. */
+export function isSameIn(column: Column, one: Rule, other: Rule): boolean {
+  return fieldsOf(column).every((name) => textOf(one[name]) === textOf(other[name]));
+}
+
+/** JSON in which the order of conditions does not matter. */
 function textOf(value: unknown): string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return JSON.stringify(value);
   return JSON.stringify(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** `rule`, with a column as `from` has it. */
+/** `rule` with the value that `from` has in a column. */
 export function withColumn(rule: Rule, column: Column, from: Rule): Rule {
-  const taken = Object.fromEntries(COLUMNS[column].names.map((name) => [name, from[name]]));
+  const taken = Object.fromEntries(fieldsOf(column).map((name) => [name, from[name]]));
   return { ...rule, ...taken };
 }
 
-/** What a rule has in a column, as text. */
+/** The value of a column, as text. */
 export function showColumn(column: Column, rule: Rule): string {
-  switch (column) {
-    case "conditions": {
-      const conditions = Object.entries(rule.conditions).map(([attribute, text]) => visible(`${attribute} = ${text}`));
-      return conditions.join("\n") || "none";
-    }
-    case "rate":
-      return `${formatCount(rule.tokens)} per ${perWords(timeOf(rule.period))}`;
-    case "burst_capacity":
-      return formatCount(rule.burst_capacity);
-    case "plan":
-      return rule.plan === null ? "every plan" : visible(rule.plan);
-    case "is_active":
-      return rule.is_active ? "on" : "off";
-    case "max_wait":
-      return rule.max_wait === null ? "none" : timeWords(timeOf(rule.max_wait));
-    case "replaces":
-      return rule.replaces.map(visible).join("\n") || "nothing";
-    default:
-      return visibleLines(rule[column] || "none");
-  }
+  const { show } = specOf(column);
+  return show === undefined ? visibleLines(String(rule[column as keyof Rule] || "none")) : show(rule);
 }
 
-/** What was changed in a column. */
+/** A changed column, with both values as text. */
 export interface ColumnChange {
   readonly column: Column;
   readonly old: string;

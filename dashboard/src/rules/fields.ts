@@ -1,28 +1,11 @@
 /** Where in the form something is said about a field that the service names. */
 
 import type { Problem } from "../api/client.ts";
+import { FIELDS, type Field, isAdvancedField } from "./columns.ts";
 import { isWindow, type RuleForm } from "./form.ts";
 
-const FIELDS = [
-  "key_pattern",
-  "tokens",
-  "period",
-  "burst_capacity",
-  "plan",
-  "mode",
-  "algorithm",
-  "refill",
-  "max_wait",
-  "on_error",
-  "scope",
-  "name",
-  "replaces",
-  "description",
-  "is_active",
-] as const;
-
 /** A field, a condition by its row, all conditions, or the top of the form for everything else. */
-export type Place = (typeof FIELDS)[number] | `conditions.${number}` | "conditions" | "top";
+export type Place = Field | `conditions.${number}` | "top";
 
 /** What is said, and where. */
 export interface Complaint {
@@ -30,11 +13,10 @@ export interface Complaint {
   readonly text: string;
 }
 
-/** Fields behind "More", which has to be opened to show them. */
-const ADVANCED: readonly Place[] = ["algorithm", "refill", "max_wait", "on_error", "scope", "name", "replaces"];
-
+/** Whether the field is in the folded part of the editor, which must be opened to show it. */
 export function isAdvanced(place: Place): boolean {
-  return ADVANCED.includes(place);
+  const field = FIELDS.find((field) => field === place);
+  return field !== undefined && isAdvancedField(field);
 }
 
 /** Where a field of the service is in the form. What is not to be seen there now belongs to the top. */
@@ -82,10 +64,4 @@ export function unsayable(form: RuleForm): Complaint | undefined {
     return { place: `conditions.${twice}`, text: `${names[twice]} has a condition already: each has one` };
   if (form.planKind === "named" && form.plan === "") return { place: "plan", text: "which plan? Name it" };
   return undefined;
-}
-
-/** The rule that a clash is with, as the service names it. */
-export function clashWith(problem: Problem): number | undefined {
-  const id = problem.status === 409 ? /\brule (\d+) has the same/.exec(problem.detail)?.[1] : undefined;
-  return id === undefined ? undefined : Number(id);
 }

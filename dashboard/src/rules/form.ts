@@ -5,6 +5,7 @@
  */
 
 import type { AlgorithmName, ModeName, NewRule, OnErrorName, RefillName, Rule, ScopeName } from "../api/types.ts";
+import { TEXT_COLUMNS, type TextColumn } from "./columns.ts";
 import { suggestedScope } from "./pattern.ts";
 import { microsOf, type Time, timeOf, timeText, type Unit } from "./time.ts";
 
@@ -17,7 +18,10 @@ export interface ConditionForm {
 
 export type PlanKind = "every" | "default" | "named";
 
-export interface RuleForm {
+/** Columns of plain text, by their names in the API. */
+type TextForm = Readonly<Record<TextColumn, string>>;
+
+export interface RuleForm extends TextForm {
   /** For a rule that comes back with the number that it had; else empty. */
   readonly ruleId: string;
   readonly conditions: readonly ConditionForm[];
@@ -39,7 +43,6 @@ export interface RuleForm {
   readonly name: string;
   /** One name a line: names have no line breaks. */
   readonly replaces: string;
-  readonly description: string;
   readonly isActive: boolean;
 }
 
@@ -63,8 +66,8 @@ export const NEW_FORM: RuleForm = {
   scope: "",
   name: "",
   replaces: "",
-  description: "",
   isActive: true,
+  ...textsOf(() => ""),
 };
 
 const DEFAULT_PLAN = "default";
@@ -97,9 +100,13 @@ export function formOf(rule: Rule): RuleForm {
     scope: rule.scope === suggestedScope(rule.key_pattern) ? "" : rule.scope,
     name: rule.name ?? "",
     replaces: rule.replaces.join("\n"),
-    description: rule.description,
     isActive: rule.is_active,
+    ...textsOf((column) => rule[column] ?? ""),
   };
+}
+
+function textsOf<T>(value: (column: TextColumn) => T): Record<TextColumn, T> {
+  return Object.fromEntries(TEXT_COLUMNS.map((column) => [column, value(column)])) as Record<TextColumn, T>;
 }
 
 function conditionOf(attribute: string, text: string): ConditionForm {
@@ -129,8 +136,9 @@ export function bodyOf(form: RuleForm, base?: Rule): Body {
     on_error: form.onError,
     name: form.name === "" ? null : form.name,
     replaces: form.replaces.split("\n").filter((name) => name !== ""),
-    description: form.description,
     is_active: form.isActive,
+    // Null is the default of every such column.
+    ...textsOf((column) => form[column] || null),
     ...quotaOf(form),
   };
   const scope = scopeOf(form, base);

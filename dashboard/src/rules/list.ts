@@ -2,6 +2,7 @@
 
 import { call } from "../api/client.ts";
 import type { Rule, RuleList, ScopeName, Stats } from "../api/types.ts";
+import { TEXT_COLUMNS } from "./columns.ts";
 import { matchParts, plain, quotaWords } from "./words.ts";
 
 /** Rules in one answer: the most that the service gives. */
@@ -104,7 +105,7 @@ function searched(rule: Rule): string {
   const texts = [
     `#${rule.rule_id}`,
     rule.key_pattern,
-    rule.description,
+    ...TEXT_COLUMNS.map((column) => rule[column]),
     rule.name ?? "",
     ...rule.replaces,
     plain(matchParts(rule)),

@@ -1,35 +1,15 @@
 import { expect, test } from "@playwright/test";
-import { Problem } from "../../src/api/client.ts";
+import { Problem, problemOf } from "../../src/api/client.ts";
 import type { Rule } from "../../src/api/types.ts";
-import { changesOf, isSameIn } from "../../src/rules/columns.ts";
+import { changesOf, FIELDS, isSameIn, TEXT_COLUMNS } from "../../src/rules/columns.ts";
 import { allOf, differencesOf, mergedOf, suggestedSides } from "../../src/rules/conflict.ts";
 import { draftOf, dropDraft, dropDrafts, keepDraft } from "../../src/rules/drafts.ts";
-import { clashWith, complaintOf, isAdvanced, placeOf, unsayable } from "../../src/rules/fields.ts";
-import { NEW_FORM } from "../../src/rules/form.ts";
+import { complaintOf, isAdvanced, placeOf, unsayable } from "../../src/rules/fields.ts";
+import { bodyOf, formOf, NEW_FORM, type RuleForm } from "../../src/rules/form.ts";
 import { EVERY_PLAN, filterOf, filterRules, isChangeable, PAGE_ROWS, pageOf, paramsOf } from "../../src/rules/list.ts";
+import { sampleRule } from "./sample-rule.ts";
 
-const BASE: Rule = {
-  rule_id: 1,
-  key_pattern: "user:{user_id}",
-  scope: "user",
-  rate_per_second: 10,
-  tokens: 10,
-  period: 1,
-  burst_capacity: 50,
-  plan: "free",
-  algorithm: "token_bucket",
-  refill: "continuous",
-  max_wait: null,
-  mode: "enforce",
-  on_error: "local",
-  is_active: true,
-  description: "users",
-  conditions: { endpoint: "/a", method: "GET" },
-  name: null,
-  replaces: [],
-  created_at: null,
-  version: 1,
-};
+const BASE = sampleRule({ plan: "free", description: "users", conditions: { endpoint: "/a", method: "GET" } });
 
 test("columns that changed, old and new", () => {
   const changed = { ...BASE, tokens: 5, period: 60, is_active: false, plan: null, conditions: {}, version: 2 };
@@ -132,11 +112,38 @@ test("what a body cannot say is said here", () => {
   expect(unsayable({ ...FORM, planKind: "named" })).toMatchObject({ place: "plan" });
 });
 
-test("the rule that a clash is with", () => {
+test("a clash names the conflicting rule in a field of its own, and not in its text", () => {
   const detail = "key_pattern: rule 12 has the same key pattern and plan";
-  expect(clashWith(new Problem(409, detail, "key_pattern"))).toBe(12);
-  expect(clashWith(new Problem(400, detail, "key_pattern"))).toBeUndefined();
-  expect(clashWith(new Problem(409, "the rules come from a file", undefined))).toBeUndefined();
+  const clash = (body: object) =>
+    problemOf({ status: 409, statusText: "", headers: [], text: JSON.stringify({ detail, ...body }) });
+  expect(clash({ field: "key_pattern", conflicting_rule_id: 34 })).toMatchObject({
+    detail,
+    field: "key_pattern",
+    conflictingRuleId: 34,
+  });
+  expect(clash({}).conflictingRuleId).toBeUndefined();
+  for (const conflicting_rule_id of [null, "34", 1.5]) {
+    expect(clash({ conflicting_rule_id }).conflictingRuleId).toBeUndefined();
+  }
+});
+
+test("every field of a column has a place in the form", () => {
+  const shown: RuleForm = { ...FORM, algorithm: "leaky_bucket" };
+  const places = FIELDS.filter((field) => field !== "refill").map((field) => placeOf(field, shown));
+  expect(places).toEqual(FIELDS.filter((field) => field !== "refill"));
+});
+
+test("columns of plain text are in the form, the body, the search and the history", () => {
+  expect(TEXT_COLUMNS).toContain("description");
+  for (const column of TEXT_COLUMNS) {
+    const old = sampleRule({ [column]: "before" });
+    const changed = sampleRule({ [column]: "after" });
+    expect(formOf(old)[column]).toBe("before");
+    expect(bodyOf(formOf(old), old)[column]).toBe("before");
+    expect(bodyOf({ ...formOf(old), [column]: "" }, old)[column]).toBeNull();
+    expect(filterRules([old, changed], filterOf(new URLSearchParams("text=after")))).toEqual([changed]);
+    expect(changesOf(old, changed)).toEqual([{ column, old: "before", new: "after" }]);
+  }
 });
 
 test("drafts are kept until they are dropped, and not for ever more", () => {

@@ -10,31 +10,11 @@ import {
   untilText,
 } from "../../src/live/subject/words.ts";
 import { furtherPlaceholders, placeholders, subjectAttribute } from "../../src/ui/pattern.ts";
+import { sampleRule } from "./sample-rule.ts";
 
 function ruleOf(rule_id: number, key_pattern: string, more: Partial<Rule> = {}): Rule {
-  return {
-    rule_id,
-    key_pattern,
-    scope: "custom",
-    tokens: 5,
-    period: 60,
-    burst_capacity: 5,
-    rate_per_second: 5 / 60,
-    algorithm: "token_bucket",
-    refill: "continuous",
-    max_wait: null,
-    plan: null,
-    mode: "enforce",
-    on_error: "local",
-    is_active: true,
-    description: "",
-    conditions: {},
-    name: null,
-    replaces: [],
-    created_at: null,
-    version: 1,
-    ...more,
-  };
+  const quota = { tokens: 5, period: 60, burst_capacity: 5, rate_per_second: 5 / 60 };
+  return sampleRule({ rule_id, key_pattern, scope: "custom", ...quota, ...more });
 }
 
 test("the subject is the user, else the address, else what comes first", () => {

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Notice } from "../../ui/notice.tsx";
+import { TEXT_COLUMNS, titleOf } from "../columns.ts";
 import type { Complaint } from "../fields.ts";
 import { Advanced, Labelled } from "./advanced.tsx";
 import { inputProps, Said } from "./complaint.tsx";
@@ -113,17 +114,19 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
     <div class="stack">
       <Sentence form={form} set={set} complaint={complaint} plans={plans} clash={open} />
       <Meaning form={form} />
-      <Labelled label="Description, for people" place="description" complaint={complaint}>
-        {(id) => (
-          <input
-            id={id}
-            class="input"
-            value={form.description}
-            onInput={(event) => set({ description: event.currentTarget.value })}
-            {...inputProps("description", complaint)}
-          />
-        )}
-      </Labelled>
+      {TEXT_COLUMNS.map((column) => (
+        <Labelled key={column} label={titleOf(column)} place={column} complaint={complaint}>
+          {(id) => (
+            <input
+              id={id}
+              class="input"
+              value={form[column]}
+              onInput={(event) => set({ [column]: event.currentTarget.value })}
+              {...inputProps(column, complaint)}
+            />
+          )}
+        </Labelled>
+      ))}
       <label class="check">
         <input
           type="checkbox"

@@ -6,7 +6,7 @@ import type { Rule } from "../../api/types.ts";
 import { say } from "../../ui/toasts.tsx";
 import type { Versions } from "../conflict.ts";
 import { type Draft, draftOf, dropDraft, keepDraft } from "../drafts.ts";
-import { type Complaint, clashWith, complaintOf, unsayable } from "../fields.ts";
+import { type Complaint, complaintOf, unsayable } from "../fields.ts";
 import { bodyOf, formOf, isSameForm, NEW_FORM, type RuleForm } from "../form.ts";
 import { type Checked, useCheck } from "./check.ts";
 import { type Saved, save } from "./save.ts";
@@ -114,7 +114,7 @@ export function useEditor(input: EditorInput): EditorState {
     checked,
     problem,
     complaint: local ?? (problem === undefined ? undefined : complaintOf(problem, form)),
-    clash: problem === undefined ? undefined : clashWith(problem),
+    clash: problem?.conflictingRuleId,
     versions,
     submit: () => {
       if (local === undefined) void store(form, base);
