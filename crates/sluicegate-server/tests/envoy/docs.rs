@@ -15,7 +15,7 @@ fn the_command_answers_what_the_page_says() {
     let page = page("reference/grpc.md");
     let block = page.split("```console\n").nth(1).unwrap();
     let (command, expected) = block.split("```").next().unwrap().split_once('\n').unwrap();
-    let body = command.split("--json '").nth(1).unwrap().split('\'').next().unwrap();
+    let body = command.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
     let answer = Server::start(&[]).post_json("/json", body);
     assert_eq!((answer.status, answer.body.as_str()), (200, expected.trim_end()));
 }
