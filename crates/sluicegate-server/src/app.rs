@@ -10,15 +10,15 @@ use sluicegate::{
     OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
 };
 
-use crate::audit::Audit;
+use crate::auth::guard::Guard;
 use crate::config::Authorize;
-use crate::http::Guard;
-use crate::live::Live;
-use crate::metrics::Metrics;
-use crate::ready::Readiness;
-use crate::recent::Recent;
-use crate::snapshot::Keeper;
-use crate::stats::Stats;
+use crate::observe::audit::Audit;
+use crate::observe::live::Live;
+use crate::observe::metrics::Metrics;
+use crate::observe::ready::Readiness;
+use crate::observe::recent::Recent;
+use crate::observe::stats::Stats;
+use crate::rules::snapshot::Keeper;
 
 /// What answers for buckets without a rule while the store is in trouble.
 pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;

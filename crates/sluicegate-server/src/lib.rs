@@ -1,40 +1,40 @@
-//! The Sluicegate service: front doors over the `sluicegate` library, its settings and its command line.
+//! The Sluicegate service: protocols in front of the `sluicegate` library, administration, settings and command line.
 //!
-//! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. From the
-//! command line inwards: [`cli`] reads [`config`], [`serve`] puts the service together from the rules
-//! of [`rules_source`], the store, the listeners and the front doors ([`http`]), and ends it in order.
+//! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. Dependencies point one way:
+//! a folder uses only folders with a higher number. `tests/it/house.rs` reads the `use crate::` edges and checks it.
+//!
+//! ```text
+//!  1 cli       commands: `serve` starts `process`, the others ask a running service or run `admin` in process
+//!  2 process   assembles, starts and stops the service
+//!  3 doors     protocols on the data path: http, grpc, resp, and their listeners
+//!  4 admin     endpoints of the administration
+//!  5 web       parts of HTTP that doors and admin share: bodies, queries, problems, access
+//!  6 app       the limiter, and the observers of its answers
+//!  7 rules     source, snapshot, reload, diff and conversion of rules
+//!  8 observe   metrics, statistics, live traffic, audit, logging, readiness
+//!  9 auth      tokens, and the guard that checks them
+//! 10 data      the database; the only place that knows SQL
+//! 10 store     the store of buckets that the settings name
+//! 11 config    the table of settings
+//! 12 backoff, envoy_names, lifecycle, normalize, time: no knowledge of the service
+//! ```
 
+mod admin;
 pub mod app;
-pub mod audit;
+pub mod auth;
 mod backoff;
 pub mod cli;
 pub mod config;
-mod convert;
 pub mod data;
-mod descriptors;
+pub mod doors;
+mod envoy_names;
 #[doc(hidden)]
 pub mod floor;
-mod grpc;
-pub mod http;
-mod listen;
-pub mod live;
-pub mod logging;
-pub mod metrics;
-mod names;
-mod page;
-pub mod ready;
-pub mod recent;
-mod reload;
-pub mod resp;
-mod routes;
-mod rules_diff;
-pub mod rules_source;
-pub mod serve;
-mod shutdown;
-pub mod snapshot;
-mod spelling;
-pub mod startup;
-pub mod stats;
+mod lifecycle;
+mod normalize;
+pub mod observe;
+pub mod process;
+pub mod rules;
 mod store;
 pub mod time;
-pub mod tokens;
+mod web;

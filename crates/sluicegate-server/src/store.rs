@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use crate::config::Store;
-use crate::serve::ServeError;
+use crate::process::serve::ServeError;
 
 /// The first look at Redis takes no longer than this, however many servers the URL names.
 const PROBE_MAX: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use sluicegate_server::resp::parser::Parser;
+use sluicegate_server::doors::resp::parser::Parser;
 
 /// How much is read at once, as in the service.
 const READ_BYTES: usize = 64 * 1024;

@@ -3,7 +3,6 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Exit;
 use super::client::{Call, Client, segment};
 use super::confirm::confirm;
 use super::failure::Outcome;
@@ -11,7 +10,7 @@ use super::options::{Change, Form, Server};
 use super::output::say;
 use super::request::pair;
 use super::table::{card, text_of};
-use super::waits;
+use super::{Exit, waits};
 
 const EXAMPLES: &str = "\
 Examples:

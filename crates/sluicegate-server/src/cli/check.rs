@@ -3,13 +3,12 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Exit;
 use super::client::{Call, Client};
 use super::failure::Outcome;
 use super::options::{Form, Server};
 use super::request::Request;
 use super::table::{Shown, Table, text_of};
-use super::waits;
+use super::{Exit, waits};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +85,7 @@ fn shown(verdict: &Value, in_colours: bool) -> String {
             Shown::from(waits::millis(&tier["reset_after_ms"])),
         ]);
     }
-    let headline = crate::logging::escaped(&headline, false).into_owned();
+    let headline = crate::observe::logging::escaped(&headline, false).into_owned();
     if table.is_empty() {
         format!("{headline}\n")
     } else {

@@ -18,7 +18,7 @@ pub(super) fn confirm(question: &str, is_confirmed: bool) -> Outcome<()> {
             format!("{question} Nobody can be asked here: say --yes, or look with --dry-run");
         return Err(Failure::usage(message));
     }
-    let _ = write!(io::stderr(), "{} [y/N] ", crate::logging::escaped(question, true));
+    let _ = write!(io::stderr(), "{} [y/N] ", crate::observe::logging::escaped(question, true));
     let _ = io::stderr().flush();
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);

@@ -7,7 +7,7 @@ use super::failure::{Failure, Outcome};
 use super::options;
 use crate::config::{Config, DatabaseUrl, Sources};
 use crate::data::Database;
-use crate::logging::Audience;
+use crate::observe::logging::Audience;
 
 /// The longest wait of a call. Whoever waits for a command has more time than somebody who waits for an answer of
 /// a server, and thousands of rules take a while to be written.

@@ -3,14 +3,12 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Exit;
 use super::client::{Call, Client};
 use super::failure::Outcome;
 use super::options::{Form, Server};
-use super::quota;
 use super::request::Request;
 use super::table::{Shown, Table};
-use super::waits;
+use super::{Exit, quota, waits};
 
 const EXAMPLES: &str = "\
 Examples:

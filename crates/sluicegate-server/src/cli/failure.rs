@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Exit;
 use crate::data::DataError;
-use crate::logging::escaped;
+use crate::observe::logging::escaped;
 
 /// The end of a command that went wrong: what to say, and the exit code.
 #[derive(Debug, PartialEq, Eq)]

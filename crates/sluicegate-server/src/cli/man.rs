@@ -1,8 +1,7 @@
 //! `sluicegate man`.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::builder::Resettable;
 use clap::{Args, Command, CommandFactory};

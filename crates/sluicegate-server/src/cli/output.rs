@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::failure::{Failure, Outcome};
 use super::table::Table;
-use crate::logging::{Audience, escaped};
+use crate::observe::logging::{Audience, escaped};
 
 /// In which form, and for whom.
 #[derive(Clone, Copy, Debug)]

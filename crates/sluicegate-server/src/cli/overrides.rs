@@ -3,15 +3,14 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::Exit;
 use super::backend::pages;
 use super::client::{Call, Client};
 use super::confirm::confirm;
 use super::failure::{Failure, Outcome};
 use super::options::{Change, Form, Server};
 use super::output::{Output, say};
-use super::quota;
 use super::table::{Shown, Table, card, text_of, time_of};
+use super::{Exit, quota};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,10 +9,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use super::Exit;
 use super::output::counted;
 use crate::config::{Config, FILE_NAME, Key, Kind, Sources, keys};
-use crate::logging::Audience;
-use crate::rules_source::RulesSource;
-use crate::serve::{self, ServeError};
-use crate::snapshot::StartError;
+use crate::observe::logging::Audience;
+use crate::process::serve;
+use crate::process::serve::ServeError;
+use crate::rules::snapshot::StartError;
+use crate::rules::source::RulesSource;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use comfy_table::{
 };
 use serde_json::Value;
 
-use crate::logging::escaped;
+use crate::observe::logging::escaped;
 use crate::time::Timestamp;
 
 /// Columns of a terminal in which a table can still be read; in fewer, its lines are left to the terminal.

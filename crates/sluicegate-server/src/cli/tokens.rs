@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::Exit;
 use super::confirm::confirm;
 use super::direct::{Target, by};
 use super::failure::{Failure, Outcome};
-use super::files;
 use super::options::{Change, Direct, Form};
 use super::output::{Output, say};
 use super::table::{Shown, Table};
+use super::{Exit, files};
+use crate::auth::tokens;
 use crate::data::{Database, Role, StoredToken};
-use crate::tokens;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::Exit;
 use super::backend::Backend;
 use super::confirm::confirm;
 use super::failure::{Failure, Outcome};
-use super::files;
 use super::options::{Change, Direct, Form, Server};
 use super::output::{Output, counted, say};
 use super::table::{Shown, Table};
+use super::{Exit, files};
+use crate::admin::violations::{TopBy, ViolationMode, ViolationView, csv};
 use crate::data::ViolationFilter;
-use crate::http::violations::{TopBy, ViolationMode, ViolationView, csv};
 use crate::time::Timestamp;
 
 const EXAMPLES: &str = "\

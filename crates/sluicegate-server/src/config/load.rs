@@ -1,11 +1,10 @@
 //! From the sources to the settings: each source over the one before, and all mistakes at once.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{Key, keys};

@@ -1,12 +1,11 @@
 //! Starting and ending the binary.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;

@@ -1,8 +1,7 @@
 //! Connections that wait, stall, and see the end.
 
-use std::io;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use sluicegate_tests::servers::{Flavour, RedisServer};
 

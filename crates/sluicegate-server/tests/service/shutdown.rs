@@ -1,9 +1,9 @@
 //! Ending: readiness first, then nothing new, and everything that was asked is answered.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
+use std::{io, thread};
 
 use crate::common::{Client, Launch, Server, now};
 

@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 
 use parking_lot::Mutex;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::sync::Arc;
 
 use crate::common::eventually;
 

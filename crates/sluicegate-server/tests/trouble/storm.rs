@@ -1,10 +1,9 @@
 //! T36: a storm of denials, as fast as this machine can ask for them. Rows come at the configured pace, memory
 //! stays where it was, and every denial is on record or counted as dropped.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use serde_json::{Value, json};
 use sluicegate_tests::seed::Seed;

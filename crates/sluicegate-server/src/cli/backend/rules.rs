@@ -5,12 +5,12 @@ use sluicegate::rules::{FieldError, RULES_MAX, RuleSpec};
 use sluicegate::{Rule, RuleSet};
 
 use super::{Backend, PAGE, no_cursor, pages, read, walk};
+use crate::admin::rules::{ChangeList, Columns, RuleView};
 use crate::cli::client::Call;
 use crate::cli::direct::by;
 use crate::cli::failure::{Failure, Outcome};
 use crate::data::{DataError, Database, Page, RuleFilter, StoredRule};
-use crate::http::rules::{ChangeList, Columns, RuleView};
-use crate::rules_diff::{RulesDiff, columns};
+use crate::rules::diff::{RulesDiff, columns};
 
 /// What an import changes, and the version of the rules that it was worked out for.
 #[derive(Debug)]

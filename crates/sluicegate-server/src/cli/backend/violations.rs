@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::{Backend, PAGE, no_cursor, pages, read};
-use crate::audit::{self, Pseudonyms, recorded};
+use crate::admin::violations::{TopBy, TopOffenders, ViolationList, ViolationMode};
 use crate::cli::client::Call;
 use crate::cli::direct::settings;
 use crate::cli::failure::{Failure, Outcome};
 use crate::config::Privacy;
 use crate::data::{Violation, ViolationFilter};
-use crate::http::violations::{TopBy, TopOffenders, ViolationList, ViolationMode};
+use crate::observe::audit;
+use crate::observe::audit::{Pseudonyms, record};
 
 /// What is said where people are recorded under hashes that cannot be made here.
 const NO_KEY: &str = "who was denied is recorded hashed, and audit.privacy_key is not here: nobody can be found\n  \
@@ -92,7 +93,7 @@ fn on_record(asked: &ViolationFilter, config: Option<&Path>) -> Outcome<Violatio
     }
     let pseudonyms = Pseudonyms::new(&audit);
     let no_address = || Failure::usage("ip: is not an address");
-    recorded::filter(&pseudonyms, asked.clone()).ok_or_else(no_address)
+    record::filter(&pseudonyms, asked.clone()).ok_or_else(no_address)
 }
 
 fn filtered(call: Call, filter: &ViolationFilter) -> Call {

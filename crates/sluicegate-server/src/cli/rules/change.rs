@@ -136,7 +136,7 @@ pub(super) fn changes(old: &Value, new: &Value) -> String {
         })
         .map(|(name, value)| {
             let line = format!("{name}: {} -> {}", or_none(&old[name.as_str()]), or_none(value));
-            crate::logging::escaped(&line, false).into_owned() + "\n"
+            crate::observe::logging::escaped(&line, false).into_owned() + "\n"
         })
         .collect()
 }

@@ -7,13 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::change::or_none;
 use super::import;
-use crate::cli::Exit;
 use crate::cli::backend::Backend;
 use crate::cli::failure::Outcome;
 use crate::cli::output::{Output, counted};
-use crate::cli::quota;
-use crate::logging::escaped;
-use crate::rules_diff::RulesDiff;
+use crate::cli::{Exit, quota};
+use crate::observe::logging::escaped;
+use crate::rules::diff::RulesDiff;
 
 /// Show what importing a file would change, and change nothing
 #[derive(Debug, Args)]

@@ -7,11 +7,10 @@ use serde_json::json;
 use sluicegate::Rule;
 use sluicegate::rules::file::to_toml;
 
-use crate::cli::Exit;
 use crate::cli::backend::Backend;
 use crate::cli::failure::Outcome;
-use crate::cli::files;
 use crate::cli::output::{Output, counted, say};
+use crate::cli::{Exit, files};
 use crate::data::RuleFilter;
 
 /// Write the rules to a file that `serve --rules` and `import` read

@@ -4,13 +4,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::change::changes;
-use crate::cli::Exit;
+use crate::admin::rules::ChangeView;
 use crate::cli::backend::Backend;
 use crate::cli::failure::Outcome;
 use crate::cli::output::Output;
-use crate::cli::quota;
 use crate::cli::table::{Shown, Table};
-use crate::http::rules::ChangeView;
+use crate::cli::{Exit, quota};
 
 /// Show who changed rules when, newest first
 #[derive(Debug, Args)]

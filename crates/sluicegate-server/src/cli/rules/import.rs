@@ -10,16 +10,16 @@ use sluicegate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
 use sluicegate::{Algorithm, Rule, RuleSet};
 
 use super::diff;
-use crate::cli::Exit;
 use crate::cli::backend::Backend;
 use crate::cli::backend::rules::built;
 use crate::cli::confirm::confirm;
 use crate::cli::failure::{Failure, Outcome};
-use crate::cli::files;
 use crate::cli::options::Change;
 use crate::cli::output::{Output, counted, say};
-use crate::convert::{self, Converted, Note, Wrong};
-use crate::logging::Audience;
+use crate::cli::{Exit, files};
+use crate::observe::logging::Audience;
+use crate::rules::convert;
+use crate::rules::convert::{Converted, Note, Wrong};
 
 /// Make the rules of a file the rules in the database, all or none
 #[derive(Debug, Args)]

@@ -4,14 +4,13 @@ use clap::Args;
 use serde_json::Value;
 use sluicegate::Scope;
 
-use crate::cli::Exit;
 use crate::cli::backend::Backend;
 use crate::cli::failure::Outcome;
 use crate::cli::output::{Output, say};
-use crate::cli::quota;
 use crate::cli::table::{Shown, Table, card, text_of, time_of};
+use crate::cli::{Exit, quota};
 use crate::data::RuleFilter;
-use crate::rules_diff::COLUMNS;
+use crate::rules::diff::COLUMNS;
 
 /// List the rules
 #[derive(Debug, Args)]

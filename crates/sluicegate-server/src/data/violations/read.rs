@@ -2,12 +2,12 @@
 
 use sqlx::{FromRow, QueryBuilder};
 
-use super::super::session::{Session, on};
-use super::super::values::{Time, rows, signed, unsigned};
-use super::super::{
+use super::{SPAN_MAX_US, filter, mode, stored_text};
+use crate::data::session::{Session, on};
+use crate::data::values::{Time, rows, signed, unsigned};
+use crate::data::{
     DataError, TopBy, TopOffender, Violation, ViolationFilter, ViolationOrder, ViolationRow,
 };
-use super::{SPAN_MAX_US, filter, mode, stored_text};
 use crate::time::Timestamp;
 
 /// How far back it is looked for who was denied most, if nobody says: a day.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use sqlx::QueryBuilder;
 
-use super::super::session::{Session, on};
-use super::super::values::{Time, rows, signed};
-use super::super::{DataError, ViolationBatch, ViolationFilter, ViolationRow};
 use super::{SPAN_MAX_US, filter, mode, stored_text};
+use crate::data::session::{Session, on};
+use crate::data::values::{Time, rows, signed};
+use crate::data::{DataError, ViolationBatch, ViolationFilter, ViolationRow};
 use crate::time::Timestamp;
 
 /// The most rows that one statement writes: each has 12 values, and SQLite takes 32,766.

@@ -1,0 +1,303 @@
+//! `/v1/buckets`: looking into buckets of rules, and giving tokens.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{Request as HttpRequest, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use sluicegate::rules::Attribute;
+use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Trouble};
+use tracing::info;
+use utoipa::{OpenApi, ToSchema};
+
+use super::{overrides, subject};
+use crate::app::App;
+use crate::data::DataError;
+use crate::web::access::{Admin, Reader};
+use crate::web::body::{Object, parse, read};
+use crate::web::openapi::parts::{BucketPath, Wrong};
+use crate::web::openapi::values::OverrideKind;
+use crate::web::problem::Problem;
+use crate::web::query::Query;
+use crate::web::scalar::Whole;
+
+#[derive(OpenApi)]
+#[openapi(paths(peek, reset, grant, refund))]
+struct Document;
+
+/// Its routes.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/buckets/{rule}/{subject}", get(peek))
+        .route("/v1/buckets/{rule}/{subject}/reset", post(reset))
+        .route("/v1/buckets/{rule}/{subject}/grant", post(grant))
+        .route("/v1/buckets/{rule}/{subject}/refund", post(refund))
+}
+
+/// Its part of the API's document.
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// What is in a bucket.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Bucket)]
+pub(crate) struct BucketView {
+    /// The rule.
+    rule_id: u64,
+    /// Whose it is.
+    subject: String,
+    /// Its name, as violations show it.
+    bucket_key: String,
+    /// The most it holds.
+    limit: u64,
+    /// What is left in it.
+    remaining: u64,
+    /// Milliseconds until it is full again.
+    reset_after_ms: u64,
+    /// What its subject has instead of the rule's quota: `quota`, `unlimited`, `blocked`, or null. Nobody asks
+    /// the bucket of one that is unlimited or blocked.
+    #[serde(rename = "override")]
+    #[schema(value_type = Option<OverrideKind>)]
+    overridden: Option<&'static str>,
+    /// Whether there was anything to forget; only where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    existed: Option<bool>,
+}
+
+/// What is given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreditBody {
+    tokens: Whole,
+}
+
+/// Tokens to be given.
+#[derive(ToSchema)]
+#[schema(example = json!({"tokens": 10}))]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a body and is never made")]
+struct Credit {
+    /// How many. A bucket that is full stays so.
+    #[schema(minimum = 1)]
+    tokens: u64,
+}
+
+/// Looks into a bucket of a rule, spending nothing.
+#[utoipa::path(
+    get,
+    operation_id = "peek_bucket",
+    path = "/v1/buckets/{rule}/{subject}",
+    params(BucketPath),
+    responses(
+        (status = 200, description = "The bucket", body = BucketView),
+        Wrong,
+        (status = 503, description = "The store is in trouble", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn peek(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+) -> Result<Json<BucketView>, Problem> {
+    let found = Found::new(&app, path, query)?;
+    let decision = found.look().await?;
+    Ok(Json(found.view(&decision)))
+}
+
+/// Forgets a bucket of a rule: it is full again.
+#[utoipa::path(
+    post,
+    operation_id = "reset_bucket",
+    path = "/v1/buckets/{rule}/{subject}/reset",
+    params(BucketPath),
+    responses(
+        (status = 200, description = "The bucket afterwards", body = BucketView),
+        Wrong,
+        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn reset(
+    Admin(by): Admin,
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+) -> Result<Json<BucketView>, Problem> {
+    let found = Found::new(&app, path, query)?;
+    let existed = found.bucket.reset().await?;
+    info!(by, rule_id = found.rule_id, subject = found.recorded, existed, "bucket reset");
+    let decision = found.look().await?;
+    Ok(Json(BucketView { existed: Some(existed), ..found.view(&decision) }))
+}
+
+/// Gives tokens to a bucket of a rule that nobody paid for. It never holds more than its limit.
+#[utoipa::path(
+    post,
+    operation_id = "grant_tokens",
+    path = "/v1/buckets/{rule}/{subject}/grant",
+    params(BucketPath),
+    request_body = Credit,
+    responses(
+        (status = 200, description = "The bucket afterwards", body = BucketView),
+        Wrong,
+        (status = 503, description = "The store is in trouble: they may be given or not", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn grant(
+    Admin(by): Admin,
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+    request: HttpRequest<Body>,
+) -> Result<Json<BucketView>, Problem> {
+    let found = Found::new(&app, path, query)?;
+    let tokens = tokens(&app, request).await?;
+    found.given(&by, tokens, "tokens granted", found.bucket.grant(tokens).await)
+}
+
+/// Gives tokens back to a bucket of a rule that were spent in vain. It never holds more than its limit.
+#[utoipa::path(
+    post,
+    operation_id = "refund_tokens",
+    path = "/v1/buckets/{rule}/{subject}/refund",
+    params(BucketPath),
+    request_body = Credit,
+    responses(
+        (status = 200, description = "The bucket afterwards", body = BucketView),
+        Wrong,
+        (status = 503, description = "The store is in trouble: they may be given back or not", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn refund(
+    Admin(by): Admin,
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Query,
+    request: HttpRequest<Body>,
+) -> Result<Json<BucketView>, Problem> {
+    let found = Found::new(&app, path, query)?;
+    let tokens = tokens(&app, request).await?;
+    found.given(&by, tokens, "tokens refunded", found.bucket.refund(tokens).await)
+}
+
+/// How many tokens a body gives.
+async fn tokens(app: &App, request: HttpRequest<Body>) -> Result<u64, Problem> {
+    let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
+    let Object(CreditBody { tokens: Whole(tokens) }) = parse(&bytes)?;
+    if tokens == 0 {
+        return Err(Problem::field("tokens", "is at least 1"));
+    }
+    Ok(tokens)
+}
+
+/// The bucket that is meant.
+struct Found {
+    rule_id: u64,
+    subject: String,
+    /// What the log calls the subject.
+    recorded: String,
+    bucket: Bucket<AnyStore>,
+}
+
+impl Found {
+    fn new(
+        app: &App,
+        path: Result<Path<(String, String)>, PathRejection>,
+        query: Query,
+    ) -> Result<Self, Problem> {
+        let Path((rule_id, whose)) = path.map_err(|_| Problem::field("subject", "is not UTF-8"))?;
+        let no_such_rule = || Problem::data(&DataError::NotFound("rule"));
+        let rules = app.limiter.rules();
+        let rule = rule_id.parse().ok().and_then(|rule_id| rules.get(rule_id));
+        let rule = rule.ok_or_else(no_such_rule)?;
+        let whose = subject::subject(rule, &whose, &app.limits)?;
+        let further = further(app, rule, query)?;
+        let mut request = Request::new();
+        if let Some(attribute) = rule.subject_attribute() {
+            request = request.attribute(attribute.name(), &whose);
+        }
+        for (attribute, value) in &further {
+            request = request.attribute(attribute.name(), value);
+        }
+        // A rule that has just been deleted has no buckets any more.
+        let bucket = app.limiter.bucket(rule.rule_id(), &request).ok_or_else(no_such_rule)?;
+        let recorded = subject::recorded(app.audit.pseudonyms(), Some(rule), &whose);
+        Ok(Self {
+            rule_id: rule.rule_id(),
+            subject: whose.to_string(),
+            recorded: recorded.into_owned(),
+            bucket,
+        })
+    }
+
+    /// What is in it, as the store has it: a stand-in knows nothing of it.
+    async fn look(&self) -> Result<Decision, Problem> {
+        let looked = self.bucket.look().await?;
+        if looked.degraded {
+            let detail = "the store is in trouble: try again";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
+        }
+        Ok(looked.decisions[0])
+    }
+
+    /// Answers what is in it after somebody gave it tokens.
+    fn given(
+        &self,
+        by: &str,
+        tokens: u64,
+        what: &str,
+        given: Result<Decision, Trouble>,
+    ) -> Result<Json<BucketView>, Problem> {
+        let decision = given?;
+        info!(by, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
+        Ok(Json(self.view(&decision)))
+    }
+
+    fn view(&self, decision: &Decision) -> BucketView {
+        BucketView {
+            rule_id: self.rule_id,
+            subject: self.subject.clone(),
+            bucket_key: self.bucket.key().into(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            reset_after_ms: decision.reset_after_ms(),
+            overridden: self.bucket.overridden().as_ref().map(overrides::kind),
+            existed: None,
+        }
+    }
+}
+
+/// What the further placeholders of a rule's key pattern stand for: parameters of their names, all of them
+/// and no others.
+fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, String)>, Problem> {
+    let attributes = rule.key_pattern().attributes().iter().skip(1);
+    let names: Vec<_> = attributes.clone().map(Attribute::name).collect();
+    let query = query.only(&names)?;
+    attributes
+        .map(|attribute| {
+            let name = attribute.name();
+            let missing = || {
+                let pattern = rule.key_pattern().as_str();
+                Problem::field(name, format!("is missing: the key pattern is {pattern:?}"))
+            };
+            let text = query.text(name).ok_or_else(missing)?;
+            let value = subject::value(name, attribute, text, &app.limits)?;
+            Ok((attribute.clone(), Cow::into_owned(value)))
+        })
+        .collect()
+}

@@ -1,0 +1,285 @@
+//! `/v1/explain`: which rules apply to a request, and why others do not.
+
+mod wait;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request as HttpRequest;
+use axum::response::Response;
+use axum::routing::post;
+use futures_util::future::try_join_all;
+use serde::Serialize;
+use sluicegate::rules::Applies;
+use sluicegate::{Mode, Override, Quota, Request, Rule};
+use utoipa::{OpenApi, ToSchema};
+
+use super::overrides;
+use crate::app::App;
+use crate::doors::http::check::CheckBody;
+use crate::web::access::Reader;
+use crate::web::answer::answer;
+use crate::web::body;
+use crate::web::body::Object;
+use crate::web::openapi::parts::Wrong;
+use crate::web::openapi::values::{ModeName, OverrideKind, ScopeName};
+use crate::web::problem::Problem;
+use crate::web::query::Query;
+use crate::web::scalar::Plain;
+
+/// How many rules that do not apply are shown.
+const EXPLAIN_RULES_MAX: usize = 1000;
+
+/// So many buckets are asked for at once.
+const TOGETHER_MAX: usize = 16;
+
+/// What the rules say to a request. Nothing is spent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Explanation {
+    /// Would it be allowed now?
+    allowed: bool,
+    /// What it would cost.
+    cost: u64,
+    /// True if the store is in trouble, and some rules are answered for by their `on_error`; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    degraded: Option<bool>,
+    /// The rules that apply, then others, each by id.
+    rules: Vec<Explained>,
+    /// How many others are not shown.
+    more: usize,
+}
+
+/// What one rule says to a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Explained {
+    rule_id: u64,
+    #[schema(value_type = ScopeName)]
+    scope: &'static str,
+    key_pattern: String,
+    /// The plan that it is for; null for every plan.
+    plan: Option<String>,
+    /// `enforce`, `shadow` or `unlimited`.
+    #[schema(value_type = ModeName)]
+    mode: &'static str,
+    /// Does it apply?
+    applies: bool,
+    /// `applies`, or why it does not.
+    reason: String,
+    /// The bucket that the request has under this rule; null if it lacks an attribute.
+    bucket_key: Option<String>,
+    /// Who that bucket is about.
+    subject: Option<String>,
+    /// What its subject has instead of the rule's quota; null if nothing.
+    #[serde(rename = "override")]
+    overridden: Option<Overridden>,
+    /// The most that the bucket holds; null if the rule does not apply, or it or its subject is unlimited. So are
+    /// the figures that follow.
+    limit: Option<u64>,
+    /// What is left in it.
+    remaining: Option<u64>,
+    /// Milliseconds until it is full again.
+    reset_after_ms: Option<u64>,
+    /// Milliseconds to wait until it has enough: 0 if it has now, null for never.
+    retry_after_ms: Option<u64>,
+    /// Would this rule let the request pass now? Null if it does not apply.
+    would_allow: Option<bool>,
+}
+
+/// What a subject has instead of a rule's quota.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Overridden {
+    /// `quota`, `unlimited` or `blocked`.
+    #[schema(value_type = OverrideKind)]
+    kind: &'static str,
+    /// Tokens per `period`, for a quota.
+    tokens: Option<u64>,
+    /// Seconds.
+    #[schema(value_type = Option<f64>)]
+    period: Option<Plain>,
+    /// The most that can be taken at once.
+    burst_capacity: Option<u64>,
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(explain))]
+struct Document;
+
+/// Its routes.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/v1/explain", post(explain))
+}
+
+/// Its part of the API's document.
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// Says which rules apply to a request, what their buckets hold now, and why other rules do not apply. Nothing
+/// is spent.
+#[utoipa::path(
+    post,
+    operation_id = "explain",
+    path = "/v1/explain",
+    request_body = crate::web::openapi::bodies::Check,
+    responses(
+        (status = 200, description = "What the rules say", body = Explanation,
+            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
+        Wrong,
+        (status = 503, description = "The store is in trouble", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn explain(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    query: Query,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    query.only(&[])?;
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
+    body.validate(limits)?;
+    let ip = body.ip()?;
+    let explanation = app.explain(&body.request(ip.as_deref())).await?;
+    let degraded = explanation.degraded.is_some();
+    Ok(answer(&explanation, degraded))
+}
+
+impl App {
+    /// # Errors
+    ///
+    /// Store trouble that no policy could answer for.
+    async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Problem> {
+        let rules = self.limiter.rules();
+        let (mut shown, mut others, mut more) = (Vec::new(), Vec::new(), 0);
+        for (rule, applies) in rules.explain(request) {
+            match applies {
+                Applies::Yes => shown.push(rule),
+                _ if others.len() == EXPLAIN_RULES_MAX => more += 1,
+                not => others.push(Explained::new(rule, &not, request)),
+            }
+        }
+        let mut explained = Vec::with_capacity(shown.len() + others.len());
+        let mut is_degraded = false;
+        for together in shown.chunks(TOGETHER_MAX) {
+            let looks = together.iter().map(|rule| self.look(rule, request));
+            for (rule, degraded) in try_join_all(looks).await? {
+                is_degraded |= degraded;
+                explained.push(rule);
+            }
+        }
+        let denies =
+            |rule: &Explained| rule.mode == Mode::Enforce.name() && rule.would_allow == Some(false);
+        Ok(Explanation {
+            allowed: !explained.iter().any(denies),
+            cost: request.get_cost(),
+            degraded: is_degraded.then_some(true),
+            rules: explained.into_iter().chain(others).collect(),
+            more,
+        })
+    }
+
+    /// A rule that applies, and what its bucket holds; and whether the store was in trouble.
+    async fn look(&self, rule: &Rule, request: &Request<'_>) -> Result<(Explained, bool), Problem> {
+        let mut explained = Explained::new(rule, &Applies::Yes, request);
+        if rule.mode() == Mode::Unlimited {
+            explained.would_allow = Some(true);
+            return Ok((explained, false));
+        }
+        // A rule that is gone since is shown without its bucket.
+        let Some(bucket) = self.limiter.bucket(rule.rule_id(), request) else {
+            return Ok((explained, false));
+        };
+        explained.overridden = bucket.overridden().as_ref().map(Overridden::new);
+        match bucket.overridden() {
+            Some(Override::Unlimited) => {
+                explained.would_allow = Some(true);
+                return Ok((explained, false));
+            }
+            Some(Override::Blocked) => {
+                (explained.limit, explained.remaining) = (Some(0), Some(0));
+                (explained.reset_after_ms, explained.would_allow) = (Some(0), Some(false));
+                return Ok((explained, false));
+            }
+            Some(Override::Quota(_)) | None => {}
+        }
+        let looked = bucket.look().await?;
+        let (seen, cost) = (&looked.decisions[0], request.get_cost());
+        let wait = wait::wait(bucket.quota(), seen, cost);
+        explained.limit = Some(seen.limit);
+        explained.remaining = Some(seen.remaining);
+        explained.reset_after_ms = Some(seen.reset_after_ms());
+        explained.retry_after_ms = wait.map(|wait| ms_rounded_up(wait.as_micros()));
+        // Where the store is in trouble, a policy answers that may have a mind of its own.
+        explained.would_allow = Some(seen.is_granted() && wait::would_grant(seen, cost));
+        Ok((explained, looked.degraded))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "no wait is longer than 142 years")]
+fn ms_rounded_up(micros: u128) -> u64 {
+    micros.div_ceil(1000) as u64
+}
+
+impl Explained {
+    /// A rule, without what its bucket holds.
+    fn new(rule: &Rule, applies: &Applies, request: &Request<'_>) -> Self {
+        Self {
+            rule_id: rule.rule_id(),
+            scope: rule.scope().name(),
+            key_pattern: rule.key_pattern().as_str().into(),
+            plan: rule.plan().map(Into::into),
+            mode: rule.mode().name(),
+            applies: *applies == Applies::Yes,
+            reason: reason(rule, applies, request),
+            bucket_key: rule.bucket_key(request),
+            subject: rule.subject(request).map(Into::into),
+            overridden: None,
+            limit: None,
+            remaining: None,
+            reset_after_ms: None,
+            retry_after_ms: None,
+            would_allow: None,
+        }
+    }
+}
+
+/// Why a rule applies or does not, for people.
+fn reason(rule: &Rule, applies: &Applies, request: &Request<'_>) -> String {
+    match applies {
+        Applies::Yes => "applies".into(),
+        Applies::SwitchedOff => "switched off".into(),
+        Applies::OtherPlan => format!("is for plan `{}`", rule.plan().unwrap_or_default()),
+        Applies::Superseded { rule_id } => format!("rule {rule_id} names this plan"),
+        Applies::ConditionFails { attribute } => match request.get(attribute) {
+            Some(value) => format!("condition on {attribute} fails: `{value}` does not match"),
+            None => format!("condition on {attribute} fails: the request has no {attribute}"),
+        },
+        Applies::AttributeMissing { attribute } => format!("the request has no {attribute}"),
+        Applies::Replaced { rule_id } => format!("rule {rule_id} replaces it"),
+        _ => "does not apply".into(),
+    }
+}
+
+impl Overridden {
+    fn new(overridden: &Override) -> Self {
+        let quota = match overridden {
+            Override::Quota(quota) => Some(quota),
+            Override::Unlimited | Override::Blocked => None,
+        };
+        let rate = quota.map(|quota| quota.rate().tokens_and_period_us());
+        Self {
+            kind: overrides::kind(overridden),
+            tokens: rate.map(|(tokens, _)| tokens),
+            period: rate
+                .map(|(_, period_us)| Plain(Duration::from_micros(period_us).as_secs_f64())),
+            burst_capacity: quota.map(Quota::capacity),
+        }
+    }
+}

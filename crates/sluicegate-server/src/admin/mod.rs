@@ -1,0 +1,60 @@
+//! The administration: rules, overrides, buckets, violations, statistics, explain and preview over HTTP.
+
+pub(crate) mod buckets;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod overrides;
+pub(crate) mod preview;
+pub(crate) mod rules;
+pub(crate) mod stats;
+pub(crate) mod subject;
+pub(crate) mod violations;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
+use utoipa::openapi::OpenApi;
+
+use crate::app::App;
+use crate::web::body;
+
+/// Routes of the administration, with their common layers.
+pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+    Router::new()
+        .merge(rules::routes())
+        .merge(explain::routes())
+        .merge(preview::routes())
+        .merge(overrides::routes())
+        .merge(buckets::routes())
+        .merge(violations::routes())
+        .merge(stats::routes())
+        .merge(events::routes())
+        .layer(from_fn_with_state(Arc::clone(app), body::let_arrive))
+        .layer(map_response(for_one_reader))
+        .merge(rules::import_routes())
+}
+
+/// Marks an answer as neither cacheable nor sniffable: it holds texts that clients chose, and is current.
+async fn for_one_reader(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// OpenAPI documents of all endpoints of the administration.
+pub(crate) fn documents() -> [OpenApi; 8] {
+    [
+        rules::document(),
+        explain::document(),
+        preview::document(),
+        overrides::document(),
+        buckets::document(),
+        violations::document(),
+        stats::document(),
+        events::document(),
+    ]
+}

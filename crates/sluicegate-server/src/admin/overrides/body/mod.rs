@@ -1,0 +1,265 @@
+//! An override as a body has it.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use sluicegate::rules::{Override, RuleSpec};
+use sluicegate::{Algorithm, Quota, RateError, Refill, Rule};
+use utoipa::ToSchema;
+
+use crate::admin::subject::subject;
+use crate::app::RequestLimits;
+use crate::data::OverrideSpec;
+use crate::doors::http::take::choice;
+use crate::time::Timestamp;
+use crate::web::body::storable;
+use crate::web::openapi::values;
+use crate::web::openapi::values::{AlgorithmName, RefillName, Time, Wait};
+use crate::web::problem::Problem;
+use crate::web::scalar::{Id, Number, Seconds, Text, Whole};
+
+/// The most bytes in a reason.
+const REASON_BYTES_MAX: usize = 256;
+
+/// What is asked.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OverrideBody<'a> {
+    pub(super) rule_id: Option<Whole>,
+    #[serde(borrow)]
+    pub(super) subject: Option<Id<'a>>,
+    tokens: Option<Whole>,
+    period: Option<Seconds>,
+    rate_per_second: Option<Number>,
+    burst_capacity: Option<Whole>,
+    algorithm: Option<Text<'a>>,
+    refill: Option<Text<'a>>,
+    max_wait: Option<Seconds>,
+    unlimited: Option<bool>,
+    blocked: Option<bool>,
+    reason: Option<Text<'a>>,
+    expires_at: Option<Text<'a>>,
+    expires_in: Option<Seconds>,
+}
+
+impl OverrideBody<'_> {
+    /// The override of this rule and subject that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Which field is wrong, and how.
+    pub(super) fn spec(
+        &self,
+        rule: &Rule,
+        of: &str,
+        limits: &RequestLimits,
+        now: Timestamp,
+    ) -> Result<OverrideSpec, Problem> {
+        let of = subject(rule, of, limits)?;
+        storable("subject", &of)?;
+        if of.is_empty() {
+            return Err(Problem::field("subject", "is empty"));
+        }
+        Ok(OverrideSpec {
+            rule_id: rule.rule_id(),
+            subject: of.into_owned(),
+            instead: self.instead(rule)?,
+            reason: self.reason()?,
+            expires_at: self.expires_at(now)?,
+        })
+    }
+
+    /// What the subject has instead of the rule's quota.
+    fn instead(&self, rule: &Rule) -> Result<Override, Problem> {
+        const ONE: &str = "give a quota, unlimited or blocked, and only one of them";
+        let (unlimited, blocked) = (self.unlimited == Some(true), self.blocked == Some(true));
+        match (self.has_quota(), unlimited, blocked) {
+            (true, false, false) => self.quota(rule).map(Override::Quota),
+            (false, true, false) => Ok(Override::Unlimited),
+            (false, false, true) => Ok(Override::Blocked),
+            (false, false, false) => {
+                Err(Problem::field("tokens", format_args!("is missing: {ONE}")))
+            }
+            (_, true, _) => Err(Problem::field("unlimited", ONE)),
+            (_, false, true) => Err(Problem::field("blocked", ONE)),
+        }
+    }
+
+    fn has_quota(&self) -> bool {
+        self.tokens.is_some()
+            || self.period.is_some()
+            || self.rate_per_second.is_some()
+            || self.burst_capacity.is_some()
+            || self.algorithm.is_some()
+            || self.refill.is_some()
+            || self.max_wait.is_some()
+    }
+
+    /// The rule's quota with what is given in its place. Another algorithm has nothing of the rule's.
+    fn quota(&self, rule: &Rule) -> Result<Quota, Problem> {
+        let of_rule = rule.spec();
+        let algorithm = self.algorithm.as_ref();
+        let algorithm =
+            algorithm.map(|text| choice::<Algorithm>("algorithm", Some(text))).transpose()?;
+        let refill = self.refill.as_ref();
+        let refill = refill.map(|text| choice::<Refill>("refill", Some(text))).transpose()?;
+        let base = match algorithm {
+            Some(algorithm) if algorithm != of_rule.algorithm => RuleSpec {
+                algorithm,
+                burst_capacity: None,
+                refill: Refill::default(),
+                max_wait: None,
+                ..of_rule
+            },
+            _ => of_rule,
+        };
+        let max_wait = match self.max_wait {
+            // Nobody has to wait in line where nobody may.
+            Some(Seconds(Err(RateError::ZeroPeriod))) => Some(Duration::ZERO),
+            max_wait => seconds("max_wait", max_wait)?,
+        };
+        let spec = RuleSpec {
+            tokens: self.tokens.map(|Whole(tokens)| tokens),
+            period: seconds("period", self.period)?,
+            rate_per_second: self.rate_per_second.map(|Number(rate)| rate),
+            burst_capacity: self.burst_capacity.map(|Whole(most)| most).or(base.burst_capacity),
+            refill: refill.unwrap_or(base.refill),
+            max_wait: max_wait.or(base.max_wait),
+            ..base
+        };
+        let built = spec.build().map_err(|wrong| Problem::fields(&wrong))?;
+        Ok(*built.quota())
+    }
+
+    fn reason(&self) -> Result<String, Problem> {
+        let Some(Text(reason)) = &self.reason else { return Ok(String::new()) };
+        storable("reason", reason)?;
+        if reason.len() > REASON_BYTES_MAX {
+            let most = format_args!("has more than {REASON_BYTES_MAX} bytes");
+            return Err(Problem::field("reason", most));
+        }
+        Ok(reason.to_string())
+    }
+
+    fn expires_at(&self, now: Timestamp) -> Result<Option<Timestamp>, Problem> {
+        let at = match (&self.expires_at, self.expires_in) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::field("expires_in", "is said by expires_at already"));
+            }
+            (None, None) => return Ok(None),
+            (Some(Text(text)), None) => {
+                text.parse().map_err(|error| Problem::field("expires_at", error))?
+            }
+            (None, expires_in) => {
+                let length = match expires_in {
+                    Some(Seconds(Err(RateError::ZeroPeriod))) => {
+                        return Err(Problem::field("expires_in", "is no time at all"));
+                    }
+                    expires_in => seconds("expires_in", expires_in)?.unwrap_or_default(),
+                };
+                let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+                now.plus_micros(micros)
+            }
+        };
+        if at <= now {
+            return Err(Problem::field("expires_at", "is not in the future"));
+        }
+        Ok(Some(at))
+    }
+}
+
+fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Problem> {
+    let read = |Seconds(read)| read.map_err(|error| Problem::field(field, error));
+    given.map(read).transpose()
+}
+
+/// What a subject of a rule is to have instead of the rule's quota: another quota, `unlimited` or `blocked`,
+/// and only one of them. What a quota leaves out is as the rule has it, except its tokens and period.
+#[derive(ToSchema)]
+#[schema(example = json!({
+    "rule_id": 1, "subject": "42", "tokens": 1000, "period": 1, "burst_capacity": 5000,
+    "reason": "launch day", "expires_in": "24h"
+}))]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a body and is never made")]
+pub(super) struct NewOverride {
+    /// The rule.
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    rule_id: u64,
+    /// Whose bucket: the value of the rule's subject attribute, text or a whole number.
+    subject: values::Id,
+    /// Tokens that come in in a period.
+    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
+    tokens: Option<u64>,
+    /// Seconds, or text such as `62.5s` or `1 minute`.
+    period: Option<Time>,
+    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
+    #[schema(exclusive_minimum = 0)]
+    rate_per_second: Option<f64>,
+    /// The most that can be taken at once.
+    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
+    burst_capacity: Option<u64>,
+    /// How it is counted.
+    algorithm: Option<AlgorithmName>,
+    /// How a `token_bucket` refills.
+    refill: Option<RefillName>,
+    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`; or text such as `2s`.
+    max_wait: Option<Wait>,
+    /// No limit: the rule does not apply to this subject.
+    unlimited: Option<bool>,
+    /// Nothing at all: the rule denies this subject everything.
+    blocked: Option<bool>,
+    /// Why, for people.
+    #[schema(max_length = 256)]
+    reason: Option<String>,
+    /// Until when; for ever if neither this nor `expires_in` is given.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    /// For how long: seconds, or text such as `1h`.
+    expires_in: Option<Time>,
+}
+
+/// What takes the place of an override.
+#[derive(ToSchema)]
+#[schema(example = json!({"unlimited": true, "reason": "launch day", "expires_at": "2099-01-01T00:00:00Z"}))]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a body and is never made")]
+pub(super) struct ReplacedOverride {
+    /// Must be that of the override, if it comes along.
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    rule_id: Option<u64>,
+    /// Must be that of the override, if it comes along.
+    subject: Option<values::Id>,
+    /// Tokens that come in in a period.
+    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
+    tokens: Option<u64>,
+    /// Seconds, or text such as `62.5s` or `1 minute`.
+    period: Option<Time>,
+    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
+    #[schema(exclusive_minimum = 0)]
+    rate_per_second: Option<f64>,
+    /// The most that can be taken at once.
+    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
+    burst_capacity: Option<u64>,
+    /// How it is counted.
+    algorithm: Option<AlgorithmName>,
+    /// How a `token_bucket` refills.
+    refill: Option<RefillName>,
+    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`; or text such as `2s`.
+    max_wait: Option<Wait>,
+    /// No limit: the rule does not apply to this subject.
+    unlimited: Option<bool>,
+    /// Nothing at all: the rule denies this subject everything.
+    blocked: Option<bool>,
+    /// Why, for people.
+    #[schema(max_length = 256)]
+    reason: Option<String>,
+    /// Until when; for ever if neither this nor `expires_in` is given.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
+    /// For how long: seconds, or text such as `1h`.
+    expires_in: Option<Time>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! An override as an answer has it.
+
+use serde::Serialize;
+use sluicegate::Quota;
+use sluicegate::rules::Override;
+use utoipa::ToSchema;
+
+use crate::data::{OverrideSpec, StoredOverride};
+use crate::time::Timestamp;
+use crate::web::openapi::values::{AlgorithmName, OverrideKind, RefillName};
+use crate::web::scalar::Plain;
+
+/// What a subject of a rule has instead of the rule's quota.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Override)]
+pub(crate) struct OverrideView {
+    /// Its number. Null only in a dry run that would make one.
+    #[schema(minimum = 1)]
+    override_id: Option<u64>,
+    /// The rule.
+    rule_id: u64,
+    /// Whose bucket: the value of the rule's subject attribute.
+    subject: String,
+    /// `quota`, `unlimited` or `blocked`.
+    #[schema(value_type = OverrideKind)]
+    kind: &'static str,
+    /// Tokens that come in in a period; null, as all that follow up to `max_wait`, unless it is a quota.
+    tokens: Option<u64>,
+    /// Seconds.
+    #[schema(value_type = Option<f64>)]
+    period: Option<Plain>,
+    /// Tokens per second, rounded for people to read; `tokens` and `period` are exact.
+    #[schema(value_type = Option<f64>)]
+    rate_per_second: Option<Plain>,
+    /// The most that can be taken at once.
+    burst_capacity: Option<u64>,
+    /// `token_bucket`, `fixed_window`, `sliding_window`, `sliding_counter` or `leaky_bucket`.
+    #[schema(value_type = Option<AlgorithmName>)]
+    algorithm: Option<&'static str>,
+    /// `continuous` or `interval`.
+    #[schema(value_type = Option<RefillName>)]
+    refill: Option<&'static str>,
+    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`.
+    #[schema(value_type = Option<f64>)]
+    max_wait: Option<Plain>,
+    /// Why, for people.
+    reason: String,
+    /// Until when; null for ever.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// Who made it what it is: the last to set it.
+    created_by: String,
+    /// When that was; null only in a dry run that would make one.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    created_at: Option<Timestamp>,
+    /// Grows with every change, from 1.
+    #[schema(minimum = 1)]
+    version: u64,
+    /// True in a dry run, in which nothing was changed; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    dry_run: Option<bool>,
+}
+
+/// An override that was set, or would be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SetOverride)]
+pub(crate) struct SetOverrideView {
+    #[serde(flatten)]
+    pub(super) set: OverrideView,
+    /// Which requests of its subject it does not reach, for people: its rule is for one plan, has conditions, is
+    /// switched off, or is in shadow mode. Null if it reaches all of them.
+    pub(super) note: Option<String>,
+}
+
+impl OverrideView {
+    /// One that is stored.
+    pub(super) fn stored(stored: &StoredOverride) -> Self {
+        Self {
+            override_id: Some(stored.override_id),
+            created_at: Some(stored.created_at),
+            version: stored.version,
+            dry_run: None,
+            ..Self::new(&stored.spec, &stored.created_by)
+        }
+    }
+
+    /// One that would be made by somebody, or would take the place of another.
+    pub(super) fn in_dry_run(
+        spec: &OverrideSpec,
+        by: &str,
+        before: Option<&StoredOverride>,
+    ) -> Self {
+        match before {
+            None => Self::new(spec, by),
+            Some(before) => Self {
+                override_id: Some(before.override_id),
+                created_at: Some(Timestamp::now()),
+                version: before.version.saturating_add(1),
+                ..Self::new(spec, by)
+            },
+        }
+    }
+
+    fn new(spec: &OverrideSpec, by: &str) -> Self {
+        let quota = match &spec.instead {
+            Override::Quota(quota) => Some(quota),
+            Override::Unlimited | Override::Blocked => None,
+        };
+        let rate = quota.map(Quota::rate);
+        let exact = rate.map(|rate| rate.tokens_and_period_us());
+        let max_wait = quota.and_then(Quota::max_wait);
+        Self {
+            override_id: None,
+            rule_id: spec.rule_id,
+            subject: spec.subject.clone(),
+            kind: kind(&spec.instead),
+            tokens: exact.map(|(tokens, _)| tokens),
+            period: exact.map(|(_, period_us)| Plain(period_us as f64 / 1e6)),
+            rate_per_second: rate.map(|rate| Plain(rate.per_second())),
+            burst_capacity: quota.map(Quota::capacity),
+            algorithm: quota.map(|quota| quota.algorithm().name()),
+            refill: quota.map(|quota| quota.refill().name()),
+            max_wait: max_wait.map(|max_wait| Plain(max_wait.as_secs_f64())),
+            reason: spec.reason.clone(),
+            expires_at: spec.expires_at,
+            created_by: by.into(),
+            created_at: None,
+            version: 1,
+            dry_run: Some(true),
+        }
+    }
+}
+
+/// What kind of override it is, by name.
+pub(crate) fn kind(instead: &Override) -> &'static str {
+    match instead {
+        Override::Quota(_) => "quota",
+        Override::Unlimited => "unlimited",
+        Override::Blocked => "blocked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_shows_who_would_have_made_it_and_when() {
+        let spec = OverrideSpec {
+            rule_id: 1,
+            subject: "42".into(),
+            instead: Override::Blocked,
+            reason: String::new(),
+            expires_at: None,
+        };
+        let made = OverrideView::in_dry_run(&spec, "second", None);
+        assert_eq!((made.override_id, made.created_at, made.version), (None, None, 1));
+        let created_at = Timestamp::from_micros(1);
+        let before = StoredOverride {
+            override_id: 7,
+            spec: spec.clone(),
+            created_by: "first".into(),
+            created_at,
+            version: 3,
+        };
+        let changed = OverrideView::in_dry_run(&spec, "second", Some(&before));
+        assert_eq!((changed.override_id, changed.version), (Some(7), 4));
+        assert_eq!(changed.created_by, "second");
+        assert!(changed.created_at > Some(created_at), "{changed:?}");
+    }
+}

@@ -1,0 +1,194 @@
+//! `/v1/rules/preview`: what a rule would have done to the last requests.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Request as HttpRequest, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use sluicegate::{Mode, Rule, RuleSet};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use utoipa::{OpenApi, ToSchema};
+
+use super::rules::{Columns, NewRule};
+use crate::app::App;
+use crate::observe::recent;
+use crate::observe::recent::{Figures, Remembered, replay};
+use crate::time::Timestamp;
+use crate::web::access::Reader;
+use crate::web::body;
+use crate::web::body::Object;
+use crate::web::openapi::parts::Wrong;
+use crate::web::problem::Problem;
+use crate::web::query::Query;
+use crate::web::scalar::Whole;
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PreviewBody<'a> {
+    #[serde(borrow)]
+    rule: Object<Columns<'a>>,
+    replaces: Option<Whole>,
+}
+
+/// A rule to be tried on the last requests.
+#[derive(ToSchema)]
+#[schema(example = json!({"rule": {"key_pattern": "user:{user_id}", "rate_per_second": 5}, "replaces": 1}))]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes a body and is never made")]
+pub(crate) struct Preview {
+    /// The rule.
+    rule: NewRule,
+    /// The rule in force that it would take the place of.
+    #[schema(minimum = 1)]
+    replaces: Option<u64>,
+}
+
+/// What it would have done, by itself: with full buckets at first, as if no other rule had denied anything.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct PreviewAnswer {
+    /// Requests that are remembered.
+    requests: u64,
+    /// How many of them were denied when they came, by any rule.
+    were_denied: u64,
+    /// Requests that were left out since this process began, for they were too long or too many at once.
+    left_out: u64,
+    /// The time of the first; null if there are none.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    from: Option<Timestamp>,
+    /// The time of the last.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    to: Option<Timestamp>,
+    #[serde(flatten)]
+    figures: Figures,
+    /// What the rule that it replaces would have done; null if it replaces none.
+    before: Option<Figures>,
+    /// What to know about these figures, if there is anything.
+    note: Option<&'static str>,
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(preview))]
+struct Document;
+
+/// Its routes.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/v1/rules/preview", post(preview))
+}
+
+/// Its part of the API's document.
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// Says what a rule would have done to the last requests. It is taken for switched on and enforced; nothing is
+/// spent, and nothing changed.
+#[utoipa::path(
+    post,
+    operation_id = "preview_rule",
+    path = "/v1/rules/preview",
+    request_body = Preview,
+    responses(
+        (status = 200, description = "What it would have done", body = PreviewAnswer),
+        Wrong,
+        (status = 503, description = "Another preview is being made, or this process is ending", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+async fn preview(
+    _: Reader,
+    State(app): State<Arc<App>>,
+    query: Query,
+    request: HttpRequest<Body>,
+) -> Result<Json<PreviewAnswer>, Problem> {
+    query.only(&[])?;
+    let Ok(_turn) = PREVIEWS.try_acquire() else {
+        let detail = "another preview is being made: try again";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
+    };
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(body): Object<PreviewBody<'_>> = body::parse(&bytes)?;
+    let rules = app.limiter.rules();
+    let replaced = body.replaces.map(|Whole(rule_id)| {
+        let none = || Problem::field("replaces", "there is no such rule");
+        rules.get(rule_id).cloned().ok_or_else(none)
+    });
+    let candidate = Candidate::new(&body.rule.0, &rules, replaced.transpose()?)?;
+    // Tens of thousands of requests take a while, and others want to be answered meanwhile.
+    let recent = app.recent.clone();
+    let answer = spawn_blocking(move || candidate.preview(&recent.remembered())).await;
+    let ending = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "this process is ending");
+    answer.map(Json).map_err(ending)
+}
+
+/// One at a time: a preview keeps a processor busy, and checks come first.
+static PREVIEWS: Semaphore = Semaphore::const_new(1);
+
+/// A rule among those in force, and the one that it takes the place of.
+struct Candidate {
+    rule: Rule,
+    among: RuleSet,
+    replaced: Option<(Rule, RuleSet)>,
+}
+
+impl Candidate {
+    fn new(
+        columns: &Columns<'_>,
+        rules: &RuleSet,
+        replaced: Option<Rule>,
+    ) -> Result<Self, Problem> {
+        let wrong = |wrong: Vec<_>| Problem::fields(&wrong).inside("rule");
+        let own_id = columns.rule_id().or(replaced.as_ref().map(Rule::rule_id));
+        let spec = columns.rule(own_id.unwrap_or_default()).map_err(wrong)?;
+        let rule = in_effect(spec.build().map_err(wrong)?);
+        let among = with(rules, &rule, replaced.as_ref());
+        let replaced = replaced.map(in_effect).map(|replaced| {
+            let among = with(rules, &replaced, None);
+            (replaced, among)
+        });
+        Ok(Self { rule, among, replaced })
+    }
+
+    fn preview(&self, remembered: &Remembered) -> PreviewAnswer {
+        let Remembered { requests, left_out, note } = remembered;
+        let time_of = |kept: Option<&recent::Kept>| kept.map(|kept| recent::timestamp(kept.at()));
+        let before = self.replaced.as_ref();
+        PreviewAnswer {
+            requests: requests.len() as u64,
+            were_denied: requests.iter().filter(|kept| !kept.was_allowed()).count() as u64,
+            left_out: *left_out,
+            from: time_of(requests.first()),
+            to: time_of(requests.last()),
+            figures: replay(&self.rule, &self.among, requests),
+            before: before.map(|(rule, among)| replay(rule, among, requests)),
+            note: *note,
+        }
+    }
+}
+
+/// A rule that counts: what one that is switched off or in the shadow would do is what is asked. One without a
+/// limit would do nothing.
+fn in_effect(rule: Rule) -> Rule {
+    let mode = if rule.mode() == Mode::Unlimited { Mode::Unlimited } else { Mode::Enforce };
+    rule.with_is_active(true).with_mode(mode)
+}
+
+/// The rules in force with this one among them, in the place of `replaced` and of any that it would clash with.
+fn with(rules: &RuleSet, rule: &Rule, replaced: Option<&Rule>) -> RuleSet {
+    let stays = |other: &&Rule| {
+        other.rule_id() != rule.rule_id()
+            && Some(other.rule_id()) != replaced.map(Rule::rule_id)
+            && (other.key_pattern(), other.plan()) != (rule.key_pattern(), rule.plan())
+    };
+    let others = rules.rules().iter().filter(stays).cloned();
+    let set = RuleSet::new(others.chain([rule.clone()]).collect());
+    // Nothing clashes; only one more than there may be is one too many.
+    let set = set.or_else(|_| RuleSet::new(vec![rule.clone()])).unwrap_or_default();
+    set.with_overrides(rules.overrides().clone())
+}

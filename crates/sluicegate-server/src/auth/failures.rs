@@ -1,0 +1,192 @@
+//! Wrong tokens, and how many of them an address may show.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
+
+/// The most addresses that are counted each by itself; new ones beyond them are counted together.
+const ADDRESSES_MAX: usize = 65_536;
+
+/// The bits of an IPv6 address that somebody is given; the others are chosen at will.
+const NETWORK_BITS: u32 = 64;
+
+/// Of so many addresses it is remembered which wrong token they showed last. One that is forgotten for another
+/// pays again for the same token, and nothing worse.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// What addresses did wrong of late.
+#[derive(Debug)]
+pub(crate) struct Failures<C: Clock = SystemClock> {
+    wrong_tokens: KeyedLimiter<IpAddr, C>,
+    log_lines: KeyedLimiter<IpAddr, C>,
+    last: LastWrong,
+}
+
+/// An address, and the hash of a wrong token that it showed.
+type Shown = (IpAddr, [u8; 32]);
+
+/// The wrong token that each address showed last.
+struct LastWrong {
+    places: Mutex<Vec<Option<Shown>>>,
+    /// By which an address has its place: nobody can choose one that pushes another out.
+    hasher: RandomState,
+}
+
+impl Failures {
+    /// So many wrong tokens in a minute, from each address.
+    pub(crate) fn new(per_minute: u64) -> Result<Self, QuotaError> {
+        let store = MemoryStore::builder().max_buckets(ADDRESSES_MAX).build();
+        Self::on(Arc::new(store), per_minute)
+    }
+}
+
+impl<C: Clock> Failures<C> {
+    fn on(store: Arc<MemoryStore<C>>, per_minute: u64) -> Result<Self, QuotaError> {
+        let wrong_tokens = Quota::per_minute(per_minute)?;
+        Ok(Self {
+            log_lines: KeyedLimiter::on(Arc::clone(&store), "log lines", Quota::per_minute(1)?),
+            wrong_tokens: KeyedLimiter::on(store, "wrong tokens", wrong_tokens),
+            last: LastWrong::new(),
+        })
+    }
+
+    /// How long this address must wait before it may show a token again; not at all if none.
+    pub(crate) fn wait(&self, address: IpAddr) -> Option<Duration> {
+        let network = network(address);
+        if self.wrong_tokens.peek(&network).remaining > 0 {
+            return None;
+        }
+        // Nothing is taken where there is nothing, unless a token comes in between: then it is missing, and
+        // the wait is over.
+        self.wrong_tokens.take(&network, 1).retry_after().filter(|wait| !wait.is_zero())
+    }
+
+    /// This address has shown a wrong token, of this hash. How long it must wait if it was one too many: others
+    /// may have been shown at the same moment. The same one again is no new guess, and counts once: it is
+    /// somebody whose token was revoked.
+    pub(crate) fn note(&self, address: IpAddr, token: [u8; 32]) -> Option<Duration> {
+        let network = network(address);
+        if !self.last.is_new(network, token) {
+            return None;
+        }
+        let taken = self.wrong_tokens.take(&network, 1);
+        taken.retry_after().filter(|wait| !wait.is_zero())
+    }
+
+    /// Whether to write to the log about this address: once in a minute.
+    pub(crate) fn is_worth_a_line(&self, address: IpAddr) -> bool {
+        self.log_lines.take(&network(address), 1).is_granted()
+    }
+}
+
+impl LastWrong {
+    fn new() -> Self {
+        Self { places: Mutex::new(vec![None; REMEMBERED_MAX]), hasher: RandomState::new() }
+    }
+
+    /// Is it another one than this address showed last? From here on it is the last.
+    fn is_new(&self, address: IpAddr, token: [u8; 32]) -> bool {
+        let mut places = self.places.lock();
+        let place = self.hasher.hash_one(address) as usize % places.len();
+        let shown = Some((address, token));
+        std::mem::replace(&mut places[place], shown) != shown
+    }
+}
+
+impl fmt::Debug for LastWrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastWrong").finish_non_exhaustive()
+    }
+}
+
+/// What is counted together: one IPv4 address, or all those of one IPv6 network.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let mask = u128::MAX << (u128::BITS - NETWORK_BITS);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate::{ManualClock, Micros};
+
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// The hash of the nth guess.
+    fn guess(n: u8) -> [u8; 32] {
+        [n; 32]
+    }
+
+    #[test]
+    fn wrong_tokens_are_counted_by_address_and_forgiven_in_time() {
+        let clock = ManualClock::new(Micros::new(1_000_000));
+        let store = MemoryStore::builder().clock(clock.clone()).build();
+        let failures = Failures::on(Arc::new(store), 3).unwrap();
+        let (one, other) = (address("203.0.113.9"), address("203.0.113.10"));
+        for n in 0..3 {
+            assert_eq!(failures.wait(one), None);
+            assert_eq!(failures.note(one, guess(n)), None);
+        }
+        let twenty_seconds = Some(Duration::from_secs(20));
+        assert_eq!(failures.wait(one), twenty_seconds);
+        assert_eq!(failures.note(one, guess(3)), twenty_seconds);
+        assert_eq!(failures.wait(other), None);
+        clock.advance(Duration::from_secs(20));
+        assert_eq!(failures.wait(one), None);
+        assert_eq!(failures.note(one, guess(4)), None);
+        assert_eq!(failures.wait(one), twenty_seconds);
+    }
+
+    #[test]
+    fn the_same_wrong_token_again_counts_once() {
+        let failures = Failures::new(3).unwrap();
+        let (one, other) = (address("2001:db8:1:2::1"), address("203.0.113.10"));
+        for _ in 0..100 {
+            assert_eq!(failures.note(one, guess(1)), None);
+            assert_eq!(failures.note(other, guess(2)), None);
+        }
+        assert_eq!(failures.wait(one), None);
+        assert_eq!(failures.note(one, guess(2)), None);
+        // Of all addresses of its network the last is the same.
+        assert_eq!(failures.note(address("2001:db8:1:2::2"), guess(2)), None);
+        assert_eq!(failures.note(one, guess(1)), None);
+        assert!(failures.wait(one).is_some());
+        assert_eq!(failures.wait(other), None);
+    }
+
+    #[test]
+    fn one_line_in_a_minute() {
+        let clock = ManualClock::new(Micros::new(1_000_000));
+        let store = MemoryStore::builder().clock(clock.clone()).build();
+        let failures = Failures::on(Arc::new(store), 3).unwrap();
+        let one = address("203.0.113.9");
+        assert!(failures.is_worth_a_line(one));
+        assert!(!failures.is_worth_a_line(one));
+        assert!(failures.is_worth_a_line(address("203.0.113.10")));
+        clock.advance(Duration::from_secs(60));
+        assert!(failures.is_worth_a_line(one));
+    }
+
+    #[test]
+    fn addresses_that_one_can_choose_are_one() {
+        let same = |one, other| network(address(one)) == network(address(other));
+        assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
+        assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
+        assert!(same("::ffff:203.0.113.9", "203.0.113.9"));
+        assert!(!same("203.0.113.9", "203.0.113.10"));
+    }
+}

@@ -1,0 +1,5 @@
+//! Authentication of administrators: tokens, the guard that checks them, and the limit on failed attempts.
+
+mod failures;
+pub mod guard;
+pub mod tokens;

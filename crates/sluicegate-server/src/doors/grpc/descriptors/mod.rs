@@ -1,0 +1,327 @@
+//! What the descriptors of a call ask for.
+//!
+//! The entries of a descriptor are attributes of a request, under [our names](crate::envoy_names) for them; entries that
+//! cannot be attributes are left to `descriptor`, which has all keys. A descriptor that brings its own limit asks for
+//! a bucket without a rule instead.
+//!
+//! Domains, keys and limits are the operator's, and refused where they are wrong. Values are what clients send, and
+//! whoever refuses one lets it through: Envoy goes on where it gets no answer. So every value is taken, as
+//! `/v1/authorize` takes it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use sluicegate::{
+    ASKS_MAX, Algorithm, Ask, Decision, Outcome, Quota, QuotaError, Rate, Refill, Request,
+};
+
+use super::Refused;
+use super::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use super::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
+    Entry, RateLimitOverride,
+};
+use super::rls::envoy::service::ratelimit::v3::RateLimitRequest;
+use super::rls::envoy::r#type::v3::RateLimitUnit;
+use crate::app::{RequestLimits, TAKE_ON_ERROR};
+use crate::envoy_names;
+use crate::envoy_names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
+use crate::normalize::{address, endpoint, text};
+
+/// The most descriptors of a call: as much as may be asked at once.
+const DESCRIPTORS_MAX: usize = ASKS_MAX;
+
+/// What a call without a number asks for.
+const HITS_DEFAULT: u64 = 1;
+
+/// What a limit of no requests answers.
+const NOTHING: Decision =
+    Decision { outcome: Outcome::Never, limit: 0, remaining: 0, reset_after: 0 };
+
+/// A descriptor that is in order, and what its entries make together.
+#[derive(Debug)]
+pub(super) struct Descriptor<'a> {
+    domain: &'a str,
+    entries: Vec<KeyValue<'a>>,
+    /// Its keys in their order.
+    pub(super) keys: Cow<'a, str>,
+    own_limit: Option<OwnLimit>,
+    hits: Hits,
+}
+
+/// An entry, as text that is no longer than a value may be.
+#[derive(Debug)]
+struct KeyValue<'a> {
+    key: &'a str,
+    value: Cow<'a, str>,
+    /// The attribute that it is, if it can be one.
+    name: Option<&'a str>,
+    /// The value in the spelling that this attribute has here, if that is another.
+    spelled: Option<String>,
+}
+
+/// A limit that a descriptor brings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnLimit {
+    /// As it was sent; none lets nothing through.
+    pub(super) requests_per_unit: u32,
+    pub(super) unit: RateLimitUnit,
+    /// What its bucket is charged by.
+    pub(super) quota: Quota,
+}
+
+/// What to do with the buckets of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hits {
+    Charge(u64),
+    /// Ask whether there is a token left.
+    Probe,
+    Refund(u64),
+}
+
+/// What a descriptor asks for.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    /// It itself.
+    pub(super) descriptor: &'a Descriptor<'a>,
+    /// Its buckets.
+    pub(super) of: Of<'a>,
+}
+
+/// Whose buckets it is about.
+#[derive(Debug)]
+pub(super) enum Of<'a> {
+    /// Those of the rules.
+    Rules(Request<'a>),
+    /// That of its own limit.
+    OwnLimit { key: String, limit: &'a OwnLimit },
+}
+
+/// The descriptors of a call, all in order.
+pub(super) fn read<'a>(
+    call: &'a RateLimitRequest,
+    limits: &RequestLimits,
+) -> Result<Vec<Descriptor<'a>>, Refused> {
+    if call.domain.is_empty() {
+        return Err(Refused::field("domain", "is empty"));
+    }
+    check_length(limits, &call.domain, || "domain".into())?;
+    if call.descriptors.is_empty() {
+        return Err(Refused::field("descriptors", "is empty"));
+    }
+    if call.descriptors.len() > DESCRIPTORS_MAX {
+        let most = format!("has more than {DESCRIPTORS_MAX} members");
+        return Err(Refused::field("descriptors", most));
+    }
+    let read = |(position, descriptor)| Descriptor::read(call, descriptor, position, limits);
+    call.descriptors.iter().enumerate().map(read).collect()
+}
+
+fn check_length(
+    limits: &RequestLimits,
+    text: &str,
+    field: impl FnOnce() -> String,
+) -> Result<(), Refused> {
+    let bytes_max = limits.value_bytes_max;
+    if text.len() > bytes_max {
+        return Err(Refused::field(field(), format!("has more than {bytes_max} bytes")));
+    }
+    Ok(())
+}
+
+// ===== impl Descriptor =====
+
+impl<'a> Descriptor<'a> {
+    fn read(
+        call: &'a RateLimitRequest,
+        descriptor: &'a RateLimitDescriptor,
+        position: usize,
+        limits: &RequestLimits,
+    ) -> Result<Self, Refused> {
+        let field = |rest: &str| format!("descriptors[{position}].{rest}");
+        let entries = descriptor.entries.as_slice();
+        if entries.is_empty() {
+            return Err(Refused::field(field("entries"), "is empty"));
+        }
+        if entries.len() > limits.attributes_max {
+            let most = format!("has more than {} members", limits.attributes_max);
+            return Err(Refused::field(field("entries"), most));
+        }
+        for (place, Entry { key, .. }) in entries.iter().enumerate() {
+            if key.is_empty() {
+                return Err(Refused::field(field(&format!("entries[{place}].key")), "is empty"));
+            }
+            check_length(limits, key, || field(&format!("entries[{place}].key")))?;
+        }
+        let own_limit = descriptor.limit.as_ref().map(OwnLimit::read).transpose();
+        Ok(Self {
+            domain: &call.domain,
+            entries: entries
+                .iter()
+                .map(|entry| KeyValue::read(entry, limits.value_bytes_max))
+                .collect(),
+            keys: keys(entries),
+            own_limit: own_limit.map_err(|(name, why)| Refused::field(field(name), why))?,
+            hits: Hits::of(call, descriptor),
+        })
+    }
+
+    /// What it asks for.
+    pub(super) fn part(&'a self) -> Part<'a> {
+        let of = match &self.own_limit {
+            None => Of::Rules(self.request()),
+            Some(limit) => Of::OwnLimit { key: self.own_key(limit), limit },
+        };
+        Part { descriptor: self, of }
+    }
+
+    /// The request that the rules are asked about.
+    fn request(&'a self) -> Request<'a> {
+        let mut request = Request::new().cost(self.hits.cost());
+        for KeyValue { name, value, spelled, .. } in &self.entries {
+            if let Some(name) = name {
+                request = request.attribute(name, spelled.as_deref().unwrap_or(value));
+            }
+        }
+        // After the entries: nobody writes these but the call.
+        request.attribute(DOMAIN, self.domain).attribute(DESCRIPTOR, &self.keys)
+    }
+
+    /// The bucket of its own limit: one for each limit, domain and list of entries, for two limits in one bucket would
+    /// forget each other's tokens. Every text comes after its length, so that no two lists have the same.
+    fn own_key(&self, limit: &OwnLimit) -> String {
+        let texts = self.entries.iter().flat_map(|entry| [entry.key, &*entry.value]);
+        let OwnLimit { requests_per_unit, unit, .. } = limit;
+        let mut own_key = format!("rls:{requests_per_unit}:{}", unit.as_str_name());
+        for text in [self.domain].into_iter().chain(texts) {
+            own_key.push(':');
+            own_key.push_str(&text.len().to_string());
+            own_key.push(':');
+            own_key.push_str(text);
+        }
+        own_key
+    }
+}
+
+/// The keys of a descriptor in their order.
+fn keys(entries: &[Entry]) -> Cow<'_, str> {
+    let [first, rest @ ..] = entries else { return Cow::Borrowed("") };
+    let mut keys = Cow::Borrowed(first.key.as_str());
+    for entry in rest {
+        let keys = keys.to_mut();
+        keys.push_str(BETWEEN_KEYS);
+        keys.push_str(&entry.key);
+    }
+    keys
+}
+
+// ===== impl KeyValue =====
+
+impl<'a> KeyValue<'a> {
+    /// Whoever sends too much is still somebody: it is cut.
+    fn read(Entry { key, value: sent }: &'a Entry, bytes_max: usize) -> Self {
+        let mut value = text(sent);
+        let end = value.floor_char_boundary(bytes_max);
+        match &mut value {
+            Cow::Borrowed(value) => *value = &value[..end],
+            Cow::Owned(value) => value.truncate(end),
+        }
+        let name = envoy_names::attribute(key);
+        let spelled = match name {
+            // Only what is another spelling is kept beside what was sent.
+            Some("ip") => address(&value).filter(|one| *one != value).map(Cow::into_owned),
+            // What has no slash in front is the operator's name for something.
+            Some("endpoint") if sent.starts_with(b"/") => Some(endpoint(sent, bytes_max)),
+            _ => None,
+        };
+        Self { key, value, name, spelled }
+    }
+}
+
+// ===== impl OwnLimit, Hits =====
+
+impl OwnLimit {
+    fn read(limit: &RateLimitOverride) -> Result<Self, (&'static str, String)> {
+        let RateLimitOverride { requests_per_unit, .. } = *limit;
+        let unit = limit.unit();
+        let Some(seconds) = unit_seconds(unit.as_str_name()) else {
+            let why = "must be one of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
+            return Err(("limit.unit", why.into()));
+        };
+        let period = Duration::from_secs(seconds);
+        let quota = quota(requests_per_unit.max(1), period)
+            .map_err(|error| ("limit.requests_per_unit", error.to_string()))?;
+        Ok(Self { requests_per_unit, unit, quota })
+    }
+
+    /// Does it let nothing through?
+    fn is_nothing(&self) -> bool {
+        self.requests_per_unit == 0
+    }
+
+    /// What it answers where its bucket answers this.
+    pub(super) fn decision<'a>(&self, of_bucket: &'a Decision) -> &'a Decision {
+        if self.is_nothing() { &NOTHING } else { of_bucket }
+    }
+}
+
+/// A token bucket; or a window where that could not be counted exactly, such as 1 000 003 a day.
+fn quota(requests: u32, period: Duration) -> Result<Quota, QuotaError> {
+    let rate = Rate::new(requests.into(), period)?;
+    let window = || Quota::build(rate, Algorithm::FixedWindow, Refill::Continuous, None, None);
+    Quota::from_rate(rate).or_else(|_| window())
+}
+
+impl Hits {
+    fn of(call: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Self {
+        let of_call = match call.hits_addend {
+            0 => HITS_DEFAULT,
+            hits => hits.into(),
+        };
+        match descriptor.hits_addend {
+            hits if descriptor.is_negative_hits => Self::Refund(hits.unwrap_or(of_call)),
+            Some(0) => Self::Probe,
+            hits => Self::Charge(hits.unwrap_or(of_call)),
+        }
+    }
+
+    fn cost(self) -> u64 {
+        match self {
+            Self::Charge(hits) => hits,
+            Self::Probe => 1,
+            // What is given back is told where it is.
+            Self::Refund(_) => 0,
+        }
+    }
+}
+
+// ===== impl Part =====
+
+impl<'a> Part<'a> {
+    /// What to ask for; nothing if something is to be given back.
+    pub(super) fn ask(&self) -> Option<Ask<'_, 'a>> {
+        let is_probe = match self.descriptor.hits {
+            Hits::Charge(_) => false,
+            Hits::Probe => true,
+            Hits::Refund(_) => return None,
+        };
+        Some(match &self.of {
+            Of::Rules(request) => Ask::Request { request, is_probe },
+            Of::OwnLimit { limit, .. } if limit.is_nothing() => Ask::Blocked,
+            Of::OwnLimit { key, limit } => {
+                let (quota, cost) = (&limit.quota, self.descriptor.hits.cost());
+                Ask::Take { key, quota, cost, on_error: TAKE_ON_ERROR, is_probe }
+            }
+        })
+    }
+
+    /// How much to give back, if anything is.
+    pub(super) fn refund(&self) -> Option<u64> {
+        match self.descriptor.hits {
+            Hits::Refund(amount) => Some(amount),
+            Hits::Charge(_) | Hits::Probe => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

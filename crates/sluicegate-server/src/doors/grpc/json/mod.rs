@@ -1,0 +1,58 @@
+//! `POST /json`: Envoy's rate limit protocol without gRPC, as envoyproxy/ratelimit has it. Messages are written as
+//! protobuf writes them in JSON.
+
+mod call;
+mod document;
+mod reply;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+
+use self::call::Call;
+pub(crate) use self::document::document;
+use self::reply::Reply;
+use crate::app::App;
+use crate::data::Role;
+use crate::doors::grpc::Refused;
+use crate::doors::grpc::service::should_rate_limit;
+use crate::doors::http::health;
+use crate::web::body;
+use crate::web::body::Object;
+use crate::web::problem::Problem;
+
+/// Its routes, and the one by which whoever watches that service knows whether it is well.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/json", post(answer)).route("/healthcheck", get(health::ready))
+}
+
+/// Decides about a call: 200 if it is allowed, 429 if not. Who gives tokens back needs a token, as for any bucket.
+async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let (parts, sent) = request.into_parts();
+    let request = Request::from_parts(parts.clone(), sent);
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(call): Object<Call<'_>> = body::parse(&bytes)?;
+    let call = call.message()?;
+    if call.descriptors.iter().any(|descriptor| descriptor.is_negative_hits) {
+        app.require(&parts, Role::Admin)?;
+    }
+    let message = should_rate_limit(&app, &call).await?;
+    let reply = Reply::new(&message);
+    let status = if reply.is_over_limit() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
+    Ok((status, Json(reply)).into_response())
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Field { field, reason } => Self::field(field, reason),
+            Refused::Store(trouble) => trouble.into(),
+        }
+    }
+}

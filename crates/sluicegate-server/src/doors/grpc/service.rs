@@ -1,0 +1,202 @@
+//! `envoy.service.ratelimit.v3.RateLimitService`.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::{HeaderName, Request, Response};
+use futures_util::FutureExt;
+use sluicegate::{Answer, Ask, Together, Trouble};
+use tokio::time::timeout;
+use tonic::Status;
+use tonic::server::Grpc;
+use tower::service_fn;
+
+use super::codec::Rls;
+use super::descriptors::{self, Descriptor, Of, Part};
+use super::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use super::{Refused, answer};
+use crate::app::App;
+use crate::observe::metrics::Metrics;
+use crate::observe::metrics::grpc::CallOutcome;
+
+/// Its name.
+pub(super) const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
+/// Where its one method is.
+pub(crate) const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// The header of an error.
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// The most bytes of a message. Most of them are what a client sent in its headers, of which Envoy takes 60 KB unless
+/// it is told otherwise, and several descriptors may have the same one: a client must not get past the limits by being
+/// long.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// Answers a call over gRPC that came by the router.
+pub(super) async fn route(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Response<tonic::body::Body> {
+    call(&app, request).await
+}
+
+/// Answers a call over gRPC.
+pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<tonic::body::Body>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
+{
+    let (patience, metrics) = (app.limits.body_timeout, &app.metrics);
+    let asked = Arc::clone(app);
+    let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
+        let app = Arc::clone(&asked);
+        async move {
+            let decided = decide(&app, call.get_ref()).await;
+            decided.map(tonic::Response::new).map_err(Status::from)
+        }
+    });
+    let mut grpc = Grpc::new(Rls).apply_max_message_size_config(Some(MESSAGE_BYTES_MAX), None);
+    let response = answered(metrics, patience, grpc.unary(decide, request)).await;
+    // Of an answer the status comes last, and is no header.
+    if response.headers().contains_key(STATUS) {
+        metrics.grpc.called(CallOutcome::Error);
+    }
+    response
+}
+
+/// The answer, within the time that there is for it. A panic is answered in the words of gRPC, too.
+async fn answered(
+    metrics: &Metrics,
+    patience: Duration,
+    answering: impl Future<Output = Response<tonic::body::Body>>,
+) -> Response<tonic::body::Body> {
+    match timeout(patience, AssertUnwindSafe(answering).catch_unwind()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => {
+            metrics.panicked();
+            Status::internal("a mistake of the service").into_http()
+        }
+        Err(_) => Status::deadline_exceeded("the message took too long").into_http(),
+    }
+}
+
+/// Decides about a call over gRPC, where nobody shows a token, and counts it.
+async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, Refused> {
+    let is_refund = |descriptor: &RateLimitDescriptor| descriptor.is_negative_hits;
+    let refund = call.descriptors.iter().position(is_refund);
+    if let Some(position) = refund.filter(|_| !app.has_grpc_refunds) {
+        let field = format!("descriptors[{position}].is_negative_hits");
+        return Err(Refused::field(field, "grpc.refunds is off"));
+    }
+    let response = should_rate_limit(app, call).await?;
+    app.metrics.grpc.called(match response.overall_code() {
+        Code::OverLimit => CallOutcome::OverLimit,
+        Code::Ok | Code::Unknown => CallOutcome::Ok,
+    });
+    Ok(response)
+}
+
+/// Decides about a call: everything that its descriptors ask for is charged at once, or nothing is. Then what is to be
+/// given back is, whatever was decided.
+///
+/// # Errors
+///
+/// What is wrong with the message, or store trouble that no policy could answer for.
+pub(crate) async fn should_rate_limit(
+    app: &App,
+    call: &RateLimitRequest,
+) -> Result<RateLimitResponse, Refused> {
+    let descriptors = descriptors::read(call, &app.limits)?;
+    let parts: Vec<_> = descriptors.iter().map(Descriptor::part).collect();
+    let asks: Vec<_> = parts.iter().filter_map(Part::ask).collect();
+    if asks.len() < parts.len() {
+        return Box::pin(with_refunds(app, &parts, &asks)).await;
+    }
+    let together = app.check_together(&asks).await?;
+    let answers = together.answers().iter().map(Some);
+    let answered: Vec<_> = parts.iter().zip(answers).collect();
+    Ok(answer::response(app.headers, &answered, together.is_degraded()))
+}
+
+/// The same where something is to be given back.
+async fn with_refunds(
+    app: &App,
+    parts: &[Part<'_>],
+    asks: &[Ask<'_, '_>],
+) -> Result<RateLimitResponse, Refused> {
+    let together = if asks.is_empty() { None } else { Some(app.check_together(asks).await?) };
+    let mut refunds = Vec::new();
+    for given in give_back(app, parts).await {
+        match given {
+            Ok(answer) => refunds.push(Some(answer)),
+            Err(trouble) if asks.is_empty() => return Err(trouble.into()),
+            // What was decided about the others is still to be told.
+            Err(_) => refunds.push(None),
+        }
+    }
+    let mut charged = together.iter().flat_map(Together::answers);
+    let mut refunded = refunds.iter().map(Option::as_ref);
+    let answer_to = |part: &Part<'_>| match part.refund() {
+        None => charged.next(),
+        Some(_) => refunded.next().flatten(),
+    };
+    let answers: Vec<_> = parts.iter().map(answer_to).collect();
+    let answered: Vec<_> = parts.iter().zip(answers).collect();
+    let is_degraded = together.as_ref().is_some_and(Together::is_degraded);
+    Ok(answer::response(app.headers, &answered, is_degraded))
+}
+
+/// Gives tokens back to the buckets of the descriptors that are about that, in their order: to those that a call with
+/// the same descriptors would charge.
+async fn give_back(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
+    let (mut of_rules, mut beside) = (Vec::new(), Vec::new());
+    for part in parts {
+        match (&part.of, part.refund()) {
+            (Of::Rules(request), Some(amount)) => of_rules.push((request, amount)),
+            (Of::Rules(request), None) => beside.push(request),
+            (Of::OwnLimit { .. }, _) => {}
+        }
+    }
+    let mut of_rules = app.limiter.refund_together(&of_rules, &beside).await.into_iter();
+    let mut given = Vec::new();
+    for (part, amount) in parts.iter().filter_map(|part| Some((part, part.refund()?))) {
+        let answer = match &part.of {
+            Of::Rules(_) => of_rules.next().map(|verdict| verdict.map(Answer::Verdict)),
+            Of::OwnLimit { key, limit } => {
+                let decision = app.limiter.refund(key, &limit.quota, amount).await;
+                Some(decision.map(Answer::Decision))
+            }
+        };
+        given.extend(answer);
+    }
+    let count = given.iter().filter(|answer| answer.is_ok()).count();
+    app.metrics.grpc.refunds.inc_by(count as u64);
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use sluicegate::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error() {
+        let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
+        let mistake = async { panic!("on purpose") };
+        let response = answered(&metrics, Duration::from_secs(1), mistake).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let status = Status::from_header_map(response.headers()).unwrap();
+        assert_eq!(
+            (status.code(), status.message()),
+            (tonic::Code::Internal, "a mistake of the service")
+        );
+        assert!(metrics.encode().contains("sluicegate_panics_total 1"));
+    }
+}

@@ -1,0 +1,105 @@
+//! How each descriptor stands, as Envoy reads it.
+//!
+//! A limit there is so many requests per unit of time. Ours is the capacity, in the time that it takes to fill: the same
+//! `q` and `w` that `RateLimit-Policy` has. Where that is no unit, the unit is unknown, and Envoy leaves the window out.
+
+use prost_types::Duration;
+use sluicegate::headers::{Policies, Policy};
+use sluicegate::{Answer, Decision, Outcome, Rule};
+
+use super::answer::Answered;
+use super::descriptors::{Of, OwnLimit, Part};
+use super::rls::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use super::rls::envoy::service::ratelimit::v3::rate_limit_response::{
+    Code, DescriptorStatus, RateLimit,
+};
+use super::rls::envoy::r#type::v3::RateLimitUnit;
+use crate::envoy_names;
+
+/// What is left where a rule says that there is no limit, as the reference service has it.
+const UNLIMITED: u32 = u32::MAX;
+
+const MICROS_PER_SECOND: u64 = 1_000_000;
+
+/// How a descriptor stands by its answer: by its worst tier. `policies` are those that the whole call tells of.
+pub(super) fn status(
+    (part, answer): &Answered<'_, '_>,
+    policies: &Policies<'_>,
+) -> DescriptorStatus {
+    let (limit, decision) = match (&part.of, answer) {
+        (_, Some(Answer::Verdict(verdict))) => match verdict.tightest() {
+            Some(tier) => (of_rule(&tier.into(), policies), tier.decision),
+            None => return unlimited(verdict.is_unlimited()),
+        },
+        (Of::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
+            (of_own(part, limit), limit.decision(decision))
+        }
+        // Requests are answered by verdicts.
+        (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => return unlimited(false),
+    };
+    let is_over = !decision.is_granted() && part.refund().is_none();
+    let seconds = i64::try_from(seconds_until_reset(decision)).unwrap_or(i64::MAX);
+    DescriptorStatus {
+        code: if is_over { Code::OverLimit } else { Code::Ok }.into(),
+        current_limit: Some(limit),
+        limit_remaining: saturated(decision.remaining),
+        duration_until_reset: Some(Duration { seconds, nanos: 0 }),
+        quota: None,
+    }
+}
+
+/// Where no rule applies, or only such as have no limit.
+fn unlimited(is_by_rule: bool) -> DescriptorStatus {
+    DescriptorStatus {
+        code: Code::Ok.into(),
+        limit_remaining: if is_by_rule { UNLIMITED } else { 0 },
+        ..DescriptorStatus::default()
+    }
+}
+
+fn of_rule(policy: &Policy<'_>, policies: &Policies<'_>) -> RateLimit {
+    let own_name = policy.rule().and_then(Rule::name).map(str::to_owned);
+    RateLimit {
+        name: own_name.unwrap_or_else(|| policies.name(policy).to_string()),
+        requests_per_unit: saturated(policy.limit()),
+        unit: unit(policy.window_s()).into(),
+    }
+}
+
+/// As it was sent.
+fn of_own(part: &Part<'_>, limit: &OwnLimit) -> RateLimit {
+    let unit = match limit.unit {
+        RateLimitUnit::Unknown => Unit::Unknown,
+        RateLimitUnit::Second => Unit::Second,
+        RateLimitUnit::Minute => Unit::Minute,
+        RateLimitUnit::Hour => Unit::Hour,
+        RateLimitUnit::Day => Unit::Day,
+        RateLimitUnit::Month => Unit::Month,
+        RateLimitUnit::Year => Unit::Year,
+    };
+    RateLimit {
+        name: part.descriptor.keys.clone().into_owned(),
+        requests_per_unit: limit.requests_per_unit,
+        unit: unit.into(),
+    }
+}
+
+/// The unit that is as long as this.
+fn unit(seconds: u64) -> Unit {
+    envoy_names::unit_of(seconds).and_then(Unit::from_str_name).unwrap_or(Unit::Unknown)
+}
+
+/// Whole seconds, rounded up, for Envoy reads no parts of them: the wait where there is one, else the time until
+/// everything is there again.
+fn seconds_until_reset(decision: &Decision) -> u64 {
+    match decision.outcome {
+        Outcome::Denied { retry_after } => retry_after.div_ceil(MICROS_PER_SECOND),
+        Outcome::Granted { .. } | Outcome::Never => {
+            decision.reset_after.div_ceil(MICROS_PER_SECOND)
+        }
+    }
+}
+
+fn saturated(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,353 @@
+//! `/v1/check` and `/v1/check/batch`: requests against the rules.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::Request as HttpRequest;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
+use hyper::body::Incoming;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use sluicegate::rules::Attribute;
+use sluicegate::{Request, Tier, Verdict};
+use utoipa::ToSchema;
+
+use crate::app::{App, RequestLimits};
+use crate::normalize;
+use crate::web::answer::{self, answer};
+use crate::web::body;
+use crate::web::body::Object;
+use crate::web::openapi::parts::Wrong;
+use crate::web::openapi::values::{ModeName, ScopeName};
+use crate::web::problem::Problem;
+use crate::web::scalar::{Id, Text, Whole};
+
+/// So many members of a batch are on their way to the store at once. They are sent in their order over one
+/// connection, and so charged in it, without a round trip for each.
+const TOGETHER_MAX: usize = 16;
+
+/// Where one request is checked.
+pub(crate) const PATH: &str = "/v1/check";
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckBody<'a> {
+    #[serde(borrow)]
+    user_id: Option<Id<'a>>,
+    ip: Option<Text<'a>>,
+    endpoint: Option<Text<'a>>,
+    method: Option<Text<'a>>,
+    plan: Option<Text<'a>>,
+    cost: Option<Whole>,
+    #[serde(default)]
+    attributes: Attributes<'a>,
+}
+
+/// Any other attributes, none of them twice.
+#[derive(Debug, Default)]
+struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// The answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CheckAnswer<'a> {
+    /// May it go ahead?
+    allowed: bool,
+    /// The most that the denying tier holds, else the one with the least remaining; null if no rule
+    /// applies.
+    limit: Option<u64>,
+    /// What is left in that tier.
+    remaining: Option<u64>,
+    /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
+    retry_after_ms: Option<u64>,
+    /// Milliseconds until that tier is full again.
+    reset_after_ms: Option<u64>,
+    /// Milliseconds that allowed work must wait in line, where a `leaky_bucket` rule applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    delay_ms: Option<u64>,
+    /// True if the store was in trouble, and some rules were answered by their `on_error`; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    degraded: Option<bool>,
+    /// The scope of the rule that denied it.
+    #[schema(value_type = Option<ScopeName>)]
+    violated_tier: Option<&'a str>,
+    /// The key pattern of the rule that denied it.
+    violated_rule: Option<&'a str>,
+    /// The id of the rule that denied it.
+    rule_id: Option<u64>,
+    /// Every rule that applies.
+    tiers: Vec<TierAnswer<'a>>,
+}
+
+/// A rule's part in the answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TierAnswer<'a> {
+    rule_id: u64,
+    #[schema(value_type = ScopeName)]
+    scope: &'a str,
+    key_pattern: &'a str,
+    /// `enforce` or `shadow`.
+    #[schema(value_type = ModeName)]
+    mode: &'a str,
+    allowed: bool,
+    limit: u64,
+    remaining: u64,
+    retry_after_ms: Option<u64>,
+    reset_after_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    delay_ms: Option<u64>,
+}
+
+/// The answers of a batch, in its order.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BatchAnswer<'a> {
+    results: Vec<CheckAnswer<'a>>,
+}
+
+/// Checks one request: charges every bucket that the rules give it, or none.
+#[utoipa::path(
+    post,
+    path = "/v1/check",
+    request_body = crate::web::openapi::bodies::Check,
+    responses(
+        (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
+            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
+        Wrong,
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn check(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    decide(&app, request).await
+}
+
+/// [`check`]s a request that has not been through the router, and what stands in front of it.
+pub(crate) async fn check_now(app: &App, request: HttpRequest<Incoming>) -> Response {
+    let decided = match app.guard.require_own_site(request.uri(), request.headers()) {
+        Ok(()) => decide(app, request).await,
+        Err(problem) => Err(problem),
+    };
+    decided.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn decide<B>(app: &App, request: HttpRequest<B>) -> Result<Response, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
+    body.validate(limits)?;
+    let ip = body.ip()?;
+    let verdict = app.check(&body.request(ip.as_deref())).await?;
+    Ok(answer(&CheckAnswer::new(&verdict), verdict.is_degraded()))
+}
+
+/// Checks several requests, each by itself, in order. All are validated before anything is charged.
+#[utoipa::path(
+    post,
+    path = "/v1/check/batch",
+    request_body = Vec<crate::web::openapi::bodies::Check>,
+    responses(
+        (status = 200, description = "The verdicts, in order", body = BatchAnswer,
+            headers(("x-sluicegate-degraded" = String, description = "`true` if one was made without the store"))),
+        (status = "4XX", description = "What is wrong, and in which member", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn check_batch(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let bytes = body::read(request, limits.batch_bytes_max(), limits.body_timeout).await?;
+    let members: Vec<Object<CheckBody<'_>>> = body::parse(&bytes)?;
+    if members.len() > limits.batch_max {
+        let detail = format!("{} members are more than {}", members.len(), limits.batch_max);
+        return Err(Problem::field("[]", detail));
+    }
+    let mut ips = Vec::with_capacity(members.len());
+    for (position, Object(member)) in members.iter().enumerate() {
+        member.validate(limits).map_err(|problem| problem.within(position))?;
+        ips.push(member.ip().map_err(|problem| problem.within(position))?);
+    }
+    let requests = members.iter().zip(&ips);
+    let requests: Vec<_> =
+        requests.map(|(Object(member), ip)| member.request(ip.as_deref())).collect();
+    let mut verdicts = Vec::with_capacity(members.len());
+    for together in requests.chunks(TOGETHER_MAX) {
+        verdicts.extend(try_join_all(together.iter().map(|request| app.check(request))).await?);
+    }
+    let degraded = verdicts.iter().any(Verdict::is_degraded);
+    let results = verdicts.iter().map(CheckAnswer::new).collect();
+    Ok(answer(&BatchAnswer { results }, degraded))
+}
+
+/// Whether this is the body of a check, read as [`check`] reads it.
+#[doc(hidden)]
+pub fn is_check(bytes: &[u8]) -> bool {
+    body::parse::<Object<CheckBody<'_>>>(bytes).map(black_box).is_ok()
+}
+
+// ===== impl CheckBody =====
+
+impl<'a> CheckBody<'a> {
+    /// Everything but the address, which is looked at where it is read.
+    pub(crate) fn validate(&self, limits: &RequestLimits) -> Result<(), Problem> {
+        let texts = [
+            ("user_id", self.user_id.as_ref().map(|id| &id.0)),
+            ("endpoint", self.endpoint.as_ref().map(|text| &text.0)),
+            ("method", self.method.as_ref().map(|text| &text.0)),
+            ("plan", self.plan.as_ref().map(|text| &text.0)),
+        ];
+        for (field, text) in texts {
+            limits.check_length(field, text.map_or(0, |text| text.len()))?;
+        }
+        if self.attributes.0.len() > limits.attributes_max {
+            let most = format!("has more than {} members", limits.attributes_max);
+            return Err(Problem::field("attributes", most));
+        }
+        for (name, value) in &self.attributes.0 {
+            let field = format!("attributes.{name}");
+            if !Attribute::is_name(name) {
+                return Err(Problem::field("attributes", format!("{name:?} is not a name")));
+            }
+            if ["user_id", "ip", "endpoint", "method", "plan", "cost"].contains(&&**name) {
+                return Err(Problem::field(field, "has a field of its own"));
+            }
+            limits.check_length(&field, value.len())?;
+        }
+        Ok(())
+    }
+
+    /// The address, if there is one.
+    pub(crate) fn ip(&self) -> Result<Option<Cow<'_, str>>, Problem> {
+        self.ip.as_ref().map(|Text(text)| address("ip", text)).transpose()
+    }
+
+    pub(crate) fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        let mut request = Request::new().cost(self.cost.map_or(1, |cost| cost.0));
+        if let Some(Id(user_id)) = &self.user_id {
+            request = request.user_id(user_id);
+        }
+        if let Some(ip) = ip {
+            request = request.ip(ip);
+        }
+        if let Some(Text(endpoint)) = &self.endpoint {
+            request = request.endpoint(endpoint);
+        }
+        if let Some(Text(method)) = &self.method {
+            request = request.method(method);
+        }
+        if let Some(Text(plan)) = &self.plan {
+            request = request.plan(plan);
+        }
+        for (name, value) in &self.attributes.0 {
+            request = request.attribute(name, value);
+        }
+        request
+    }
+}
+
+/// An address in its one spelling.
+pub(crate) fn address<'a>(field: &str, text: &'a str) -> Result<Cow<'a, str>, Problem> {
+    normalize::address(text).ok_or_else(|| Problem::field(field, "is not an address"))
+}
+
+struct AttributesVisitor;
+
+impl<'de> Visitor<'de> for AttributesVisitor {
+    type Value = Attributes<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut attributes: Vec<(Cow<'de, str>, _)> = Vec::new();
+        while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
+            // Bounded by the size of the body, and short in practice.
+            if attributes.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+            let Id(value) = map.next_value()?;
+            attributes.push((name, value));
+        }
+        Ok(Attributes(attributes))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Attributes::default())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AttributesVisitor)
+    }
+}
+
+// ===== impl CheckAnswer =====
+
+impl<'a> CheckAnswer<'a> {
+    fn new(verdict: &'a Verdict) -> Self {
+        let (violated, tightest) = (verdict.violated(), verdict.tightest());
+        let tiers: Vec<_> = verdict.tiers().map(|tier| TierAnswer::new(&tier)).collect();
+        Self {
+            allowed: verdict.is_allowed(),
+            limit: tightest.map(|tier| tier.decision.limit),
+            remaining: tightest.map(|tier| tier.decision.remaining),
+            retry_after_ms: violated.map_or(Some(0), |tier| tier.decision.retry_after_ms()),
+            reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),
+            delay_ms: longest_delay_ms(verdict),
+            degraded: verdict.is_degraded().then_some(true),
+            violated_tier: violated.map(|tier| tier.rule.scope().name()),
+            violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
+            rule_id: violated.map(|tier| tier.rule.rule_id()),
+            tiers,
+        }
+    }
+}
+
+impl<'a> TierAnswer<'a> {
+    fn new(Tier { rule, decision, quota, .. }: &Tier<'a>) -> Self {
+        Self {
+            rule_id: rule.rule_id(),
+            scope: rule.scope().name(),
+            key_pattern: rule.key_pattern().as_str(),
+            mode: rule.mode().name(),
+            allowed: decision.is_granted(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after_ms: decision.retry_after_ms(),
+            reset_after_ms: decision.reset_after_ms(),
+            delay_ms: answer::delay_ms(quota, decision),
+        }
+    }
+}
+
+/// The longest wait in line of the enforced tiers that are queues, if there are any; none if it was denied.
+pub(crate) fn longest_delay_ms(verdict: &Verdict) -> Option<u64> {
+    let delays = verdict.tiers().filter(Tier::is_enforced).filter_map(|tier| {
+        let delay_ms = answer::delay_ms(tier.rule.quota(), tier.decision)?;
+        Some(if verdict.is_allowed() { delay_ms } else { 0 })
+    });
+    delays.max()
+}

@@ -1,0 +1,62 @@
+//! The document that describes the API: `/openapi.json`.
+//!
+//! Answers describe themselves where they are made. Bodies borrow their text from the wire, so what they
+//! look like is said here.
+
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+use super::{authorize, check, health, take};
+use crate::admin;
+use crate::doors::grpc::json;
+use crate::web::openapi::exact;
+use crate::web::openapi::values::{DenyStatus, Flag, ShortFlag};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Sluicegate", description = "Exact token-bucket rate limiting, atomic over many tiers."),
+    paths(
+        check::check,
+        check::check_batch,
+        take::take,
+        take::forget,
+        health::live,
+        health::ready,
+        health::metrics,
+    ),
+    components(schemas(DenyStatus, Flag, ShortFlag)),
+    modifiers(&Token)
+)]
+struct Document;
+
+/// The token of the administration.
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        if let Some(components) = &mut document.components {
+            components.add_security_scheme("token", scheme);
+        }
+    }
+}
+
+static JSON: LazyLock<String> = LazyLock::new(|| {
+    let mut document = Document::openapi();
+    let doors = [authorize::document(), json::document()];
+    for part in doors.into_iter().chain(admin::documents()) {
+        document.merge(part);
+    }
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    exact::exact(&mut document);
+    format!("{document:#}")
+});
+
+/// The document.
+pub(crate) async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], JSON.as_str()).into_response()
+}

@@ -1,0 +1,255 @@
+//! `/v1/take` and `/v1/buckets/{key}`: one bucket without a rule.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{Request as HttpRequest, StatusCode, Uri};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use sluicegate::headers::{Policies, Policy};
+use sluicegate::{
+    Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock, UnknownName,
+};
+use tracing::info;
+use utoipa::ToSchema;
+
+use crate::admin::subject;
+use crate::app::App;
+use crate::web::access::Admin;
+use crate::web::answer::{self, answer};
+use crate::web::body;
+use crate::web::body::Object;
+use crate::web::openapi::parts::Wrong;
+use crate::web::openapi::values::DenyStatus;
+use crate::web::problem::Problem;
+use crate::web::query::Query;
+use crate::web::scalar::{Number, Text, Whole};
+
+/// The parameter that says which status denies.
+const DENY: &str = "deny";
+
+/// The policy of the bucket, in the headers that tell of it.
+const POLICY: &str = "take";
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TakeBody<'a> {
+    #[serde(borrow)]
+    key: Text<'a>,
+    capacity: Option<Whole>,
+    refill_rate: Number,
+    refill_interval: Option<Number>,
+    refill: Option<Text<'a>>,
+    algorithm: Option<Text<'a>>,
+    max_wait: Option<Number>,
+    cost: Option<Whole>,
+}
+
+/// The answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TakeAnswer {
+    /// Were the tokens taken?
+    allowed: bool,
+    /// The most the bucket holds.
+    limit: u64,
+    /// What is left.
+    remaining: u64,
+    /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
+    retry_after_ms: Option<u64>,
+    /// Milliseconds until the bucket is full again.
+    reset_after_ms: u64,
+    /// Milliseconds that allowed work must wait in line, for a `leaky_bucket`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    delay_ms: Option<u64>,
+    /// True if the store was in trouble, and a bucket of this process answered; else not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    degraded: Option<bool>,
+}
+
+/// Takes tokens from the bucket of a key, under a quota that comes with the request.
+#[utoipa::path(
+    post,
+    path = "/v1/take",
+    params(
+        ("deny" = Option<DenyStatus>, Query,
+            description = "The status of a denial, for clients that go by it. Then every answer has the headers that tell of limits; without it a denial is 200, and there are none"),
+    ),
+    request_body = crate::web::openapi::bodies::Take,
+    responses(
+        (status = 200, description = "Granted or not; only granted, if there is a `deny`", body = TakeAnswer, headers(
+            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
+            ("ratelimit-policy" = String, description = "The limit, if there is a `deny`; so are those that follow"),
+            ("ratelimit" = String, description = "What is left"),
+            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
+            ("x-ratelimit-remaining" = u64, description = "What is left"),
+            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+        )),
+        (status = 429, description = "Not granted, if `deny` is 429", body = TakeAnswer, headers(
+            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
+            ("ratelimit-policy" = String, description = "The limit"),
+            ("ratelimit" = String, description = "What is left"),
+            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
+            ("x-ratelimit-remaining" = u64, description = "What is left"),
+            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
+        )),
+        (status = 403, description = "The same, if `deny` is 403; or a page of another site asks",
+            content((TakeAnswer = "application/json"), (Problem = "application/problem+json"))),
+        Wrong,
+        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn take(
+    State(app): State<Arc<App>>,
+    request: HttpRequest<Body>,
+) -> Result<Response, Problem> {
+    let limits = &app.limits;
+    let denied = denied_status(request.uri());
+    // Before anything is refused: who is answered without being listened to sees a broken connection.
+    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let denied = denied?;
+    let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
+    limits.check_length("key", body.key.0.len())?;
+    let quota = body.quota()?;
+    let cost = body.cost.map_or(1, |cost| cost.0);
+    let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
+    let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
+    if let Some(denied) = denied {
+        tell(&app, &quota, &decision, denied, &mut response);
+    }
+    Ok(response)
+}
+
+/// The status of a denial, if one is asked for: by the body alone a client would be told that all is well.
+fn denied_status(uri: &Uri) -> Result<Option<StatusCode>, Problem> {
+    let Some(query) = uri.query() else { return Ok(None) };
+    let query = Query::read(query)?.only(&[DENY])?;
+    match query.text(DENY) {
+        None => Ok(None),
+        Some("429") => Ok(Some(StatusCode::TOO_MANY_REQUESTS)),
+        Some("403") => Ok(Some(StatusCode::FORBIDDEN)),
+        Some(_) => Err(Problem::field(DENY, "is neither 429 nor 403")),
+    }
+}
+
+/// Tells a client by status and headers what the body says.
+fn tell(
+    app: &App,
+    quota: &Quota,
+    decision: &Decision,
+    denied: StatusCode,
+    response: &mut Response,
+) {
+    let mut policies = Policies::default();
+    policies.add(Policy::new(POLICY, quota, decision));
+    app.headers.write(&policies, SystemClock::wall(), response.headers_mut());
+    if !decision.is_granted() {
+        *response.status_mut() = denied;
+    }
+}
+
+/// Forgets the bucket of a key: it is full again.
+#[utoipa::path(
+    delete,
+    operation_id = "forget_bucket",
+    path = "/v1/buckets/{key}",
+    params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
+    responses(
+        (status = 204, description = "The bucket is full"),
+        (status = "4XX", description = "This cannot be a key, or who asks may not", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(crate) async fn forget(
+    Admin(by): Admin,
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<StatusCode, Problem> {
+    let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
+    query.only(&[])?;
+    app.limits.check_length("key", key.len())?;
+    let existed = app.limiter.reset(&key).await?;
+    // A key may hold whatever its caller tells buckets apart by.
+    let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
+    info!(by, key = &*recorded, existed, "bucket reset");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl TakeBody<'_> {
+    /// The quota, or which field keeps it from being one.
+    fn quota(&self) -> Result<Quota, Problem> {
+        let refill = choice::<Refill>("refill", self.refill.as_ref())?;
+        let algorithm = choice::<Algorithm>("algorithm", self.algorithm.as_ref())?;
+        let seconds = |field, number: Number| {
+            number.0.seconds().map_err(|error: RateError| Problem::field(field, error))
+        };
+        let period = self
+            .refill_interval
+            .map_or(Ok(Duration::from_secs(1)), |number| seconds("refill_interval", number))?;
+        let rate = Rate::from_decimal(self.refill_rate.0, period)
+            .map_err(|error| Problem::field("refill_rate", error))?;
+        let max_wait = match self.max_wait.map(|Number(number)| number.seconds()) {
+            // Nobody has to wait in line where nobody may.
+            Some(Err(RateError::ZeroPeriod)) => Some(Duration::ZERO),
+            max_wait => max_wait.transpose().map_err(|error| Problem::field("max_wait", error))?,
+        };
+        let capacity = match algorithm {
+            Algorithm::TokenBucket | Algorithm::LeakyBucket if self.capacity.is_none() => {
+                return Err(Problem::field("capacity", "missing field `capacity`"));
+            }
+            Algorithm::TokenBucket | Algorithm::LeakyBucket => self.capacity,
+            // A window's capacity is its tokens, whatever is given here.
+            _ => None,
+        };
+        let capacity = capacity.map(|Whole(capacity)| capacity);
+        Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)
+    }
+}
+
+/// Value of an enum by its name; the default where the field is absent.
+pub(crate) fn choice<T: Default + FromStr<Err = UnknownName>>(
+    field: &str,
+    text: Option<&Text<'_>>,
+) -> Result<T, Problem> {
+    let Some(Text(text)) = text else { return Ok(T::default()) };
+    text.parse().map_err(|error| Problem::field(field, error))
+}
+
+/// Which field is to blame for a quota that cannot be.
+fn quota_problem(error: QuotaError) -> Problem {
+    let field = match error {
+        QuotaError::ZeroCapacity | QuotaError::CapacityTooLarge | QuotaError::TooSlowToFill => {
+            "capacity"
+        }
+        QuotaError::IntervalNeedsTokenBucket => "refill",
+        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
+        _ => "refill_rate",
+    };
+    Problem::field(field, error)
+}
+
+impl TakeAnswer {
+    fn new(quota: &Quota, decision: &Decision, degraded: bool) -> Self {
+        Self {
+            allowed: decision.is_granted(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after_ms: decision.retry_after_ms(),
+            reset_after_ms: decision.reset_after_ms(),
+            delay_ms: answer::delay_ms(quota, decision),
+            degraded: degraded.then_some(true),
+        }
+    }
+}

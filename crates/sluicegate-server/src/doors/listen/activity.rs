@@ -1,0 +1,225 @@
+//! What a connection is doing, seen from its socket and its requests.
+//!
+//! The protocol's own state is not to be had, and need not be: bytes that came and went, and requests
+//! that began and ended, tell when a connection stalls and when it is between requests.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
+
+/// No header has begun to arrive.
+const NONE: u64 = u64::MAX;
+
+/// What a connection is doing. All times are milliseconds since it was made. The parts are written by
+/// the connection's own task, for HTTP/2 also by those of its requests, and each alone tells the truth.
+#[derive(Debug)]
+pub(super) struct Activity {
+    made: Instant,
+    /// When bytes last came or went.
+    moved_at: AtomicU64,
+    /// When the first byte of a header came that has not ended yet.
+    header_at: AtomicU64,
+    /// Requests whose answers are not written yet.
+    in_flight: AtomicU32,
+    /// The peer does not take what it asked for.
+    is_stuck: AtomicBool,
+    is_http2: AtomicBool,
+}
+
+/// How long a connection may take for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeouts {
+    /// From the first byte of a header (of a new connection: from its first moment) to the last.
+    pub(super) header: Duration,
+    /// Without a byte in either direction.
+    pub(super) idle: Duration,
+}
+
+impl Activity {
+    /// Of a new connection, which is to send a header at once.
+    pub(super) fn new() -> Self {
+        Self {
+            made: Instant::now(),
+            moved_at: AtomicU64::new(0),
+            header_at: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+            is_stuck: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.made.elapsed().as_millis() as u64
+    }
+
+    /// When the connection must have done something else, or be cut.
+    pub(super) fn deadline(&self, timeouts: Timeouts) -> Instant {
+        let at = |ms: u64, timeout: Duration| self.made + Duration::from_millis(ms) + timeout;
+        let idle = at(self.moved_at.load(Relaxed), timeouts.idle);
+        match self.header_at.load(Relaxed) {
+            NONE => idle,
+            header_at => idle.min(at(header_at, timeouts.header)),
+        }
+    }
+
+    /// Whether nothing has been asked that is not answered.
+    pub(super) fn is_between_requests(&self) -> bool {
+        // A new connection that has not sent anything counts as one that is sending its header: only
+        // bytes move it.
+        let is_silent = self.moved_at.load(Relaxed) == 0;
+        self.in_flight.load(Relaxed) == 0
+            && !self.is_stuck.load(Relaxed)
+            && (is_silent || self.header_at.load(Relaxed) == NONE)
+    }
+
+    /// Whether it has been between requests for so long.
+    pub(super) fn is_quiet_for(&self, length: Duration) -> bool {
+        let quiet_ms = self.now_ms().saturating_sub(self.moved_at.load(Relaxed));
+        self.is_between_requests() && quiet_ms >= length.as_millis() as u64
+    }
+
+    fn is_http2(&self) -> bool {
+        self.is_http2.load(Relaxed)
+    }
+
+    /// A request has arrived: its header is complete.
+    pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> InFlight {
+        self.header_at.store(NONE, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
+        self.is_http2.store(is_http2, Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Bytes have come.
+    pub(super) fn received(&self) {
+        // At least one, so that it can be told from never.
+        let now = self.now_ms().max(1);
+        self.moved_at.store(now, Relaxed);
+        // HTTP/2 has bytes between requests, too; it looks after its headers itself.
+        if self.in_flight.load(Relaxed) == 0 && !self.is_http2() {
+            let _ = self.header_at.compare_exchange(NONE, now, Relaxed, Relaxed);
+        }
+    }
+
+    /// Bytes have gone.
+    pub(super) fn sent(&self) {
+        self.moved_at.store(self.now_ms().max(1), Relaxed);
+    }
+
+    /// The peer does not take what is sent, or does again.
+    pub(super) fn stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Relaxed);
+    }
+}
+
+/// A request that is being answered, until this is dropped.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Activity>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The body of an answer, which is in flight until it is written.
+#[derive(Debug)]
+pub(super) struct InFlightBody {
+    body: Body,
+    _in_flight: InFlight,
+}
+
+impl InFlightBody {
+    pub(super) fn new(body: Body, in_flight: InFlight) -> Self {
+        Self { body, _in_flight: in_flight }
+    }
+}
+
+impl HttpBody for InFlightBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: Timeouts =
+        Timeouts { header: Duration::from_secs(5), idle: Duration::from_secs(60) };
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_header_has_its_timeout_and_a_quiet_connection_another() {
+        let started = Instant::now();
+        let after = |seconds| started + Duration::from_secs(seconds);
+        let activity = Arc::new(Activity::new());
+        assert_eq!(activity.deadline(TIMEOUTS), after(5));
+        assert!(activity.is_between_requests());
+
+        // Bytes that trickle in do not put the end of a header off.
+        for _ in 0..3 {
+            pass(1).await;
+            activity.received();
+        }
+        assert_eq!(activity.deadline(TIMEOUTS), after(5));
+        assert!(!activity.is_between_requests());
+
+        // While it is answered, and after, silence is what counts.
+        let in_flight = activity.request(false);
+        assert!(!activity.is_between_requests());
+        assert_eq!(activity.deadline(TIMEOUTS), after(63));
+        pass(1).await;
+        activity.sent();
+        drop(in_flight);
+        assert!(activity.is_between_requests());
+        assert_eq!(activity.deadline(TIMEOUTS), after(64));
+        assert!(!activity.is_quiet_for(Duration::from_secs(1)));
+        pass(1).await;
+        assert!(activity.is_quiet_for(Duration::from_secs(1)));
+        activity.stuck(true);
+        assert!(!activity.is_between_requests());
+        activity.stuck(false);
+
+        // The next header counts from its own first byte.
+        pass(10).await;
+        activity.received();
+        pass(1).await;
+        activity.received();
+        assert_eq!(activity.deadline(TIMEOUTS), after(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn http2_may_talk_between_requests() {
+        let activity = Arc::new(Activity::new());
+        drop(activity.request(true));
+        pass(10).await;
+        activity.received();
+        assert!(activity.is_between_requests());
+        assert_eq!(activity.deadline(TIMEOUTS), Instant::now() + TIMEOUTS.idle);
+    }
+}

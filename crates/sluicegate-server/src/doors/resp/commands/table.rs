@@ -1,0 +1,168 @@
+//! The commands there are.
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Throttle,
+    Check,
+    Take,
+    Auth,
+    Client,
+    Command,
+    Config,
+    Echo,
+    Hello,
+    Info,
+    Ping,
+    Quit,
+    Reset,
+    Select,
+}
+
+/// What is known of a command.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) name: Name,
+    /// As `COMMAND` writes it.
+    pub(crate) text: &'static str,
+    /// How many arguments it has, the name among them; at least so many if negative.
+    pub(crate) arity: i64,
+    /// Its first argument is a key, and its bucket is charged.
+    pub(crate) has_key: bool,
+    /// Whoever has not shown the password may ask it.
+    pub(crate) is_for_strangers: bool,
+    pub(crate) group: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) usage: &'static str,
+}
+
+const fn about_connections(name: Name, text: &'static str, arity: i64) -> Known {
+    let known = Known {
+        name,
+        text,
+        arity,
+        has_key: false,
+        is_for_strangers: false,
+        group: "connection",
+        summary: "",
+        usage: "",
+    };
+    match name {
+        Name::Auth | Name::Hello | Name::Quit | Name::Reset => {
+            Known { is_for_strangers: true, ..known }
+        }
+        _ => known,
+    }
+}
+
+/// All of them, those first that are asked most.
+pub(crate) const KNOWN: [Known; 14] = [
+    Known {
+        has_key: true,
+        group: "module",
+        summary: "Takes tokens from the bucket of a key; the answer is in seconds",
+        usage: "CL.THROTTLE key max_burst count_per_period period [quantity]",
+        ..about_connections(Name::Throttle, "cl.throttle", -5)
+    },
+    Known {
+        group: "module",
+        summary: "Checks a request against the rules",
+        usage: "SG.CHECK name value [name value ...]",
+        ..about_connections(Name::Check, "sg.check", -3)
+    },
+    Known {
+        has_key: true,
+        group: "module",
+        summary: "Takes tokens from the bucket of a key; the answer is in milliseconds",
+        usage: "SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
+        ..about_connections(Name::Take, "sg.take", -5)
+    },
+    Known {
+        summary: "Shows the password",
+        usage: "AUTH [username] password",
+        ..about_connections(Name::Auth, "auth", -2)
+    },
+    Known {
+        summary: "Tells about this connection, and names it",
+        usage: "CLIENT GETNAME|ID|INFO|NO-EVICT|NO-TOUCH|REPLY|SETINFO|SETNAME|TRACKING",
+        ..about_connections(Name::Client, "client", -2)
+    },
+    Known {
+        group: "server",
+        summary: "Tells which commands there are",
+        usage: "COMMAND [COUNT|DOCS|INFO|LIST]",
+        ..about_connections(Name::Command, "command", -1)
+    },
+    Known {
+        group: "server",
+        summary: "Tells what tools for Redis ask for",
+        usage: "CONFIG GET parameter [parameter ...]",
+        ..about_connections(Name::Config, "config", -2)
+    },
+    Known {
+        summary: "Returns its argument",
+        usage: "ECHO message",
+        ..about_connections(Name::Echo, "echo", 2)
+    },
+    Known {
+        summary: "Chooses the version of the protocol",
+        usage: "HELLO [2|3 [AUTH username password] [SETNAME name]]",
+        ..about_connections(Name::Hello, "hello", -1)
+    },
+    Known {
+        group: "server",
+        summary: "Tells about this server",
+        usage: "INFO [section ...]",
+        ..about_connections(Name::Info, "info", -1)
+    },
+    Known {
+        summary: "Answers",
+        usage: "PING [message]",
+        ..about_connections(Name::Ping, "ping", -1)
+    },
+    Known {
+        summary: "Closes the connection",
+        usage: "QUIT",
+        ..about_connections(Name::Quit, "quit", -1)
+    },
+    Known {
+        summary: "Makes the connection as it was at first",
+        usage: "RESET",
+        ..about_connections(Name::Reset, "reset", 1)
+    },
+    Known {
+        summary: "Chooses database 0, the only one",
+        usage: "SELECT 0",
+        ..about_connections(Name::Select, "select", 2)
+    },
+];
+
+impl Known {
+    /// The command of this name, in capitals or not.
+    #[inline]
+    pub(crate) fn find(name: &[u8]) -> Option<&'static Self> {
+        KNOWN.iter().find(|known| known.text.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// May it have so many arguments, its name among them?
+    #[inline]
+    pub(crate) fn takes(&self, arguments: usize) -> bool {
+        let arguments = i64::try_from(arguments).unwrap_or(i64::MAX);
+        if self.arity < 0 { arguments >= -self.arity } else { arguments == self.arity }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_known_by_its_name() {
+        for known in &KNOWN {
+            let found = Known::find(known.text.to_ascii_uppercase().as_bytes()).unwrap();
+            assert_eq!(found.name, known.name);
+            assert!(known.usage.starts_with(&known.text.to_ascii_uppercase()), "{known:?}");
+            assert!(!known.summary.is_empty(), "{known:?}");
+        }
+    }
+}

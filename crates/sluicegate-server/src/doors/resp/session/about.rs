@@ -1,0 +1,136 @@
+//! `COMMAND`, `CONFIG` and `INFO`: what clients and tools for Redis ask about a server.
+
+use std::fmt::Write;
+
+use super::client::lower;
+use super::hello::REDIS_VERSION;
+use crate::doors::resp::commands::table::{KNOWN, Known};
+use crate::doors::resp::error::{Fault, is_one_of};
+use crate::doors::resp::parser::Command;
+use crate::doors::resp::reply::Replies;
+use crate::doors::resp::session::House;
+
+/// What tools ask before they begin. Nothing is kept on disk by this protocol.
+const PARAMETERS: [(&str, &str); 4] =
+    [("appendonly", "no"), ("databases", "1"), ("maxmemory", "0"), ("save", "")];
+
+/// `COMMAND [COUNT|DOCS [name ...]|INFO [name ...]|LIST]`
+pub(super) fn command(
+    command: &Command<'_, '_>,
+    known: &Known,
+    replies: &mut Replies,
+) -> Result<(), Fault> {
+    let named = || command.arguments(2).map(Known::find);
+    match &*lower(command.argument(1)) {
+        b"" | b"info" if command.len() <= 2 => {
+            replies.array(KNOWN.len());
+            KNOWN.iter().for_each(|known| describe(known, replies));
+        }
+        b"info" => {
+            replies.array(named().len());
+            named().for_each(|known| match known {
+                Some(known) => describe(known, replies),
+                None => replies.null(),
+            });
+        }
+        b"docs" if command.len() == 2 => {
+            replies.map(KNOWN.len());
+            KNOWN.iter().for_each(|known| document(known, replies));
+        }
+        b"docs" => {
+            replies.map(named().flatten().count());
+            named().flatten().for_each(|known| document(known, replies));
+        }
+        b"count" => replies.unsigned(KNOWN.len() as u64),
+        b"list" => {
+            replies.array(KNOWN.len());
+            KNOWN.iter().for_each(|known| replies.bulk(known.text));
+        }
+        _ => return Err(Fault::unknown_within(known, command.argument(1))),
+    }
+    Ok(())
+}
+
+/// Name, arity, flags, first key, last key, step, categories, tips, key specifications, subcommands.
+fn describe(known: &Known, replies: &mut Replies) {
+    let (flags, key): (&[_], _) =
+        if known.has_key { (&["write", "fast"], 1) } else { (&["fast"], 0) };
+    replies.array(10);
+    replies.bulk(known.text);
+    replies.integer(known.arity);
+    replies.array(flags.len());
+    flags.iter().for_each(|flag| replies.status(flag));
+    for _first_last_step in 0..3 {
+        replies.integer(key);
+    }
+    for _list in 0..4 {
+        replies.array(0);
+    }
+}
+
+/// The name, and what there is to say about it.
+fn document(known: &Known, replies: &mut Replies) {
+    replies.bulk(known.text);
+    replies.map(3);
+    for (name, text) in [("summary", known.summary), ("since", "0.1.0"), ("group", known.group)] {
+        replies.bulk(name);
+        replies.bulk(text);
+    }
+}
+
+/// `CONFIG GET parameter [parameter ...]`
+pub(super) fn config(
+    command: &Command<'_, '_>,
+    known: &Known,
+    replies: &mut Replies,
+) -> Result<(), Fault> {
+    match &*lower(command.argument(1)) {
+        b"get" if command.len() > 2 => {
+            let is_asked = |name: &str| {
+                command.arguments(2).any(|asked| asked == b"*" || is_one_of(asked, &[name]))
+            };
+            let asked = || PARAMETERS.iter().filter(|(name, _)| is_asked(name));
+            replies.map(asked().count());
+            for (name, value) in asked() {
+                replies.bulk(name);
+                replies.bulk(value);
+            }
+            Ok(())
+        }
+        b"set" | b"rewrite" | b"resetstat" => Err(Fault::new(
+            "ERR settings are not changed here: see docs/reference/configuration.md",
+        )),
+        _ => Err(Fault::unknown_within(known, command.argument(1))),
+    }
+}
+
+/// `INFO [section ...]`
+pub(super) fn info(command: &Command<'_, '_>, house: &House, replies: &mut Replies) {
+    let mut server = String::new();
+    let uptime = house.opened.elapsed().as_secs();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        server,
+        "redis_version:{REDIS_VERSION}\r\nserver_name:sluicegate\r\nsluicegate_version:{}\r\n\
+         redis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{uptime}\r\n",
+        env!("CARGO_PKG_VERSION"),
+        std::process::id(),
+    );
+    let sections = [
+        ("Server", &*server),
+        ("Persistence", "loading:0\r\n"),
+        ("Replication", "role:master\r\nconnected_slaves:0\r\n"),
+        ("Cluster", "cluster_enabled:0\r\n"),
+    ];
+    let is_asked = |section: &str| {
+        let mut asked = command.arguments(1);
+        command.len() == 1
+            || asked.any(|name| is_one_of(name, &[section, "all", "default", "everything"]))
+    };
+    let mut text = String::new();
+    for (section, lines) in sections.into_iter().filter(|(section, _)| is_asked(section)) {
+        let gap = if text.is_empty() { "" } else { "\r\n" };
+        let _ = write!(text, "{gap}# {section}\r\n{lines}");
+    }
+    replies.verbatim(&text);
+}

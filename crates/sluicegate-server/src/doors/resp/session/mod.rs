@@ -1,0 +1,232 @@
+//! What a connection knows of its client, and the commands that are about that.
+
+mod about;
+mod client;
+mod hello;
+
+use std::net::SocketAddr;
+
+use tracing::{info, warn};
+
+use super::commands::table::{Known, Name};
+use super::commands::{Ask, Check, LastQuota, read_take, read_throttle};
+use super::error::Fault;
+use super::parser::{COMMAND_BYTES_MAX, Command};
+use super::password::Password;
+use super::reply::{Protocol, Replies};
+use crate::app::RequestLimits;
+use crate::observe::metrics::resp::RespMetrics;
+
+/// The longest command of somebody who has not shown the password, in bytes: long secrets fit into it.
+/// No more is kept for a stranger.
+pub(super) const STRANGER_BYTES_MAX: usize = 8 * 1024;
+/// So many wrong passwords end a connection.
+const AUTH_FAILURES_MAX: u32 = 8;
+
+/// A client and what it has said about itself.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: u64,
+    peer: SocketAddr,
+    protocol: Protocol,
+    name: Option<Box<[u8]>>,
+    /// It has shown the password, or need not.
+    is_trusted: bool,
+    auth_failures: u32,
+    quota: Option<LastQuota>,
+}
+
+/// What all connections share that sessions need.
+#[derive(Debug)]
+pub(super) struct House {
+    /// What clients must show first, if anything.
+    pub(super) password: Option<Password>,
+    /// Bounds on what they may send.
+    pub(super) limits: RequestLimits,
+    /// What counts their mistakes.
+    pub(super) metrics: RespMetrics,
+    /// When it opened.
+    pub(super) opened: tokio::time::Instant,
+}
+
+/// What a command is.
+#[derive(Debug)]
+pub(super) enum Heard<'i> {
+    /// A question for the limiter.
+    Ask(Ask<'i>),
+    /// About the connection.
+    Talk(&'static Known),
+    /// Nothing that can be done.
+    Wrong(Fault),
+}
+
+/// What is to be done after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The next one is read.
+    Listen,
+    /// The connection is closed.
+    Close,
+}
+
+impl Session {
+    pub(super) fn new(id: u64, peer: SocketAddr, house: &House) -> Self {
+        Self {
+            id,
+            peer,
+            protocol: Protocol::default(),
+            name: None,
+            is_trusted: house.password.is_none(),
+            auth_failures: 0,
+            quota: None,
+        }
+    }
+
+    /// Whether it has shown the password, or need not.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
+    /// The longest command that is taken of it, in bytes.
+    #[inline]
+    pub(super) fn command_bytes_max(&self) -> usize {
+        if self.is_trusted { COMMAND_BYTES_MAX } else { STRANGER_BYTES_MAX }
+    }
+
+    /// In which version of the protocol it is answered.
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Understands a command, and does nothing yet.
+    #[inline]
+    pub(super) fn hear<'i>(&mut self, command: &Command<'_, 'i>, house: &House) -> Heard<'i> {
+        let Some(known) = Known::find(command.argument(0)) else {
+            return Heard::Wrong(match self.is_trusted {
+                true => Fault::unknown(command.argument(0)),
+                false => NO_AUTH,
+            });
+        };
+        if !self.is_trusted && !known.is_for_strangers {
+            return Heard::Wrong(NO_AUTH);
+        }
+        if !known.takes(command.len()) {
+            return Heard::Wrong(Fault::arguments(known));
+        }
+        let asked = match known.name {
+            Name::Throttle => read_throttle(command, known, &mut self.quota).map(Ask::Take),
+            Name::Take => read_take(command, known).map(Ask::Take),
+            Name::Check => Check::read(command, known, &house.limits).map(Ask::Check),
+            _ => return Heard::Talk(known),
+        };
+        match asked {
+            Ok(Ask::Take(take)) if take.key.len() > house.limits.value_bytes_max => {
+                let most = format_args!("has more than {} bytes", house.limits.value_bytes_max);
+                Heard::Wrong(Fault::field("key", most))
+            }
+            Ok(ask) => Heard::Ask(ask),
+            Err(fault) => Heard::Wrong(fault),
+        }
+    }
+
+    /// Does what a command about the connection asks for, and answers it.
+    pub(super) fn talk(
+        &mut self,
+        command: &Command<'_, '_>,
+        known: &'static Known,
+        house: &House,
+        replies: &mut Replies,
+    ) -> Result<Next, Fault> {
+        match known.name {
+            Name::Ping => match command.len() {
+                1 => replies.status("PONG"),
+                2 => replies.bulk(command.argument(1)),
+                _ => return Err(Fault::arguments(known)),
+            },
+            Name::Echo => replies.bulk(command.argument(1)),
+            Name::Quit => {
+                replies.ok();
+                return Ok(Next::Close);
+            }
+            Name::Reset => {
+                *self = Self {
+                    auth_failures: self.auth_failures,
+                    ..Self::new(self.id, self.peer, house)
+                };
+                replies.protocol = self.protocol;
+                replies.status("RESET");
+            }
+            Name::Select => match command.argument(1) {
+                b"0" => replies.ok(),
+                _ => return Err(Fault::new("ERR DB index is out of range: there is only 0")),
+            },
+            Name::Auth => return self.auth(command, known, house, replies),
+            Name::Hello => return self.hello(command, house, replies),
+            Name::Client => self.client(command, known, replies)?,
+            Name::Command => about::command(command, known, replies)?,
+            Name::Config => about::config(command, known, replies)?,
+            Name::Info => about::info(command, house, replies),
+            Name::Throttle | Name::Check | Name::Take => {}
+        }
+        Ok(Next::Listen)
+    }
+
+    /// `AUTH [username] password`
+    fn auth(
+        &mut self,
+        command: &Command<'_, '_>,
+        known: &Known,
+        house: &House,
+        replies: &mut Replies,
+    ) -> Result<Next, Fault> {
+        let (user, password) = match command.len() {
+            2 if house.password.is_none() => return Err(NO_PASSWORD),
+            2 => (&b"default"[..], command.argument(1)),
+            3 => (command.argument(1), command.argument(2)),
+            _ => return Err(Fault::arguments(known)),
+        };
+        let is_right = self.show(user, password, house);
+        if is_right {
+            replies.ok();
+        } else {
+            replies.error(WRONG_PASSWORD);
+        }
+        Ok(self.next())
+    }
+
+    /// Shows a password, and whether it is the one.
+    fn show(&mut self, user: &[u8], password: &[u8], house: &House) -> bool {
+        let is_right = match &house.password {
+            Some(right) => user == b"default" && right.is(password),
+            None => user == b"default",
+        };
+        if is_right {
+            self.is_trusted = true;
+            self.auth_failures = 0;
+            return true;
+        }
+        house.metrics.auth_failures.inc();
+        if self.auth_failures == 0 {
+            info!(peer = %self.peer, "a client of the Redis protocol showed a wrong password");
+        }
+        self.auth_failures += 1;
+        if self.auth_failures == AUTH_FAILURES_MAX {
+            let failures = self.auth_failures;
+            warn!(peer = %self.peer, failures, "connection closed: too many wrong passwords");
+        }
+        false
+    }
+
+    /// Whether it may go on, after perhaps another wrong password.
+    fn next(&self) -> Next {
+        if self.auth_failures < AUTH_FAILURES_MAX { Next::Listen } else { Next::Close }
+    }
+}
+
+const NO_AUTH: Fault = Fault::new("NOAUTH Authentication required.");
+const WRONG_PASSWORD: Fault =
+    Fault::new("WRONGPASS invalid username-password pair or user is disabled.");
+const NO_PASSWORD: Fault = Fault::new(
+    "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+     configuration is correct?",
+);

@@ -1,0 +1,187 @@
+use std::sync::Arc;
+use std::thread;
+
+use proptest::prelude::*;
+use sluicegate::{Limiter, Mode};
+
+use super::*;
+use crate::observe::audit::test_support::{NOON, limiter, note, queue, request, verdict};
+use crate::observe::metrics::audit::AuditFigures;
+
+/// What the queue should hold, the slow and obvious way.
+#[derive(Debug, Default)]
+struct Model {
+    /// User, rule and minute of each row that waits, in order, with what is summed up in it.
+    rows: Vec<((u8, u64, i64), ViolationRow)>,
+    /// Taken and not settled.
+    taken: usize,
+    noted: u64,
+    written: u64,
+    dropped: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A user, a rule, and how many seconds have passed.
+    Note(u8, u64, i64),
+    Take(usize),
+    Settle(bool),
+    Forget(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..8u8, 1..3u64, 0..40i64).prop_map(|(user, rule, pause)| Step::Note(user, rule, pause)),
+        2 => (0..6usize).prop_map(Step::Take),
+        2 => any::<bool>().prop_map(Step::Settle),
+        1 => (0..8u8).prop_map(Step::Forget),
+    ]
+}
+
+const ROWS_MAX: usize = 6;
+
+impl Model {
+    fn note(&mut self, user: u8, row: ViolationRow) {
+        self.noted += 1;
+        let key = (user, row.rule_id, row.requested_at.micros() / 60_000_000);
+        if let Some((_, known)) = self.rows.iter_mut().find(|(known, _)| *known == key) {
+            known.count += 1;
+            known.last_at = row.last_at;
+        } else if self.rows.len() + self.taken < ROWS_MAX {
+            self.rows.push((key, row));
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.rows.iter().map(|(_, row)| row.count).sum()
+    }
+}
+
+fn sum(rows: &[ViolationRow]) -> u64 {
+    rows.iter().map(|row| row.count).sum()
+}
+
+proptest! {
+    #[test]
+    fn sums_up_as_the_model_does(steps in prop::collection::vec(step(), 1..200)) {
+        let limiter = limiter(&[Mode::Enforce, Mode::Shadow]);
+        let (queue, metrics) = queue(ROWS_MAX);
+        let (mut model, mut taken, mut at) = (Model::default(), Vec::new(), NOON);
+        for step in steps {
+            match step {
+                Step::Note(user, rule, seconds) => {
+                    // No two at one time, so that there is one order.
+                    at = at.plus_micros(seconds * 1_000_000 + 1);
+                    let user_id = user.to_string();
+                    let verdict = verdict(&limiter, &user_id);
+                    let tier = verdict.tiers().find(|tier| tier.rule.rule_id() == rule).unwrap();
+                    queue.note(&request(&user_id), &tier, at);
+                    let pseudonyms = &queue.pseudonyms;
+                    model.note(user, record::row(pseudonyms, &request(&user_id), &tier, at));
+                }
+                Step::Take(rows) => {
+                    let rows = queue.take(rows);
+                    let expected: Vec<_> = model.rows.drain(..rows.len()).map(|(_, row)| row).collect();
+                    prop_assert_eq!(&rows, &expected);
+                    model.taken += rows.len();
+                    taken.extend(rows);
+                }
+                Step::Settle(is_written) => {
+                    let fate =
+                        if is_written { Fate::Written } else { Fate::Dropped(Dropped::Refused) };
+                    queue.settle(&taken, fate);
+                    *(if is_written { &mut model.written } else { &mut model.dropped }) += sum(&taken);
+                    model.taken = 0;
+                    taken.clear();
+                }
+                Step::Forget(user) => {
+                    let user_id = Some(user.to_string());
+                    queue.forget(|row| row.user_id == user_id);
+                    let before = model.waiting();
+                    model.rows.retain(|(key, _)| key.0 != user);
+                    model.dropped += before - model.waiting();
+                }
+            }
+            prop_assert_eq!(queue.rows(), model.rows.len() + model.taken);
+            prop_assert_eq!(metrics.waiting.get() as usize, queue.rows());
+            let figures = metrics.figures();
+            let (noted, written, dropped) = (model.noted, model.written, model.dropped);
+            prop_assert_eq!(figures, AuditFigures { noted, written, dropped });
+            prop_assert_eq!(figures.waiting(), model.waiting() + sum(&taken));
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_first_and_the_last_time_whatever_the_order() {
+    let limiter = limiter(&[Mode::Enforce]);
+    let (queue, _) = queue(16);
+    for micros in [5, 2, 9, 7] {
+        note(&queue, &limiter, "42", NOON.plus_micros(micros));
+    }
+    let rows = queue.take(16);
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((row.requested_at, row.last_at), (NOON.plus_micros(2), NOON.plus_micros(9)));
+    assert_eq!((row.count, row.tokens_at_time, row.is_shadow), (4, 1, false));
+    assert_eq!(row.bucket_key, "enforce1:42");
+    let sample = [&row.user_id, &row.ip_address, &row.endpoint, &row.method];
+    assert_eq!(
+        sample.map(|text| text.as_deref().unwrap()),
+        ["42", "203.0.113.9", "/login", "POST"]
+    );
+}
+
+#[test]
+fn what_comes_after_the_end_is_dropped() {
+    let limiter = limiter(&[Mode::Enforce]);
+    let (queue, metrics) = queue(16);
+    note(&queue, &limiter, "1", NOON);
+    queue.close();
+    for user in ["1", "2"] {
+        note(&queue, &limiter, user, NOON);
+    }
+    assert_eq!((metrics.dropped_for(Dropped::Shutdown), queue.rows()), (3, 0));
+}
+
+/// 50,000 a second and more, from many users, while what takes them is slow: no row too many, and every
+/// violation counted once.
+#[test]
+fn a_storm_is_held_and_counted() {
+    const THREADS: u64 = 4;
+    const NOTES: u64 = 50_000;
+    const ROWS_MAX: usize = 500;
+    let (queue, metrics) = queue(ROWS_MAX);
+    let limiter = limiter(&[Mode::Enforce]);
+    let storm = |thread: u64, queue: &Queue, limiter: &Limiter| {
+        for number in 0..NOTES {
+            // Some users over and over, others once.
+            let id = if number % 3 == 0 { number % 100 } else { thread * NOTES + number };
+            note(queue, limiter, &id.to_string(), NOON.plus_micros(number as i64));
+            assert!(queue.rows() <= ROWS_MAX);
+        }
+    };
+    let written = thread::scope(|scope| {
+        let storms: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (queue, limiter) = (Arc::clone(&queue), limiter.clone());
+                scope.spawn(move || storm(thread, &queue, &limiter))
+            })
+            .collect();
+        let mut written = 0;
+        while !storms.iter().all(thread::ScopedJoinHandle::is_finished) {
+            let rows = queue.take(7);
+            written += sum(&rows);
+            queue.settle(&rows, Fate::Written);
+            thread::yield_now();
+        }
+        written
+    });
+    let figures = metrics.figures();
+    assert_eq!((figures.noted, figures.written), (THREADS * NOTES, written));
+    assert!(figures.dropped > 0 && figures.dropped == metrics.dropped_for(Dropped::Full));
+    let left = queue.take(usize::MAX);
+    assert_eq!(sum(&left), figures.waiting());
+    assert!(left.len() <= ROWS_MAX);
+}

@@ -1,0 +1,152 @@
+//! Deletes what is old enough: violations by their age, and overrides that have ended.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::data::{DataError, Database, ViolationFilter};
+use crate::observe::metrics::audit::AuditMetrics;
+use crate::rules::snapshot::Keeper;
+use crate::time::Timestamp;
+
+/// How often it looks for something to delete. Nothing stays longer than this after its time.
+const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
+/// How long after the start it looks for the first time.
+const LOOK_FIRST_AFTER: Duration = Duration::from_secs(10);
+/// The most rows that are deleted in one go,
+const ROWS_MAX: usize = 1000;
+/// and how long others have the database to themselves between two.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// Deletes what is old enough.
+#[derive(Clone, Debug)]
+pub(super) struct Retention {
+    keeper: Keeper,
+    /// How long violations are kept; 0 for ever.
+    days: u32,
+    metrics: AuditMetrics,
+}
+
+impl Retention {
+    pub(super) fn new(keeper: Keeper, days: u32, metrics: AuditMetrics) -> Self {
+        Self { keeper, days, metrics }
+    }
+
+    /// Deletes every now and then. Ends never.
+    pub(super) async fn run(self) {
+        let mut is_failing = false;
+        sleep(LOOK_FIRST_AFTER).await;
+        loop {
+            let deleted = self.look().await;
+            if let (Err(error), false) = (&deleted, is_failing) {
+                warn!(%error, "old violations are not deleted");
+            }
+            is_failing = deleted.is_err();
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn look(&self) -> Result<(), DataError> {
+        let database = self.keeper.database()?;
+        delete(&database, self.days, Timestamp::now(), &self.metrics).await
+    }
+}
+
+/// Deletes everything that is old enough at this time.
+async fn delete(
+    database: &Database,
+    days: u32,
+    now: Timestamp,
+    metrics: &AuditMetrics,
+) -> Result<(), DataError> {
+    if days > 0 {
+        let before = now.plus_micros(-i64::from(days) * DAY_US);
+        let old = ViolationFilter { to: Some(before), ..ViolationFilter::default() };
+        let delete = |rows| database.delete_violations(&old, rows);
+        let deleted = in_batches(delete, |rows| metrics.expired(rows)).await?;
+        if deleted > 0 {
+            info!(rows = deleted, %before, "old violations deleted");
+        }
+    }
+    // Ended ones do nothing, and clocks differ: one that is ahead must not end them for the others.
+    let ended = now.plus_micros(-DAY_US);
+    let delete = |rows| database.delete_expired_overrides(ended, rows);
+    let deleted = in_batches(delete, |overrides| metrics.overrides_expired(overrides)).await?;
+    if deleted > 0 {
+        info!(overrides = deleted, "overrides deleted that had ended");
+    }
+    Ok(())
+}
+
+/// Deletes until nothing is left, and says how much that was.
+pub(super) async fn in_batches<F>(
+    mut delete: impl FnMut(usize) -> F,
+    mut count: impl FnMut(u64),
+) -> Result<u64, DataError>
+where
+    F: Future<Output = Result<u64, DataError>>,
+{
+    let mut deleted = 0;
+    loop {
+        let rows = delete(ROWS_MAX).await?;
+        count(rows);
+        deleted += rows;
+        if rows < ROWS_MAX as u64 {
+            return Ok(deleted);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate::rules::Override;
+
+    use super::super::test_support::{NOON, row};
+    use super::*;
+    use crate::config::DatabaseUrl;
+    use crate::data::{OverrideSpec, Page, ViolationBatch};
+
+    #[tokio::test]
+    async fn what_is_old_enough_is_deleted_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("old.db").display());
+        let url = DatabaseUrl::parse(&url).unwrap().unwrap();
+        let database = Database::open(&url, Duration::from_secs(5)).await.unwrap();
+        database.migrate().await.unwrap();
+        // One a minute, over three days.
+        let rows = (0..3 * 24 * 60).map(|minute| row("42", NOON.plus_micros(minute * 60_000_000)));
+        let batch = ViolationBatch { writer: 1, sequence: 1, rows: rows.collect() };
+        database.write_violations(&batch).await.unwrap();
+        let just_now = Some(NOON.plus_micros(DAY_US));
+        let overrides = [("ended", Some(NOON)), ("just ended", just_now), ("endless", None)];
+        for (subject, expires_at) in overrides {
+            let (subject, reason) = (subject.into(), String::new());
+            let instead = Override::Unlimited;
+            let spec = OverrideSpec { rule_id: 1, subject, instead, reason, expires_at };
+            database.put_override(&spec, None, "test").await.unwrap();
+        }
+        let (metrics, days) = (AuditMetrics::default(), 2);
+        let left = async || {
+            let (filter, page) = (ViolationFilter::default(), Page { after: None, limit: 10 });
+            let violations = database.violations(&filter, None, 10_000).await.unwrap();
+            let overrides = database.overrides(&Default::default(), page).await.unwrap();
+            let subjects: Vec<_> = overrides.into_iter().map(|it| it.spec.subject).collect();
+            (violations.len(), violations.last().unwrap().row.requested_at, subjects)
+        };
+        // A day and a half after the first: nothing is two days old.
+        let now = NOON.plus_micros(36 * 3_600_000_000);
+        delete(&database, days, now, &metrics).await.unwrap();
+        let kept = ["just ended", "endless"].map(String::from).to_vec();
+        assert_eq!(left().await, (4320, NOON, kept));
+        // After three days, what is of the first.
+        let now = NOON.plus_micros(3 * DAY_US);
+        delete(&database, 0, now, &metrics).await.unwrap();
+        assert_eq!(left().await.0, 4320, "kept for ever");
+        delete(&database, days, now, &metrics).await.unwrap();
+        assert_eq!((left().await.0, left().await.1), (2880, NOON.plus_micros(DAY_US)));
+    }
+}

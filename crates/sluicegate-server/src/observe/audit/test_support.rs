@@ -1,0 +1,58 @@
+//! Verdicts to take note of, for tests.
+
+#![cfg(test)]
+
+use std::sync::Arc;
+
+use sluicegate::{Limiter, Mode, Quota, Request, Rule, RuleSet, Verdict};
+
+use super::queue::Queue;
+use super::{Pseudonyms, record};
+use crate::config;
+use crate::data::ViolationRow;
+use crate::observe::metrics::audit::AuditMetrics;
+use crate::time::Timestamp;
+
+/// 2026-08-01T12:00:00Z: a minute begins.
+pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
+
+/// A limiter whose rules, one for each mode, hold one token: what costs two is never granted, and nothing is
+/// remembered of it.
+pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
+    let quota = Quota::per_second(1).unwrap();
+    let rules = (1..).zip(modes).map(|(rule_id, mode)| {
+        let pattern = format!("{}{rule_id}:{{user_id}}", mode.name());
+        Rule::new(rule_id, &pattern, quota).unwrap().with_mode(*mode)
+    });
+    Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(rules.collect()).unwrap())
+}
+
+/// A request that is denied.
+pub(crate) fn request(user_id: &str) -> Request<'_> {
+    Request::new().user_id(user_id).ip("203.0.113.9").endpoint("/login").method("POST").cost(2)
+}
+
+/// Its verdict.
+pub(crate) fn verdict(limiter: &Limiter, user_id: &str) -> Verdict {
+    limiter.check_now(&request(user_id))
+}
+
+/// A queue of so many rows, and its figures.
+pub(super) fn queue(rows_max: usize) -> (Arc<Queue>, AuditMetrics) {
+    let metrics = AuditMetrics::default();
+    let pseudonyms = Pseudonyms::new(&config::Audit::default());
+    (Arc::new(Queue::new(rows_max, pseudonyms, metrics.clone())), metrics)
+}
+
+/// Notes a violation of rule 1 by this user.
+pub(super) fn note(queue: &Queue, limiter: &Limiter, user_id: &str, at: Timestamp) {
+    queue.note(&request(user_id), &verdict(limiter, user_id).violated().unwrap(), at);
+}
+
+/// The row of one such violation.
+pub(super) fn row(user_id: &str, at: Timestamp) -> ViolationRow {
+    let (limiter, pseudonyms) =
+        (limiter(&[Mode::Enforce]), Pseudonyms::new(&config::Audit::default()));
+    let verdict = verdict(&limiter, user_id);
+    record::row(&pseudonyms, &request(user_id), &verdict.violated().unwrap(), at)
+}

@@ -1,0 +1,301 @@
+//! Whom rules denied most in the last minute.
+//!
+//! Denials are counted by bucket, rule and mode, in slots of time, for a bounded number of buckets. Where a new one
+//! finds no room it takes the place of one of a few that were denied least: whoever is denied often stays, whatever
+//! comes along once. So a count is never more than there were; it may be less for whoever has just got in.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sluicegate::{Mode, Request, RuleSet, Tier, Verdict};
+use tokio::time::Instant;
+
+use super::RuleName;
+use crate::observe::audit::{Pseudonyms, record, would_have_denied};
+use crate::time::Timestamp;
+
+/// Threads that note different buckets seldom meet.
+const SHARDS: usize = 16;
+
+/// The most buckets that are counted, in each shard; of about a kilobyte each at most.
+const SHARD_ENTRIES_MAX: usize = 256;
+
+/// So many are looked at for the one that makes room.
+const CANDIDATES: usize = 8;
+
+/// How many are told of.
+const TOP_MAX: usize = 20;
+
+/// A minute is so many slots, of which the last has only begun.
+const SLOTS: usize = 12;
+const SLOT: Duration = Duration::from_secs(5);
+const _: () = assert!(SLOTS as u64 * SLOT.as_secs() == 60);
+
+/// What says which bucket it is: a hash under a key that nobody knows, so that no two are taken for one.
+type Key = u128;
+
+/// Whom rules denied in the last minute.
+#[derive(Debug)]
+pub(super) struct Limited {
+    shards: [Mutex<Shard>; SHARDS],
+    /// Each half of a [`Key`] has one.
+    hashers: [RandomState; 2],
+    pseudonyms: Pseudonyms,
+    /// When the first slot began.
+    began: Instant,
+}
+
+/// When something is denied.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// In which slot it is counted. These only grow, whatever becomes of the clock on the wall.
+    slot: u64,
+    /// What is told.
+    at: Timestamp,
+}
+
+/// Somebody whom a rule denied, or would have. Everything about requests is as the audit records it.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitedSubject {
+    pub(crate) rule: RuleName,
+    pub(crate) who: Who,
+    /// How often in the last minute.
+    pub(crate) denied: u64,
+    pub(crate) last_at: Timestamp,
+}
+
+/// Whose bucket it is, and what the request was like that it was first denied to.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    rule_id: u64,
+    /// The rule's, when it denied.
+    mode: Mode,
+    pub(crate) bucket_key: String,
+    pub(crate) subject: String,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) user_id: Option<String>,
+    pub(crate) ip_address: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// Where each is among the entries.
+    places: HashMap<Key, usize>,
+    entries: Vec<Entry>,
+    /// Where to look next for one that makes room.
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    who: Who,
+    denied: Slots,
+    last_at: Timestamp,
+}
+
+/// Counts by slots of time.
+#[derive(Clone, Debug)]
+struct Slots {
+    /// The slot of a number is at that number modulo theirs.
+    counts: [u32; SLOTS],
+    /// The number of the newest.
+    newest: u64,
+}
+
+impl Limited {
+    pub(super) fn new(pseudonyms: Pseudonyms) -> Self {
+        let hashers = [RandomState::new(), RandomState::new()];
+        Self { shards: Default::default(), hashers, pseudonyms, began: Instant::now() }
+    }
+
+    /// Takes note of the tier that denied a request, and of those in shadow mode that would have. Nothing is
+    /// allocated for a bucket that is counted already.
+    pub(super) fn note(&self, request: &Request<'_>, verdict: &Verdict) {
+        if !verdict.tiers().all(|tier| tier.decision.is_granted()) {
+            self.note_at(request, verdict, self.moment());
+        }
+    }
+
+    fn note_at(&self, request: &Request<'_>, verdict: &Verdict, at: Moment) {
+        if let Some(tier) = verdict.violated() {
+            self.note_tier(request, &tier, at);
+        }
+        for tier in verdict.tiers().filter(would_have_denied) {
+            self.note_tier(request, &tier, at);
+        }
+    }
+
+    fn note_tier(&self, request: &Request<'_>, tier: &Tier<'_>, at: Moment) {
+        let key = self.key(request, tier);
+        let shard = &self.shards[(key % SHARDS as Key) as usize];
+        if shard.lock().add(key, at) {
+            return;
+        }
+        // Hashing and copying take their time, and others want the shard meanwhile.
+        let row = record::row(&self.pseudonyms, request, tier, at.at);
+        let who = Who {
+            rule_id: row.rule_id,
+            mode: tier.rule.mode(),
+            bucket_key: row.bucket_key,
+            subject: record::subject(&self.pseudonyms, request, tier.rule),
+            endpoint: row.endpoint,
+            user_id: row.user_id,
+            ip_address: row.ip_address,
+        };
+        shard.lock().insert(key, who, at);
+    }
+
+    /// Whom rules of this set denied most, first the most; whom those in shadow mode would have denied come last.
+    pub(super) fn top(&self, rules: &RuleSet) -> Vec<LimitedSubject> {
+        self.top_in(rules, self.moment().slot)
+    }
+
+    fn top_in(&self, rules: &RuleSet, slot: u64) -> Vec<LimitedSubject> {
+        let shards = self.shards.iter();
+        let counted = shards.flat_map(|shard| shard.lock().counted(rules, slot));
+        let mut top = merged(counted.collect());
+        top.sort_by_key(|LimitedSubject { who, denied, last_at, .. }| {
+            Reverse((who.mode == Mode::Enforce, *denied, *last_at))
+        });
+        top.truncate(TOP_MAX);
+        top
+    }
+
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            *shard.lock() = Shard::default();
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        let slot = self.began.elapsed().as_secs() / SLOT.as_secs();
+        Moment { slot, at: Timestamp::now() }
+    }
+
+    fn key(&self, request: &Request<'_>, tier: &Tier<'_>) -> Key {
+        let half = |hasher: &RandomState| {
+            let mut state = hasher.build_hasher();
+            tier.rule.rule_id().hash(&mut state);
+            tier.is_enforced().hash(&mut state);
+            for attribute in tier.rule.key_pattern().attributes() {
+                request.get(attribute).hash(&mut state);
+            }
+            state.finish()
+        };
+        let [high, low] = &self.hashers;
+        Key::from(half(high)) << 64 | Key::from(half(low))
+    }
+}
+
+/// Those whom the audit would record as one, as one: it may cut addresses down to their networks.
+fn merged(mut subjects: Vec<LimitedSubject>) -> Vec<LimitedSubject> {
+    let name = |LimitedSubject { who, .. }: &LimitedSubject| {
+        (who.rule_id, who.mode == Mode::Enforce, who.bucket_key.clone())
+    };
+    subjects.sort_by_cached_key(name);
+    subjects.dedup_by(|next, first| {
+        let is_same = name(next) == name(first);
+        if is_same {
+            first.denied += next.denied;
+            first.last_at = first.last_at.max(next.last_at);
+        }
+        is_same
+    });
+    subjects
+}
+
+impl Shard {
+    /// Counts a denial of a bucket that is counted already, and says whether it is.
+    fn add(&mut self, key: Key, at: Moment) -> bool {
+        let entry = self.places.get(&key).and_then(|place| self.entries.get_mut(*place));
+        entry.map(|entry| entry.add(at)).is_some()
+    }
+
+    /// Counts the first denial of a bucket, or the next if somebody else has counted it meanwhile.
+    fn insert(&mut self, key: Key, who: Who, at: Moment) {
+        if self.add(key, at) {
+            return;
+        }
+        let denied = Slots::new(at.slot);
+        let mut entry = Entry { key, who, denied, last_at: at.at };
+        entry.add(at);
+        let place = self.entries.len();
+        if place < SHARD_ENTRIES_MAX {
+            self.places.insert(key, place);
+            self.entries.push(entry);
+            return;
+        }
+        let place = self.least_denied(at.slot);
+        self.places.remove(&self.entries[place].key);
+        self.places.insert(key, place);
+        self.entries[place] = entry;
+    }
+
+    /// Where the one is that makes room: of a few, another few each time, the one that was denied least, and of
+    /// several the one that was for longest not.
+    fn least_denied(&mut self, slot: u64) -> usize {
+        let count = self.entries.len();
+        let few = (self.hand..self.hand + CANDIDATES).map(|place| place % count);
+        self.hand = (self.hand + CANDIDATES) % count;
+        let least = few.min_by_key(|place| {
+            let entry = &self.entries[*place];
+            (entry.denied.in_the_last_minute(slot), entry.last_at)
+        });
+        least.unwrap_or_default()
+    }
+
+    /// Whom rules of this set denied in the last minute.
+    fn counted(&self, rules: &RuleSet, slot: u64) -> Vec<LimitedSubject> {
+        let told = self.entries.iter().filter_map(|Entry { who, denied, last_at, .. }| {
+            let denied = denied.in_the_last_minute(slot);
+            let rule = rules.get(who.rule_id).filter(|_| denied > 0)?;
+            Some(LimitedSubject {
+                rule: RuleName { mode: who.mode, ..rule.into() },
+                who: who.clone(),
+                denied,
+                last_at: *last_at,
+            })
+        });
+        told.collect()
+    }
+}
+
+impl Entry {
+    fn add(&mut self, at: Moment) {
+        self.denied.add(at.slot);
+        self.last_at = at.at;
+    }
+}
+
+impl Slots {
+    fn new(newest: u64) -> Self {
+        Self { counts: [0; SLOTS], newest }
+    }
+
+    fn add(&mut self, slot: u64) {
+        for skipped in (self.newest + 1..=slot).take(SLOTS) {
+            self.counts[place_of(skipped)] = 0;
+        }
+        // Threads come here in another order than they looked at the clock.
+        self.newest = self.newest.max(slot);
+        let count = &mut self.counts[place_of(self.newest)];
+        *count = count.saturating_add(1);
+    }
+
+    /// The sum of the slots that are in the minute which ends with this one.
+    fn in_the_last_minute(&self, slot: u64) -> u64 {
+        let oldest = (slot.max(self.newest) + 1).saturating_sub(SLOTS as u64);
+        (oldest..=self.newest).map(|slot| u64::from(self.counts[place_of(slot)])).sum()
+    }
+}
+
+fn place_of(slot: u64) -> usize {
+    (slot % SLOTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use sluicegate::{Limiter, MemoryStore, Quota, Rule};
+
+use super::*;
+use crate::config::{self, Privacy, Secret};
+use crate::observe::audit::test_support::{NOON, limiter, request, verdict};
+
+fn limited(privacy: Privacy) -> Limited {
+    let privacy_key = Some(Secret::new("a key"));
+    let settings = config::Audit { privacy, privacy_key, ..config::Audit::default() };
+    Limited::new(Pseudonyms::new(&settings))
+}
+
+fn moment(slot: u64) -> Moment {
+    Moment { slot, at: NOON.plus_micros(slot as i64 * 5_000_000) }
+}
+
+/// Has a user denied so many times.
+fn deny(limited: &Limited, limiter: &Limiter, user_id: &str, times: u64, slot: u64) {
+    let verdict = verdict(limiter, user_id);
+    for _ in 0..times {
+        limited.note_at(&request(user_id), &verdict, moment(slot));
+    }
+}
+
+/// Whom the rules of this limiter denied, how often, in which mode.
+fn told(limited: &Limited, limiter: &Limiter, slot: u64) -> Vec<(String, u64, Mode)> {
+    let top = limited.top_in(&limiter.rules(), slot);
+    top.into_iter().map(|it| (it.who.bucket_key, it.denied, it.rule.mode)).collect()
+}
+
+#[test]
+fn the_most_denied_come_first_and_only_those_of_the_last_minute() {
+    let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
+    deny(&limited, &limiter, "seldom", 1, 0);
+    deny(&limited, &limiter, "often", 3, 0);
+    deny(&limited, &limiter, "late", 1, 1);
+    let of = |name: &str, denied| (format!("enforce1:{name}"), denied, Mode::Enforce);
+    assert_eq!(
+        told(&limited, &limiter, 1),
+        [of("often", 3), of("late", 1), of("seldom", 1)],
+        "ties go to whom it happened to last"
+    );
+    deny(&limited, &limiter, "often", 2, 11);
+    assert_eq!(told(&limited, &limiter, 11)[0], of("often", 5));
+    // The first slot is a minute ago, then the second.
+    assert_eq!(told(&limited, &limiter, 12), [of("often", 2), of("late", 1)]);
+    assert_eq!(told(&limited, &limiter, 13), [of("often", 2)]);
+    // And what is denied after a long pause begins again.
+    deny(&limited, &limiter, "often", 1, 1000);
+    assert_eq!(told(&limited, &limiter, 1000), [of("often", 1)]);
+    limited.clear();
+    assert_eq!(told(&limited, &limiter, 1000), []);
+}
+
+#[test]
+fn shadow_rules_are_told_apart() {
+    let (limited, limiter) =
+        (limited(Privacy::Raw), limiter(&[Mode::Enforce, Mode::Enforce, Mode::Shadow]));
+    deny(&limited, &limiter, "42", 2, 0);
+    // Of two enforced rules that deny, the verdict names one.
+    let expected =
+        [("enforce1:42".into(), 2, Mode::Enforce), ("shadow3:42".into(), 2, Mode::Shadow)];
+    let mut both = told(&limited, &limiter, 0);
+    both.sort_by_key(|(bucket_key, ..)| bucket_key.clone());
+    assert_eq!(both, expected);
+    // Whoever is granted is nobody's business.
+    let granted = request("42").cost(1);
+    limited.note(&granted, &limiter.check_now(&granted));
+    assert_eq!(told(&limited, &limiter, 0).len(), 2);
+}
+
+#[test]
+fn it_tells_what_the_audit_would_record() {
+    let limiter = limiter(&[Mode::Enforce]);
+    let who = |privacy| {
+        let limited = limited(privacy);
+        deny(&limited, &limiter, "42", 1, 0);
+        let who = limited.top_in(&limiter.rules(), 0).remove(0).who;
+        [who.bucket_key, who.subject, who.user_id.unwrap(), who.ip_address.unwrap()]
+    };
+    assert_eq!(who(Privacy::Raw), ["enforce1:42", "42", "42", "203.0.113.9"]);
+    assert_eq!(who(Privacy::Truncated), ["enforce1:42", "42", "42", "203.0.113.0/24"]);
+    let hash = "h:WWTpCmNs_h5JlFh-pIxRMw";
+    let [bucket_key, subject, user_id, ip] = who(Privacy::Hashed);
+    assert_eq!([&*subject, &*user_id], [hash, hash]);
+    assert!(bucket_key.starts_with("enforce1:") && !bucket_key.contains("42"), "{bucket_key}");
+    assert!(ip.starts_with("h:"), "{ip}");
+}
+
+#[test]
+fn whoever_is_denied_often_stays_whatever_comes_along_once() {
+    let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
+    let entries = || limited.shards.iter().map(|shard| shard.lock().entries.len()).sum::<usize>();
+    for wave in 0..40 {
+        for name in 0..500 {
+            deny(&limited, &limiter, &format!("{wave}-{name}"), 1, 0);
+        }
+        deny(&limited, &limiter, "often", 3, 0);
+    }
+    assert_eq!(entries(), SHARDS * SHARD_ENTRIES_MAX);
+    for shard in &limited.shards {
+        let shard = shard.lock();
+        assert_eq!(shard.places.len(), shard.entries.len());
+        for (key, place) in &shard.places {
+            assert_eq!(shard.entries[*place].key, *key);
+        }
+    }
+    let top = told(&limited, &limiter, 0);
+    assert_eq!(top.len(), TOP_MAX);
+    assert_eq!(top[0], ("enforce1:often".into(), 120, Mode::Enforce));
+    assert!(top[1..].iter().all(|(_, denied, _)| *denied == 1), "never more than there were");
+}
+
+#[test]
+fn rules_that_are_gone_are_not_told_of() {
+    let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
+    deny(&limited, &limiter, "42", 1, 0);
+    limiter.replace_rules(RuleSet::default());
+    assert_eq!(told(&limited, &limiter, 0), []);
+}
+
+#[test]
+fn addresses_that_are_recorded_as_one_network_are_told_of_once() {
+    let rule = Rule::new(1, "ip:{ip}", Quota::per_second(1).unwrap()).unwrap();
+    let limiter = Limiter::new(MemoryStore::new(), RuleSet::new(vec![rule]).unwrap());
+    let limited = limited(Privacy::Truncated);
+    for (slot, ip) in ["203.0.113.9", "203.0.113.10", "198.51.100.1"].into_iter().enumerate() {
+        let request = Request::new().ip(ip).cost(2);
+        limited.note_at(&request, &limiter.check_now(&request), moment(slot as u64));
+    }
+    let of = |network: &str, denied| (format!("ip:{network}"), denied, Mode::Enforce);
+    assert_eq!(told(&limited, &limiter, 2), [of("203.0.113.0/24", 2), of("198.51.100.0/24", 1)],);
+    assert_eq!(limited.top_in(&limiter.rules(), 2)[0].last_at, moment(1).at);
+}

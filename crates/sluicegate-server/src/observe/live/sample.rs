@@ -1,0 +1,172 @@
+//! Where a tick comes from: what is counted anyway, and what was added to it.
+
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
+
+use sluicegate::{AnyStore, Mode, RuleSet, Scope};
+use tokio::time::Instant;
+
+use super::most_limited::Limited;
+use super::tick::RULES_MAX;
+use super::{Latency, Requests, RuleCounts, Tick, TierCounts, Troubles, shared_tiers};
+use crate::app::App;
+use crate::observe::metrics::Observed;
+use crate::observe::stats::{Counts, LastDecided, RuleId};
+use crate::store;
+use crate::time::Timestamp;
+
+/// The most bytes of why rules were refused: the whole report is with the rules.
+const REFUSED_BYTES_MAX: usize = 2048;
+
+/// What makes ticks.
+pub(super) trait Source: Send {
+    /// From here on, what happens is counted.
+    fn begin(&mut self, now: Instant);
+
+    /// What happened since the last tick; with whom rules denied, and what is in the buckets that everybody shares, if
+    /// somebody watches.
+    fn tick(
+        &mut self,
+        now: Instant,
+        limited: Option<&Limited>,
+    ) -> impl Future<Output = Tick> + Send;
+}
+
+/// Looks at the counters of a service, and knows what they said before.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    app: Arc<App>,
+    at: Instant,
+    decided: LastDecided,
+    durations: Observed,
+    denied: u64,
+    degraded: u64,
+}
+
+/// What rules decided.
+#[derive(Debug, Default)]
+pub(super) struct ByRule {
+    pub(super) tiers: TierCounts,
+    pub(super) rules: Vec<RuleCounts>,
+    pub(super) other_rules: Counts,
+    pub(super) take: Counts,
+}
+
+impl Sampler {
+    pub(super) fn new(app: Arc<App>) -> Self {
+        let (decided, durations) = (LastDecided::default(), app.metrics.durations());
+        Self { app, at: Instant::now(), decided, durations, denied: 0, degraded: 0 }
+    }
+
+    fn by_rule(&mut self) -> ByRule {
+        let decided = self.app.metrics.decided_by_rule();
+        let added = self.decided.added(&decided, &self.decided.gone(&decided.rules));
+        let by_rule = ByRule::new(&decided.rules, added);
+        self.decided.replace(decided);
+        by_rule
+    }
+
+    fn latency(&mut self) -> Latency {
+        let durations = self.app.metrics.durations();
+        let added = durations.since(&self.durations);
+        self.durations = durations;
+        Latency {
+            count: added.count(),
+            p50_us: added.percentile_us(50),
+            p99_us: added.percentile_us(99),
+        }
+    }
+}
+
+impl Source for Sampler {
+    fn begin(&mut self, now: Instant) {
+        let metrics = &self.app.metrics;
+        self.at = now;
+        self.decided.replace(metrics.decided_by_rule());
+        self.durations = metrics.durations();
+        self.denied = metrics.denied();
+        self.degraded = metrics.degraded();
+    }
+
+    async fn tick(&mut self, now: Instant, limited: Option<&Limited>) -> Tick {
+        // Before anything is waited for: it is what the counts are of.
+        let ended = Timestamp::now();
+        let (by_rule, latency, app) = (self.by_rule(), self.latency(), &self.app);
+        let (denied, degraded) = (app.metrics.denied(), app.metrics.degraded());
+        let requests = Requests::new(latency.count, denied - self.denied);
+        let shared = match limited {
+            Some(_) => shared_tiers::look(&app.limiter).await,
+            None => Vec::new(),
+        };
+        let tick = Tick {
+            number: 0,
+            now: ended,
+            length: now - self.at,
+            requests,
+            tiers: by_rule.tiers,
+            rules: by_rule.rules,
+            other_rules: by_rule.other_rules,
+            take: by_rule.take,
+            limited: limited.map_or_else(Vec::new, |limited| limited.top(&app.limiter.rules())),
+            shared,
+            latency,
+            degraded: degraded - self.degraded,
+            troubles: Troubles::of(app),
+            audit: app.metrics.audit.figures(),
+            text: OnceLock::new(),
+        };
+        (self.at, self.denied, self.degraded) = (now, denied, degraded);
+        tick
+    }
+}
+
+impl ByRule {
+    /// What rules of this set decided.
+    pub(super) fn new(rules: &RuleSet, mut decided: Vec<(RuleId, Counts)>) -> Self {
+        let mut by_rule = Self::default();
+        decided.sort_unstable_by_key(|(rule_id, counts)| (Reverse(counts.all()), *rule_id));
+        for (rule_id, counts) in decided {
+            let Some(rule_id) = rule_id else {
+                by_rule.take = counts;
+                continue;
+            };
+            let Some(rule) = rules.get(rule_id) else { continue };
+            if rule.mode() == Mode::Enforce {
+                let scope = Scope::ALL.into_iter().position(|scope| scope == rule.scope());
+                by_rule.tiers[scope.unwrap_or_default()] += counts;
+            }
+            if by_rule.rules.len() < RULES_MAX {
+                by_rule.rules.push(RuleCounts { rule: rule.into(), counts });
+            } else {
+                by_rule.other_rules += counts;
+            }
+        }
+        by_rule
+    }
+}
+
+impl Requests {
+    /// So many, of which so many were denied. They are counted one after the other, and may be of a moment before.
+    fn new(all: u64, denied: u64) -> Self {
+        Self { allowed: all.saturating_sub(denied), denied }
+    }
+}
+
+impl Troubles {
+    fn of(app: &App) -> Self {
+        let (store, status) = (app.limiter.store(), app.keeper.status());
+        let cut = |mut why: String| {
+            why.truncate(why.floor_char_boundary(REFUSED_BYTES_MAX));
+            why
+        };
+        Self {
+            store: match &**store {
+                AnyStore::Memory(_) => "memory",
+                AnyStore::Redis(_) => "redis",
+            },
+            is_store_in_trouble: store::is_in_trouble(store),
+            is_database_in_trouble: status.down.is_some(),
+            rules_refused: status.all_refused().map(cut),
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
+
+pub(crate) mod audit;
+mod durations;
+pub(crate) mod grpc;
+pub(crate) mod resp;
+mod snapshot;
+mod store;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use sluicegate::{
+    Answer, AnyStore, Ask, Decision, OnError, Outcome, RuleSet, Tier, Together, Verdict,
+};
+use tokio::time::Instant;
+
+use self::audit::AuditMetrics;
+use self::durations::Durations;
+pub(crate) use self::durations::Observed;
+use self::grpc::GrpcMetrics;
+use self::resp::RespMetrics;
+use self::snapshot::SnapshotFigures;
+use self::store::StoreFigures;
+use crate::observe::stats::{Counts, Decided};
+use crate::rules::snapshot::Status;
+
+/// Every metric of the service. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    decisions: Family<DecisionLabels, Counter>,
+    /// The counters of the rules in force, so that no decision looks a label up.
+    rules: Arc<ArcSwap<RuleCounters>>,
+    duration: Durations,
+    denied: Counter,
+    degraded: Family<DegradedLabels, Counter>,
+    /// Its counters, in the order of [`POLICIES`].
+    by_policy: [Counter; 3],
+    reloads: Family<ReloadLabels, Counter>,
+    last_reload: Gauge<f64, AtomicU64>,
+    rule_count: Gauge,
+    rule_version: Gauge,
+    connections: Gauge,
+    connections_refused: Counter,
+    auth_failures: Family<AuthLabels, Counter>,
+    contradictions: Counter,
+    proxies_refused: Family<ProxyLabels, Counter>,
+    panics: Counter,
+    /// What becomes of violations.
+    pub(crate) audit: AuditMetrics,
+    /// What is asked in Envoy's rate limit protocol.
+    pub(crate) grpc: GrpcMetrics,
+    /// What is asked over the Redis protocol.
+    pub(crate) resp: RespMetrics,
+    snapshot: SnapshotFigures,
+    live_watchers: Gauge,
+    live_refused: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    /// The rule's id; `take` for buckets without a rule.
+    rule_id: String,
+    /// Its key pattern, which the operator wrote.
+    rule: String,
+    plan: String,
+    mode: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DegradedLabels {
+    /// The policy that answered.
+    on_error: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReloadLabels {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AuthLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProxyLabels {
+    reason: &'static str,
+}
+
+/// Granted, denied and never, of every rule in force.
+#[derive(Debug)]
+struct RuleCounters {
+    rules: RuleSet,
+    by_rule: HashMap<u64, [Counter; 3]>,
+    take: [Counter; 3],
+    /// What to forget when another set of rules takes over.
+    labels: HashSet<DecisionLabels>,
+}
+
+impl Metrics {
+    /// The metrics of a service with this store.
+    pub fn new(store: Arc<AnyStore>) -> Self {
+        let mut registry = Registry::with_prefix("sluicegate");
+        let decisions = Family::default();
+        let degraded = Family::<DegradedLabels, Counter>::default();
+        let metrics = Self {
+            registry: Arc::default(),
+            rules: Arc::new(ArcSwap::from_pointee(RuleCounters::new(
+                &decisions,
+                &RuleSet::default(),
+            ))),
+            decisions,
+            duration: Durations::default(),
+            denied: Counter::default(),
+            // All policies from the start, so that none appears out of nothing when there is trouble.
+            by_policy: POLICIES.map(|policy| {
+                degraded.get_or_create_owned(&DegradedLabels { on_error: policy.name() })
+            }),
+            degraded,
+            reloads: Family::default(),
+            last_reload: Gauge::default(),
+            rule_count: Gauge::default(),
+            rule_version: Gauge::default(),
+            connections: Gauge::default(),
+            connections_refused: Counter::default(),
+            auth_failures: Family::default(),
+            contradictions: Counter::default(),
+            proxies_refused: Family::default(),
+            panics: Counter::default(),
+            audit: AuditMetrics::default(),
+            grpc: GrpcMetrics::default(),
+            resp: RespMetrics::default(),
+            snapshot: SnapshotFigures::default(),
+            live_watchers: Gauge::default(),
+            live_refused: Counter::default(),
+        };
+        metrics.register(&mut registry);
+        registry.register_collector(Box::new(StoreFigures::of(store)));
+        Self { registry: Arc::new(registry), ..metrics }
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The build that runs", build);
+        let decisions = self.decisions.clone();
+        registry.register("decisions", "Decisions by rule and outcome", decisions);
+        let duration = self.duration.clone();
+        registry.register("decision_duration_seconds", "Time from request to verdict", duration);
+        registry.register("requests_denied", "Requests that were denied", self.denied.clone());
+        let degraded = self.degraded.clone();
+        registry.register("degraded", "Decisions in answers made without the store", degraded);
+        registry.register("rules_reloads", "Reloads of the rules by result", self.reloads.clone());
+        registry.register(
+            "rules_last_reload_success_timestamp_seconds",
+            "When the rules in force were loaded",
+            self.last_reload.clone(),
+        );
+        registry.register("rules", "Rules in force", self.rule_count.clone());
+        registry.register("rules_version", "Version of the rules", self.rule_version.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register(
+            "connections_refused",
+            "Connections closed at once because there were too many",
+            self.connections_refused.clone(),
+        );
+        registry.register(
+            "auth_failures",
+            "Requests to the administration that were refused, by reason",
+            self.auth_failures.clone(),
+        );
+        registry.register(
+            "authorize_contradictions",
+            "Requests of proxies that were denied because their headers contradict each other",
+            self.contradictions.clone(),
+        );
+        registry.register(
+            "proxy_protocol_refused",
+            "Connections closed for want of a header of the PROXY protocol, by reason",
+            self.proxies_refused.clone(),
+        );
+        let panics = self.panics.clone();
+        registry.register("panics", "Requests that a mistake of the service ended", panics);
+        registry.register(
+            "live_watchers",
+            "Open streams of live events",
+            self.live_watchers.clone(),
+        );
+        registry.register(
+            "live_watchers_refused",
+            "Streams of live events refused because there were too many",
+            self.live_refused.clone(),
+        );
+        self.audit.register(registry);
+        self.grpc.register(registry);
+        self.resp.register(registry);
+        self.snapshot.register(registry);
+    }
+
+    /// All of it, as text.
+    pub(crate) fn encode(&self) -> String {
+        self.snapshot.look();
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Starts timing a decision.
+    pub(crate) fn start(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Counts a verdict.
+    pub(crate) fn decided(&self, started: Instant, verdict: &Verdict) {
+        self.answered(started, verdict.is_allowed());
+        self.count(&self.rules.load(), verdict, verdict.is_allowed());
+    }
+
+    /// Counts what was decided at once, but for what only looked.
+    pub(crate) fn decided_together(
+        &self,
+        started: Instant,
+        asks: &[Ask<'_, '_>],
+        together: &Together,
+    ) {
+        let is_allowed = together.is_allowed();
+        if asks.iter().all(is_look) {
+            return;
+        }
+        self.answered(started, is_allowed);
+        let counters = self.rules.load();
+        let answered = asks.iter().zip(together.answers());
+        for (ask, answer) in answered.filter(|(ask, _)| !is_look(ask)) {
+            match (ask, answer) {
+                (_, Answer::Verdict(verdict)) => self.count(&counters, verdict, is_allowed),
+                (Ask::Take { on_error, .. }, Answer::Decision(decision)) => {
+                    if together.is_degraded() {
+                        self.by_policy[*on_error as usize].inc();
+                    }
+                    if is_allowed || !decision.is_granted() {
+                        counters.take[outcome_of(decision)].inc();
+                    }
+                }
+                (Ask::Blocked, Answer::Decision(decision)) => {
+                    counters.take[outcome_of(decision)].inc();
+                }
+                // Requests are answered by verdicts.
+                (Ask::Request { .. }, Answer::Decision(_)) => {}
+            }
+        }
+    }
+
+    /// Counts a request, whatever it was of.
+    fn answered(&self, started: Instant, is_allowed: bool) {
+        self.duration.observe(started.elapsed(), 1);
+        if !is_allowed {
+            self.denied.inc();
+        }
+    }
+
+    fn count(&self, counters: &RuleCounters, verdict: &Verdict, is_allowed: bool) {
+        for Tier { rule, decision, .. } in verdict.tiers() {
+            if verdict.is_degraded() {
+                self.by_policy[rule.on_error() as usize].inc();
+            }
+            // What would have been granted was not, if another tier denied it.
+            if decision.is_granted() && !is_allowed {
+                continue;
+            }
+            // A rule that is no longer there, or not yet, is in the middle of a reload: let it go.
+            if let Some(counters) = counters.by_rule.get(&rule.rule_id()) {
+                counters[outcome_of(decision)].inc();
+            }
+        }
+    }
+
+    /// Counts a decision on a bucket without a rule, and the policy that made it if the store did not.
+    pub(crate) fn took(&self, started: Instant, decision: &Decision, degraded: Option<OnError>) {
+        self.answered(started, decision.is_granted());
+        self.rules.load().take[outcome_of(decision)].inc();
+        if let Some(on_error) = degraded {
+            self.by_policy[on_error as usize].inc();
+        }
+    }
+
+    /// Counts decisions on buckets without a rule that were made one after the other, by the store.
+    pub(crate) fn took_many(&self, started: Instant, taken: &Taken) {
+        let count = taken.0.iter().sum();
+        if count == 0 {
+            return;
+        }
+        self.duration.observe(started.elapsed(), count);
+        let [_, denied, never] = taken.0;
+        self.denied.inc_by(denied + never);
+        let counters = self.rules.load();
+        for (counter, count) in counters.take.iter().zip(taken.0).filter(|(_, count)| *count > 0) {
+            counter.inc_by(count);
+        }
+    }
+
+    /// What was decided so far by each rule in force.
+    pub(crate) fn decided_by_rule(&self) -> Decided {
+        let counters = self.rules.load();
+        let read = |[granted, denied, never]: &[Counter; 3]| Counts {
+            granted: granted.get(),
+            denied: denied.get(),
+            never: never.get(),
+        };
+        let by_rule = counters.by_rule.iter().map(|(id, counters)| (Some(*id), read(counters)));
+        let by_rule = by_rule.chain([(None, read(&counters.take))]).collect();
+        Decided { rules: counters.rules.clone(), by_rule }
+    }
+
+    /// How long decisions took so far.
+    pub(crate) fn durations(&self) -> Observed {
+        self.duration.read()
+    }
+
+    /// How many requests were denied so far.
+    pub(crate) fn denied(&self) -> u64 {
+        self.denied.get()
+    }
+
+    /// How many decisions were made without the store so far.
+    pub(crate) fn degraded(&self) -> u64 {
+        self.by_policy.iter().map(Counter::get).sum()
+    }
+
+    /// Who watches.
+    pub(crate) fn live_watchers(&self) -> Gauge {
+        self.live_watchers.clone()
+    }
+
+    /// Who wanted to watch when too many did.
+    pub(crate) fn live_refused(&self) -> Counter {
+        self.live_refused.clone()
+    }
+
+    /// Says which rules are in force since when (Unix seconds).
+    pub fn reloaded(&self, rules: &RuleSet, at: f64) {
+        self.reloads.get_or_create(&ReloadLabels { result: "success" }).inc();
+        self.last_reload.set(at);
+        self.rule_count.set(rules.rules().len() as i64);
+        self.rule_version.set(i64::try_from(rules.version()).unwrap_or(i64::MAX));
+        let counters = Arc::new(RuleCounters::new(&self.decisions, rules));
+        let before = self.rules.swap(Arc::clone(&counters));
+        for labels in before.labels.difference(&counters.labels) {
+            self.decisions.remove(labels);
+        }
+    }
+
+    /// Says how up to date the rules in force are.
+    pub(crate) fn snapshot(&self, status: &Status) {
+        self.snapshot.set(status);
+    }
+
+    /// Counts a set of rules that was refused.
+    pub fn reload_failed(&self) {
+        self.reloads.get_or_create(&ReloadLabels { result: "failure" }).inc();
+    }
+
+    /// Counts an open connection until the guard is dropped.
+    pub fn connection(&self) -> ConnectionGuard {
+        self.connections.inc();
+        ConnectionGuard(self.connections.clone())
+    }
+
+    /// Counts a request to the administration that was refused.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.auth_failures.get_or_create(&AuthLabels { reason }).inc();
+    }
+
+    /// Counts a request of a proxy that says two things at once.
+    pub(crate) fn contradicted(&self) {
+        self.contradictions.inc();
+    }
+
+    /// Counts a connection that did not begin as the PROXY protocol has it.
+    pub(crate) fn proxy_refused(&self, reason: &'static str) {
+        self.proxies_refused.get_or_create(&ProxyLabels { reason }).inc();
+    }
+
+    /// Counts a request that a panic ended.
+    pub(crate) fn panicked(&self) {
+        self.panics.inc();
+    }
+
+    /// Counts a connection that was closed at once.
+    pub fn connection_refused(&self) {
+        self.connections_refused.inc();
+    }
+}
+
+impl RuleCounters {
+    fn new(decisions: &Family<DecisionLabels, Counter>, rules: &RuleSet) -> Self {
+        let mut all = HashSet::new();
+        let mut counters = |rule_id: &str, rule: &str, plan: &str, mode: &'static str| {
+            OUTCOMES.map(|outcome| {
+                let (rule_id, rule, plan) = (rule_id.into(), rule.into(), plan.into());
+                let labels = DecisionLabels { rule_id, rule, plan, mode, outcome };
+                all.insert(labels.clone());
+                decisions.get_or_create_owned(&labels)
+            })
+        };
+        let by_rule = rules
+            .rules()
+            .iter()
+            .map(|rule| {
+                let (id, pattern) = (rule.rule_id(), rule.key_pattern().as_str());
+                let plan = rule.plan().unwrap_or_default();
+                (id, counters(&id.to_string(), pattern, plan, rule.mode().name()))
+            })
+            .collect();
+        let take = counters("take", "", "", "enforce");
+        Self { rules: rules.clone(), by_rule, take, labels: all }
+    }
+}
+
+/// The policies, each at the position that it has as a number.
+const POLICIES: [OnError; 3] = [OnError::Local, OnError::Allow, OnError::Deny];
+
+const OUTCOMES: [&str; 3] = ["granted", "denied", "never"];
+
+/// The position of a decision's outcome in [`OUTCOMES`].
+fn outcome_of(decision: &Decision) -> usize {
+    match decision.outcome {
+        Outcome::Granted { .. } => 0,
+        Outcome::Denied { .. } => 1,
+        Outcome::Never => 2,
+    }
+}
+
+/// Decisions to be counted at once, in the order of [`OUTCOMES`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken([u64; 3]);
+
+impl Taken {
+    /// Counts one.
+    #[inline]
+    pub(crate) fn note(&mut self, decision: &Decision) {
+        self.0[outcome_of(decision)] += 1;
+    }
+}
+
+/// Whether this asks for nothing but what is left.
+fn is_look(ask: &Ask<'_, '_>) -> bool {
+    match ask {
+        Ask::Request { request, .. } => request.get_cost() == 0,
+        Ask::Take { cost, .. } => *cost == 0,
+        Ask::Blocked => false,
+    }
+}
+
+/// Counts down when a connection ends, however it ends.
+#[derive(Debug)]
+pub struct ConnectionGuard(Gauge);
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_stand_in_their_order() {
+        for (position, policy) in POLICIES.into_iter().enumerate() {
+            assert_eq!(policy as usize, position);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What a rule would have done to the requests that are remembered.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sluicegate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Rule, RuleSet};
+use utoipa::ToSchema;
+
+use super::entry::Kept;
+use crate::time::Timestamp;
+
+/// How many subjects are shown.
+pub const TOP_MAX: usize = 10;
+
+/// What a rule would have done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Figures {
+    /// Requests that it would have applied to.
+    pub applies: u64,
+    /// How many of them it would have allowed,
+    pub allowed: u64,
+    /// and how many it would have denied.
+    pub denied: u64,
+    /// Subjects of those requests: users, addresses, or whatever its buckets are told apart by first.
+    pub subjects: u64,
+    /// Those of which it would have denied something.
+    pub subjects_denied: u64,
+    /// The subjects that it would have denied most.
+    #[schema(max_items = 10)]
+    pub top: Vec<TopSubject>,
+    /// When it would have denied something first; null if never.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub first_denied_at: Option<Timestamp>,
+}
+
+/// One of the subjects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TopSubject {
+    /// Who.
+    pub subject: String,
+    /// Requests that the rule would have applied to.
+    pub requests: u64,
+    /// How many of them it would have denied.
+    pub denied: u64,
+}
+
+/// Plays requests, in their order and at their times, to one rule by itself: with full buckets at first, and
+/// as if no other rule had denied any of them. `among` are the rules that it is one of, which decide what a rule
+/// for the `default` plan applies to, and where another replaces it; and it is taken for switched on and enforced
+/// there and here.
+///
+/// No time passes, and nothing is spent.
+#[must_use]
+pub fn replay(rule: &Rule, among: &RuleSet, requests: &[Kept]) -> Figures {
+    let clock = ManualClock::new(Micros::new(0));
+    let store = MemoryStore::builder().clock(clock.clone()).max_buckets(requests.len()).build();
+    // A rule that is in a set can be in one by itself.
+    let alone = RuleSet::new(vec![rule.clone()]).unwrap_or_default();
+    let limiter = Limiter::new(store, alone.with_overrides(among.overrides().clone()));
+    let mut figures = Figures::default();
+    let mut subjects: HashMap<&str, (u64, u64)> = HashMap::new();
+    for kept in requests {
+        let request = kept.request();
+        let mut matching = among.matching(&request);
+        if !matching.any(|matching| matching.rule_id() == rule.rule_id()) {
+            continue;
+        }
+        clock.set(kept.at());
+        let is_allowed = limiter.check_now(&request).is_allowed();
+        figures.applies += 1;
+        if is_allowed {
+            figures.allowed += 1;
+        } else {
+            figures.denied += 1;
+            figures.first_denied_at.get_or_insert_with(|| timestamp(clock.now()));
+        }
+        let subject = match rule.subject_attribute() {
+            Some(attribute) => request.get(attribute).unwrap_or_default(),
+            None => rule.key_pattern().as_str(),
+        };
+        let subject = subjects.entry(subject).or_default();
+        subject.0 += 1;
+        subject.1 += u64::from(!is_allowed);
+    }
+    figures.sum_up(&subjects);
+    figures
+}
+
+/// A time of a request.
+pub(crate) fn timestamp(at: Micros) -> Timestamp {
+    Timestamp::from_micros(at.get().cast_signed())
+}
+
+impl Figures {
+    fn sum_up(&mut self, subjects: &HashMap<&str, (u64, u64)>) {
+        self.subjects = subjects.len() as u64;
+        self.subjects_denied = subjects.values().filter(|(_, denied)| *denied > 0).count() as u64;
+        let mut top: Vec<_> = subjects.iter().collect();
+        top.sort_unstable_by_key(|(subject, (requests, denied))| {
+            (std::cmp::Reverse((*denied, *requests)), **subject)
+        });
+        let shown = top.into_iter().take(TOP_MAX);
+        self.top = shown
+            .map(|(subject, (requests, denied))| TopSubject {
+                subject: (*subject).to_owned(),
+                requests: *requests,
+                denied: *denied,
+            })
+            .collect();
+    }
+}

@@ -1,0 +1,5 @@
+//! The process: assembles the service, starts it, and stops it in order.
+
+mod file_limit;
+pub mod serve;
+pub mod startup;

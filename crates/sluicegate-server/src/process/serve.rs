@@ -1,0 +1,369 @@
+//! The service from its first moment to its last.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
+use thiserror::Error;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{info, warn};
+
+use crate::app::{App, RequestLimits};
+use crate::auth::guard::Guard;
+use crate::config::{Config, Door, StoreUrl, reason};
+use crate::doors::dispatch::Routes;
+use crate::doors::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
+use crate::doors::resp::Resp;
+use crate::lifecycle::{EndSignals, Phase, Phases};
+use crate::observe::audit::Audit;
+use crate::observe::live::Live;
+use crate::observe::logging;
+use crate::observe::logging::Audience;
+use crate::observe::metrics::Metrics;
+use crate::observe::ready::{Check, Readiness};
+use crate::observe::recent::Recent;
+use crate::observe::stats::Stats;
+use crate::process::file_limit;
+use crate::process::startup::Startup;
+use crate::rules::reload::Reloader;
+use crate::rules::snapshot;
+use crate::rules::snapshot::{Keeper, Parts, Start};
+use crate::rules::source::{RulesError, RulesSource};
+use crate::store;
+use crate::time::Timestamp;
+
+/// From the signal to the end, at most: a second less than is promised, for what comes after.
+const END_AFTER: Duration = Duration::from_secs(4);
+
+/// What the audit may take beyond that.
+const AUDIT_AFTER: Duration = Duration::from_millis(500);
+
+/// Why the service did not start.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// There are no rules to begin with.
+    #[error("{0}")]
+    Rules(#[from] snapshot::StartError),
+    /// The settings of the store do not go together.
+    #[error("cannot use the settings of the store: {0}")]
+    StoreSettings(#[from] SettingsError),
+    /// The store will never do.
+    #[error("cannot use the store {url}: {source}")]
+    Store {
+        /// Where it is, without a password.
+        url: String,
+        /// Why.
+        source: StartError,
+    },
+    /// The files of TLS are wrong.
+    #[error("cannot listen with TLS: {0}")]
+    Tls(#[from] TlsFilesError),
+    /// An address cannot be had.
+    #[error("cannot listen on {address}: {}", reason(source))]
+    Listen {
+        /// For what.
+        door: Door,
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refuses something else.
+    #[error("cannot {what}: {}", reason(source))]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// What went wrong and what to do about it, for people, in colours or without.
+    #[must_use]
+    pub fn report(&self, in_colours: bool) -> String {
+        let help = match self {
+            Self::Rules(snapshot::StartError::Rules(RulesError::Refused(errors))) => {
+                return if in_colours { errors.coloured().to_string() } else { errors.to_string() };
+            }
+            Self::Rules(snapshot::StartError::Down { .. }) => {
+                "see whether database.url leads to a database that answers, or start from a file \
+                 with --rules"
+            }
+            Self::Rules(snapshot::StartError::Refused { .. }) => {
+                "mend them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
+                 file with --rules"
+            }
+            Self::Store { source, .. } => store::help(source),
+            Self::Listen { door, source, .. } => &help_to_listen(*door, source),
+            _ => "",
+        };
+        let help = if help.is_empty() { String::new() } else { format!("\n  = help: {help}") };
+        format!("error: {self}{help}")
+    }
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+///
+/// If it cannot begin to.
+pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
+    let system = |what| move |source| ServeError::System { what, source };
+    let is_text = logging::start(&config.log, audience);
+    for note in &config.notes {
+        warn!("{note}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(system("start threads"))?;
+    let served = runtime.block_on(async {
+        // Caught before anything can be asked for, so that no signal finds the process unprepared.
+        let mut signals = EndSignals::catch().map_err(system("catch signals"))?;
+        let service = tokio::select! {
+            service = Box::pin(Service::start(config)) => service?,
+            signal = signals.next() => {
+                info!(signal = signal.name, "ended before it served");
+                return Ok(());
+            }
+        };
+        service.announce(is_text && audience.is_person);
+        service.serve(signals).await;
+        Ok(())
+    });
+    // What is left was given its time.
+    runtime.shutdown_background();
+    served
+}
+
+/// What to do about an address that cannot be had.
+fn help_to_listen(door: Door, error: &io::Error) -> String {
+    let door = door.name();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another process listens there: end it, or listen elsewhere with --listen-{door}"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "ports below 1024 need a privilege: listen on a higher one with --listen-{door}"
+        ),
+        _ => String::new(),
+    }
+}
+
+fn no_signals(source: io::Error) -> ServeError {
+    ServeError::System { what: "catch signals", source }
+}
+
+/// The settings have bounds within which this cannot be.
+fn uncountable(error: QuotaError) -> ServeError {
+    ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
+}
+
+/// Everything that the handlers need, with the rules to begin with in force.
+async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
+    let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
+    let parts = Parts {
+        metrics: Metrics::new(Arc::clone(limiter.store())),
+        limiter,
+        ready: Readiness::new(),
+        guard: Arc::new(Guard::new(config).map_err(uncountable)?),
+    };
+    let keeper = Keeper::new(config, start, parts.clone());
+    let Parts { limiter, metrics, ready, guard } = parts;
+    let audit = Audit::new(&config.audit, &keeper, &metrics);
+    let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
+    let live = Live::new(&metrics, audit.pseudonyms().clone());
+    let app = Arc::new(App {
+        limiter,
+        metrics,
+        ready,
+        guard,
+        limits: RequestLimits {
+            body_bytes_max: config.limits.body_bytes_max,
+            body_timeout: config.limits.body_timeout,
+            batch_max: config.limits.batch_max,
+            attributes_max: config.limits.attributes_max,
+            value_bytes_max: config.limits.value_bytes_max,
+        },
+        client_ip: config.proxies.client_ip(),
+        headers: config.headers.headers(),
+        has_grpc_refunds: config.grpc.has_refunds,
+        authorize: config.authorize.clone(),
+        keeper,
+        audit,
+        recent,
+        stats: Stats::default(),
+        live,
+    });
+    app.metrics.reloaded(&app.limiter.rules(), Timestamp::now().seconds());
+    app.ready.pass(Check::Rules);
+    Ok(app)
+}
+
+/// Listens for everything that is to be listened for, or for nothing.
+fn listen(
+    config: &Config,
+    app: &Arc<App>,
+    slots: &Slots,
+    phases: &Phases,
+    tls: Option<&Tls>,
+) -> Result<Vec<Listening>, ServeError> {
+    let mut bound = Vec::new();
+    for ((door, address), room) in config.listen.addresses().zip(slots.rooms()) {
+        let app = Arc::clone(app);
+        let serving = Serving {
+            metrics: app.metrics.clone(),
+            limits: config.limits.clone(),
+            room,
+            phase: phases.watch(),
+            proxied: config
+                .listen
+                .proxied
+                .contains(&door)
+                .then(|| Proxied::by(&config.proxies.trusted)),
+            tls: tls.cloned(),
+            door: match door {
+                Door::Http => Doorway::Http(Routes::http(app)),
+                Door::Grpc => Doorway::Http(Routes::grpc(app)),
+                Door::Resp => Doorway::Resp(Resp::new(app, config)),
+            },
+        };
+        let listener = Listener::bind(address, serving).map_err(|source| ServeError::Listen {
+            door,
+            address,
+            source,
+        })?;
+        bound.push((door, listener));
+    }
+    let run = |(door, listener): (Door, Listener)| Listening {
+        door,
+        address: listener.address(),
+        task: tokio::spawn(listener.run()),
+    };
+    Ok(bound.into_iter().map(run).collect())
+}
+
+/// A service that serves.
+struct Service {
+    app: Arc<App>,
+    phases: Phases,
+    source: RulesSource,
+    store: StoreUrl,
+    listening: Vec<Listening>,
+    slots: Slots,
+    is_tls: bool,
+    grace: Duration,
+}
+
+/// A listener that listens.
+struct Listening {
+    door: Door,
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Service {
+    async fn start(config: Config) -> Result<Self, ServeError> {
+        let files = config.listen.tls.files();
+        let tls = (!files.is_empty()).then(|| Tls::open(&files)).transpose()?;
+        let start = Start::find(&config).await?;
+        let (source, text) = (start.source.clone(), start.text.clone());
+        let app = app(&config, start).await?;
+
+        file_limit::provide_for(config.limits.connections_max);
+        let doors = config.listen.addresses().count();
+        let slots = Slots::new(config.limits.connections_max, doors);
+        let phases = Phases::new();
+        let is_tls = tls.is_some();
+        if let Some(tls) = tls.clone() {
+            let renewal = Renewal::new(tls, files, app.ready.clone()).map_err(no_signals)?;
+            tokio::spawn(renewal.run());
+        }
+        let listening = listen(&config, &app, &slots, &phases, tls.as_ref())?;
+        app.ready.pass(Check::Listeners);
+
+        let reloader = Reloader::new(Arc::clone(&app), source.clone(), text).map_err(no_signals)?;
+        tokio::spawn(reloader.run());
+        tokio::spawn(app.keeper.clone().run());
+        tokio::spawn(app.audit.clone().run());
+        tokio::spawn(app.stats.clone().run(app.metrics.clone()));
+        tokio::spawn(app.live.clone().run(Arc::clone(&app)));
+        tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
+        let grace = config.shutdown.grace;
+        let store = config.store.url;
+        Ok(Self { app, phases, source, store, listening, slots, is_tls, grace })
+    }
+
+    /// Says that it serves: to a person what and how to try it, to others the facts.
+    fn announce(&self, to_a_person: bool) {
+        let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
+        let has_token = !self.app.guard.is_open();
+        if to_a_person {
+            let startup = Startup {
+                listeners: &self
+                    .listening
+                    .iter()
+                    .map(|it| (it.door, it.address))
+                    .collect::<Vec<_>>(),
+                is_tls: self.is_tls,
+                source: &self.source,
+                rules: &self.app.limiter.rules(),
+                store: &self.store,
+                max_buckets,
+                has_token,
+            };
+            // Nobody reads it if that fails.
+            let _ = io::stderr().write_all(startup.message().as_bytes());
+        } else {
+            let version = env!("CARGO_PKG_VERSION");
+            let (source, store) = (&self.source, &self.store);
+            let rules = self.app.limiter.rules().rules().len();
+            info!(version, rules, rules_source = %source, %store, max_buckets, has_token, "starting");
+            for Listening { door, address, .. } in &self.listening {
+                info!(listener = door.name(), tls = self.is_tls, %address, "listening");
+            }
+        }
+    }
+
+    /// Serves until a signal has come and what was in flight is answered. A second signal ends the
+    /// process at once.
+    async fn serve(self, mut signals: EndSignals) {
+        let first = signals.next().await;
+        let end_at = Instant::now() + END_AFTER;
+        // ## Serving => Leaving: load balancers see it and go elsewhere.
+        self.app.ready.fail(Check::Shutdown, format!("ending, for {} came", first.name));
+        self.phases.enter(Phase::Leaving);
+        info!(signal = first.name, "ending: not ready any more");
+        tokio::select! {
+            () = self.end(end_at) => {}
+            second = signals.next() => {
+                warn!(signal = second.name, "ending at once");
+                process::exit(second.exit_code.into());
+            }
+        }
+    }
+
+    async fn end(self, end_at: Instant) {
+        sleep(self.grace).await;
+        // ## Leaving => Draining: nothing new.
+        self.phases.enter(Phase::Draining);
+        for listening in self.listening {
+            // Whatever became of it, it takes no more.
+            let _ = listening.task.await;
+        }
+        // ## Draining => the end: everything is answered, or its time is up.
+        let connections = self.slots.taken();
+        if timeout_at(end_at, self.slots.all_free()).await.is_err() {
+            warn!(connections = self.slots.taken(), "ended: these connections were cut");
+        } else {
+            info!(connections, "ended: everything is answered");
+        }
+        // Nothing is decided any more: what is left of the audit is written.
+        self.app.audit.finish(end_at + AUDIT_AFTER).await;
+    }
+}

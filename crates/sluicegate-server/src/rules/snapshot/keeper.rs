@@ -1,0 +1,372 @@
+//! What keeps the rules in force up to date.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use sluicegate::rules::Overrides;
+use sluicegate::{AnyStore, Limiter, RuleSet};
+use tokio::sync::{Mutex, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tracing::{error, info, warn};
+
+use super::{Start, Status, compose};
+use crate::auth::guard::Guard;
+use crate::config::{Config, DatabaseUrl};
+use crate::data::{DataError, Database, Loaded, OverrideFilter, Page, StoredOverride, StoredToken};
+use crate::observe::metrics::Metrics;
+use crate::observe::ready::{Check, Readiness};
+use crate::rules::source::RulesSource;
+use crate::time::Timestamp;
+
+/// Keeps the rules in force up to date. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What is told when something changes.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each is what it is called")]
+pub struct Parts {
+    pub limiter: Limiter<AnyStore>,
+    pub metrics: Metrics,
+    pub ready: Readiness,
+    pub guard: Arc<Guard>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) url: Option<DatabaseUrl>,
+    pub(super) timeout: Duration,
+    pub(super) file: Option<PathBuf>,
+    /// What is to be in the file.
+    pub(super) latest: watch::Sender<Option<Arc<Loaded>>>,
+    source: RulesSource,
+    parts: Parts,
+    pub(super) database: ArcSwapOption<Database>,
+    /// How often something was asked to be put in force.
+    asked: AtomicU64,
+    /// Held while the database is read.
+    loading: Mutex<()>,
+    /// Held while something is put in force, and not while the database is waited for.
+    state: Mutex<State>,
+    status: ArcSwap<Status>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Without overrides.
+    rules: RuleSet,
+    overrides: Overrides,
+    loaded: Option<Arc<Loaded>>,
+    next_expiry: Option<Timestamp>,
+    /// Everything that was asked for up to this number is done.
+    done: u64,
+}
+
+impl Keeper {
+    /// Goes on from what there was to begin with, which is in force already.
+    #[must_use]
+    pub fn new(config: &Config, start: Start, parts: Parts) -> Self {
+        let loaded = start.loaded.map(Arc::new);
+        let is_from_file = start.status.from_file.is_some();
+        let now = Timestamp::now();
+        let next_expiry =
+            loaded.as_ref().and_then(|loaded| compose::next_expiry(&loaded.overrides, now));
+        // That there were no tokens says little about whether there are any: the database has to be asked.
+        if let Some(loaded) = loaded.as_ref().filter(|l| !(is_from_file && l.tokens.is_empty())) {
+            parts.guard.set_tokens(loaded.tokens.clone());
+        }
+        let first = loaded.clone().filter(|_| !is_from_file);
+        let (rules, overrides) = (start.rules, start.overrides);
+        let keeper = Self {
+            inner: Arc::new(Inner {
+                url: config.database.url.clone(),
+                timeout: config.database.timeout,
+                file: config.database.snapshot.clone(),
+                latest: watch::Sender::new(first),
+                source: start.source,
+                parts,
+                database: ArcSwapOption::new(start.database.map(Arc::new)),
+                asked: AtomicU64::new(0),
+                loading: Mutex::new(()),
+                state: Mutex::new(State { rules, overrides, loaded, next_expiry, done: 0 }),
+                status: ArcSwap::from_pointee(start.status),
+            }),
+        };
+        keeper.tell(&keeper.status());
+        keeper
+    }
+
+    /// Where rules come from.
+    #[must_use]
+    pub fn source(&self) -> &RulesSource {
+        &self.inner.source
+    }
+
+    /// What is known about the rules in force.
+    #[must_use]
+    pub fn status(&self) -> Arc<Status> {
+        self.inner.status.load_full()
+    }
+
+    /// The database.
+    ///
+    /// # Errors
+    ///
+    /// That there is none, or that it has not been reached yet.
+    pub fn database(&self) -> Result<Arc<Database>, DataError> {
+        let why =
+            if self.inner.url.is_some() { "it has not been reached yet" } else { "there is none" };
+        self.inner.database.load_full().ok_or_else(|| DataError::Unavailable(why.into()))
+    }
+
+    /// Puts in force what is in the database now, before it returns: whoever has changed something there sees
+    /// it in force. If that takes longer than a call may, it goes on by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// It goes on, too, if nobody waits for it.
+    pub async fn refresh(&self) {
+        let keeper = self.clone();
+        let refreshing = tokio::spawn(async move { keeper.refresh_now().await });
+        // It does not panic, and there is nothing to be done if it takes long.
+        let _ = timeout(self.inner.timeout, refreshing).await;
+    }
+
+    /// Loads and takes what is in the database. Many at once are done together.
+    pub(super) async fn refresh_now(&self) {
+        let Some(database) = self.inner.database.load_full() else { return };
+        let number = self.inner.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let _one_at_a_time = self.inner.loading.lock().await;
+        if self.inner.state.lock().await.done >= number {
+            // Somebody has begun to read after this was asked for.
+            return;
+        }
+        let asked = self.inner.asked.load(Ordering::Relaxed);
+        // Before it is read: what is mended while it is being refused is looked at again.
+        let generation = database.generation().await.ok();
+        match database.load().await {
+            Ok(loaded) => {
+                let mut state = self.inner.state.lock().await;
+                self.take(&mut state, loaded).await;
+                state.done = asked;
+            }
+            Err(error @ DataError::Unavailable(_)) => self.trouble(&error),
+            Err(error) => {
+                self.refuse(generation, &error.to_string());
+                let all = Page { after: None, limit: usize::MAX };
+                let overrides = database.overrides(&OverrideFilter::default(), all).await.ok();
+                let tokens = database.tokens().await.ok();
+                let mut state = self.inner.state.lock().await;
+                self.take_rest(&mut state, overrides, tokens).await;
+                state.done = asked;
+            }
+        }
+    }
+
+    /// Makes sure that what is in force is what the database holds, which costs next to nothing if it is.
+    pub(super) async fn confirm(&self, database: &Database) {
+        let status = self.status();
+        match database.generation().await.map(Some) {
+            Ok(generation) if generation == status.generation => self.confirmed(),
+            // It was looked at, and would be refused again.
+            Ok(generation) if generation == status.refused_generation => self.answered(),
+            Ok(_) => self.refresh_now().await,
+            Err(error) => self.trouble(&error),
+        }
+    }
+
+    /// Lets overrides go that have expired. Whatever else is in force stays, and nothing is said about the
+    /// database: it may be down.
+    pub(super) async fn expire(&self) {
+        self.compose_overrides(&mut *self.inner.state.lock().await).await;
+    }
+
+    /// When the next override expires.
+    pub(super) async fn next_expiry(&self) -> Option<Timestamp> {
+        self.inner.state.lock().await.next_expiry
+    }
+
+    /// Puts rules of a file in force, with the overrides that there are, and returns their version.
+    pub(crate) async fn put_rules(&self, rules: RuleSet) -> u64 {
+        let mut state = self.inner.state.lock().await;
+        state.rules = rules;
+        let version = self.put_in_force(&state);
+        self.change(|status| status.refused_file = None);
+        version
+    }
+
+    /// Says that the rules of a file were refused.
+    pub(crate) fn refuse_rules(&self, why: &str) {
+        self.inner.parts.metrics.reload_failed();
+        self.change(|status| status.refused_file = Some(why.to_owned()));
+    }
+
+    /// Takes what was loaded: puts it in force, or refuses it whole.
+    async fn take(&self, state: &mut State, loaded: Loaded) {
+        self.inner.parts.guard.set_tokens(loaded.tokens.clone());
+        let generation = loaded.generation;
+        let now = Timestamp::now();
+        let of_database = matches!(self.inner.source, RulesSource::Database(_));
+        let before = state.loaded.as_ref();
+        let has_same_rules = before.is_some_and(|before| before.rules == loaded.rules);
+        let has_same_overrides = before.is_some_and(|before| before.overrides == loaded.overrides);
+        let has_expired = state.next_expiry.is_some_and(|at| at <= now);
+        let is_new = has_expired || !has_same_overrides || (of_database && !has_same_rules);
+        let known_rules = (!of_database || has_same_rules).then(|| state.rules.clone());
+        // With many rules and overrides this takes a while, and others want to be answered meanwhile.
+        let composed = spawn_blocking(move || {
+            let rules = known_rules.map_or_else(|| compose::rules(&loaded.rules), Ok);
+            let overrides = compose::overrides(&loaded.overrides, now);
+            (rules.and_then(|rules| Ok((rules, overrides?))), loaded)
+        });
+        let Ok((composed, loaded)) = composed.await else { return };
+        match composed {
+            Ok((rules, overrides)) => {
+                state.next_expiry = compose::next_expiry(&loaded.overrides, now);
+                (state.rules, state.overrides) = (rules, overrides);
+                if is_new {
+                    let version = self.put_in_force(state);
+                    let (rules, overrides) = (state.rules.rules().len(), state.overrides.len());
+                    info!(generation, version, rules, overrides, "rules in force");
+                }
+                let overrides = state.overrides.len();
+                self.change(|status| {
+                    (status.generation, status.overrides) = (Some(generation), overrides);
+                    (status.refused, status.refused_generation) = (None, None);
+                });
+                self.confirmed();
+                self.keep(state, loaded);
+            }
+            Err(why) => {
+                self.refuse(Some(generation), &why);
+                self.take_rest(state, Some(loaded.overrides), Some(loaded.tokens)).await;
+            }
+        }
+    }
+
+    /// Takes what can be read beside rules that are wrong: a token that was revoked is so, and a subject that was
+    /// blocked is, by the last good rules; also for whoever starts from the snapshot file.
+    async fn take_rest(
+        &self,
+        state: &mut State,
+        overrides: Option<Vec<StoredOverride>>,
+        tokens: Option<Vec<StoredToken>>,
+    ) {
+        if let Some(tokens) = &tokens {
+            self.inner.parts.guard.set_tokens(tokens.clone());
+        }
+        let Some(before) = state.loaded.clone() else { return };
+        let overrides = overrides.unwrap_or_else(|| before.overrides.clone());
+        let tokens = tokens.unwrap_or_else(|| before.tokens.clone());
+        let has_same_overrides = overrides == before.overrides;
+        if has_same_overrides && tokens == before.tokens {
+            return;
+        }
+        let loaded = Loaded { overrides, tokens, ..Loaded::clone(&before) };
+        self.keep(state, loaded);
+        if !has_same_overrides {
+            self.compose_overrides(state).await;
+        }
+    }
+
+    /// Puts those of the overrides in force that have not expired.
+    async fn compose_overrides(&self, state: &mut State) {
+        let Some(loaded) = state.loaded.clone() else { return };
+        let now = Timestamp::now();
+        state.next_expiry = compose::next_expiry(&loaded.overrides, now);
+        let composed = spawn_blocking(move || compose::overrides(&loaded.overrides, now));
+        let Ok(Ok(overrides)) = composed.await else { return };
+        state.overrides = overrides;
+        let version = self.put_in_force(state);
+        let overrides = state.overrides.len();
+        info!(version, overrides, "overrides in force");
+        self.change(|status| status.overrides = overrides);
+    }
+
+    /// Keeps what is in force, here and in the file.
+    fn keep(&self, state: &mut State, loaded: Loaded) {
+        let loaded = Arc::new(loaded);
+        self.inner.latest.send_if_modified(|latest| {
+            let is_new = latest.as_ref() != Some(&loaded);
+            *latest = Some(Arc::clone(&loaded));
+            is_new
+        });
+        state.loaded = Some(loaded);
+    }
+
+    fn put_in_force(&self, state: &State) -> u64 {
+        let Parts { limiter, metrics, .. } = &self.inner.parts;
+        let rules = state.rules.clone().with_overrides(state.overrides.clone());
+        let version = limiter.replace_rules(rules);
+        metrics.reloaded(&limiter.rules(), Timestamp::now().seconds());
+        version
+    }
+
+    fn refuse(&self, generation: Option<u64>, why: &str) {
+        let version = self.inner.parts.limiter.rules().version();
+        // It is looked at every second, and once is enough to say so.
+        if self.status().refused.as_deref() != Some(why) {
+            self.inner.parts.metrics.reload_failed();
+            error!(generation, version, report = why, "rules refused: the last good ones stay");
+        }
+        self.change(|status| {
+            status.refused = Some(why.to_owned());
+            status.refused_generation = generation;
+        });
+        self.answered();
+    }
+
+    /// The database says that what is in force is what it holds.
+    fn confirmed(&self) {
+        self.answered();
+        self.change(|status| {
+            status.confirmed_at = Some(Timestamp::now());
+            status.from_file = None;
+        });
+    }
+
+    fn answered(&self) {
+        if self.status().down.is_some() {
+            info!("the database answers again");
+            self.change(|status| status.down = None);
+        }
+    }
+
+    /// The database does not answer: nothing changes, and whoever looks is told.
+    pub(super) fn trouble(&self, error: &DataError) {
+        let down = error.to_string();
+        if self.status().down.is_none() {
+            warn!(trouble = %down, "the database does not answer: checks go on by the rules in force");
+        }
+        self.change(|status| status.down = Some(down.clone()));
+    }
+
+    fn change(&self, change: impl Fn(&mut Status)) {
+        self.inner.status.rcu(|status| {
+            let mut status = Status::clone(status);
+            change(&mut status);
+            status
+        });
+        self.tell(&self.status());
+    }
+
+    fn tell(&self, status: &Status) {
+        let Parts { limiter, metrics, ready, .. } = &self.inner.parts;
+        metrics.snapshot(status);
+        ready.note(Check::Database, status.note());
+        ready.trouble(Check::Database, status.down.is_some());
+        let version = limiter.rules().version();
+        let refused = status.all_refused();
+        let note = |why: String| {
+            format!("the rules of version {version} stay, for the new ones are wrong:\n{why}")
+        };
+        ready.trouble(Check::Rules, refused.is_some());
+        ready.note(Check::Rules, refused.map(note));
+    }
+}

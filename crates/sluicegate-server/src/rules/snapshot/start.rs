@@ -1,0 +1,240 @@
+//! The first rules: from their source, or from the snapshot file while the database is down.
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use sluicegate::RuleSet;
+use sluicegate::rules::Overrides;
+use thiserror::Error;
+use tokio::time::timeout;
+use tracing::{debug, info, warn};
+
+use super::{Status, compose, file};
+use crate::config::{Config, DatabaseUrl};
+use crate::data::{DataError, Database, Loaded};
+use crate::rules::source::{RulesError, RulesSource};
+use crate::time::Timestamp;
+
+/// The longest that a start waits for a database that answers: others may be migrating it.
+const START_MAX: Duration = Duration::from_secs(20);
+
+/// What there is to begin with.
+#[derive(Debug)]
+pub struct Start {
+    /// Where rules come from.
+    pub source: RulesSource,
+    /// The text of the file, where they come from one.
+    pub text: String,
+    /// The rules, without overrides.
+    pub(super) rules: RuleSet,
+    pub(super) overrides: Overrides,
+    /// What was loaded, from the database or the snapshot file.
+    pub(super) loaded: Option<Loaded>,
+    /// The database, if it was reached.
+    pub(super) database: Option<Database>,
+    pub(super) status: Status,
+}
+
+/// Why there are no rules to begin with.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Their file is wrong.
+    #[error("{0}")]
+    Rules(#[from] RulesError),
+    /// The database is down, and there is no snapshot file.
+    #[error("cannot load rules from {url}: {why}")]
+    Down {
+        /// Where it is, without a password.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// What is in the database is wrong, and there is no snapshot file.
+    #[error("cannot use the rules in {url}:\n{why}")]
+    Refused {
+        /// Where it is, without a password.
+        url: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What became of the database.
+struct Reached {
+    database: Option<Database>,
+    loaded: Result<Loaded, DataError>,
+}
+
+impl Start {
+    /// Finds the rules to begin with.
+    ///
+    /// # Errors
+    ///
+    /// If there are none.
+    pub async fn find(config: &Config) -> Result<Self, StartError> {
+        let source = RulesSource::new(config);
+        let file_rules = source.load()?;
+        let Some(url) = &config.database.url else {
+            let (rules, text) = file_rules.unwrap_or_default();
+            let (overrides, status) = (Overrides::default(), Status::default());
+            return Ok(Self {
+                source,
+                text,
+                rules,
+                overrides,
+                loaded: None,
+                database: None,
+                status,
+            });
+        };
+        let reached = match must_not_be_made(url, config.database.snapshot.as_deref()) {
+            Ok(()) => reach(url, config.database.timeout).await,
+            Err(error) => Reached { database: None, loaded: Err(error) },
+        };
+        let mut start = Self {
+            source,
+            text: String::new(),
+            rules: RuleSet::default(),
+            overrides: Overrides::default(),
+            loaded: None,
+            database: reached.database,
+            status: Status::default(),
+        };
+        let is_file = file_rules.is_some();
+        if let Some((rules, text)) = file_rules {
+            (start.rules, start.text) = (rules, text);
+        }
+        let Err(error) = start.take(reached.loaded) else { return Ok(start) };
+        match start.take_file(config) {
+            Ok(()) => Ok(start),
+            // Rules from a file do without overrides and tokens, if they must.
+            Err(_) if is_file => Ok(start),
+            Err(no_file) => Err(start.fail(url, &error, &no_file)),
+        }
+    }
+
+    /// Takes what the database holds, or notes why not.
+    fn take(&mut self, loaded: Result<Loaded, DataError>) -> Result<(), DataError> {
+        let refused = |why| DataError::Unexpected(why);
+        let taken = loaded.and_then(|loaded| {
+            self.compose(&loaded).map_err(refused)?;
+            Ok(loaded)
+        });
+        match taken {
+            Ok(loaded) => {
+                self.status.generation = Some(loaded.generation);
+                self.status.confirmed_at = Some(Timestamp::now());
+                self.loaded = Some(loaded);
+                Ok(())
+            }
+            Err(error) => {
+                match &error {
+                    DataError::Unavailable(_) => self.status.down = Some(error.to_string()),
+                    _ => self.status.refused = Some(error.to_string()),
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn compose(&mut self, loaded: &Loaded) -> Result<(), String> {
+        let rules = match self.source {
+            RulesSource::Database(_) => Some(compose::rules(&loaded.rules)?),
+            RulesSource::Starter | RulesSource::File(_) => None,
+        };
+        self.overrides = compose::overrides(&loaded.overrides, Timestamp::now())?;
+        self.status.overrides = self.overrides.len();
+        if let Some(rules) = rules {
+            self.rules = rules;
+        }
+        Ok(())
+    }
+
+    /// Takes what the snapshot file holds.
+    fn take_file(&mut self, config: &Config) -> Result<(), String> {
+        let Some(path) = &config.database.snapshot else {
+            return Err("database.snapshot names no file".into());
+        };
+        let shown = path.display();
+        let (loaded, written_at) =
+            file::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+        self.compose(&loaded).map_err(|why| format!("{shown} is wrong: {why}"))?;
+        let trouble = self.status.down.as_ref().or(self.status.refused.as_ref());
+        let trouble = trouble.map_or("", String::as_str);
+        warn!(file = %shown, %written_at, trouble, "starting from the snapshot file");
+        // Whatever the database holds when it answers is looked at.
+        self.status.from_file = Some(written_at);
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    fn fail(self, url: &DatabaseUrl, error: &DataError, no_file: &str) -> StartError {
+        let url = url.to_string();
+        let why = format!("{error}; and there is no snapshot to start from: {no_file}");
+        match error {
+            DataError::Unavailable(_) => StartError::Down { url, why },
+            _ => StartError::Refused { url, why },
+        }
+    }
+
+    /// The set to begin with.
+    #[must_use]
+    pub fn rules(&self) -> RuleSet {
+        self.rules.clone().with_overrides(self.overrides.clone())
+    }
+}
+
+async fn reach(url: &DatabaseUrl, timeout: Duration) -> Reached {
+    let database = match Database::open(url, timeout).await {
+        Ok(database) => database,
+        Err(error) => return Reached { database: None, loaded: Err(error) },
+    };
+    // One that could not be migrated is opened again later.
+    let migrated = within_start(migrate(&database)).await;
+    if let Err(error) = migrated {
+        return Reached { database: None, loaded: Err(error) };
+    }
+    let loaded = within_start(database.load()).await;
+    let is_usable = !matches!(loaded, Err(DataError::Unavailable(_)));
+    Reached { database: is_usable.then_some(database), loaded }
+}
+
+/// Waits for the database as long as a start may take. Migrating goes on later, if it must.
+async fn within_start<T>(work: impl Future<Output = Result<T, DataError>>) -> Result<T, DataError> {
+    let too_long = |_| DataError::Unavailable(format!("no answer within {START_MAX:?}"));
+    timeout(START_MAX, Box::pin(work)).await.map_err(too_long)?
+}
+
+/// Refuses to make a new file of SQLite where there was one: whoever did not find it would lift every limit that was
+/// ever set, and ask for no token.
+pub(super) fn must_not_be_made(
+    url: &DatabaseUrl,
+    snapshot: Option<&Path>,
+) -> Result<(), DataError> {
+    match (url, snapshot) {
+        (DatabaseUrl::Sqlite(path), Some(snapshot)) if !path.exists() && snapshot.exists() => {
+            let (path, snapshot) = (path.display(), snapshot.display());
+            Err(DataError::Unavailable(format!(
+                "{path} is not there, though {snapshot} is: bring it back, or delete that too to begin anew"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Brings a database to this version's schema, and says what that took.
+pub(super) async fn migrate(database: &Database) -> Result<(), DataError> {
+    let migrations = database.migrate().await?;
+    let (first, last) = (migrations.first(), migrations.last());
+    if let (Some(first), Some(last)) = (first, last) {
+        let (from, to) = (first.version - 1, last.version);
+        // A new database is no news.
+        if from == 0 {
+            debug!(to, "database made");
+        } else {
+            info!(from, to, "database migrated");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Request bodies: bounded in size and time, JSON, and refused with the name of what is wrong.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+use crate::app::App;
+
+/// Reads a body of at most `bytes_max`, within `timeout`.
+pub(crate) async fn read<B>(
+    request: Request<B>,
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
+    require_json(request.headers())?;
+    collect(request.into_body(), bytes_max, timeout).await
+}
+
+/// Lets a body arrive before anything is made of its request. A request that is refused without its body has its
+/// connection closed, which a client that still sends takes for the answer. A body that says itself that it is
+/// long, as all rules at once may be, is left to whoever reads it, after asking who sends it.
+pub(crate) async fn let_arrive(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let bytes_max = app.limits.batch_bytes_max();
+    let is_long = request.body().size_hint().lower() > bytes_max as u64;
+    if is_long || request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    match collect(body, bytes_max, app.limits.body_timeout).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Takes as much of a body as may be, and throws it away. A connection is kept only if nothing is left unread on it.
+pub(crate) async fn discard(body: Body, bytes_max: usize, timeout: Duration) {
+    let is_long = body.size_hint().lower() > bytes_max as u64;
+    if !is_long && !body.is_end_stream() {
+        // Whatever becomes of it, the answer is the same.
+        let _ = collect(body, bytes_max, timeout).await;
+    }
+}
+
+async fn collect<B>(body: B, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+{
+    let body = pin!(Limited::new(body, bytes_max).collect());
+    match soon(body, timeout).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let detail = format!("the body has more than {bytes_max} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+        }
+        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body ended early")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+/// Waits for something within a time. What came with the header is there when the connection was looked at again: no
+/// timer is made for that.
+async fn soon<F: Future>(mut doing: Pin<&mut F>, within: Duration) -> Result<F::Output, Elapsed> {
+    let mut is_first = true;
+    let done = poll_fn(|cx| match doing.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if is_first => {
+            is_first = false;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Poll::Pending => Poll::Ready(None),
+    });
+    match done.await {
+        Some(done) => Ok(done),
+        None => timeout(within, doing).await,
+    }
+}
+
+/// A body that says what it is must say that it is JSON. This also keeps other sites' forms out, which a
+/// browser sends without asking.
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_packed = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
+        let detail = "the body must come as it is: send no `content-encoding`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let essence = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let is_json = essence.eq_ignore_ascii_case("application/json")
+        || essence.to_ascii_lowercase().ends_with("+json");
+    if is_json {
+        return Ok(());
+    }
+    let detail = "the body must be JSON: send `content-type: application/json` (curl --json does)";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// A struct that is written as a JSON object, and as nothing else: left to itself, an array of its
+/// fields would do as well.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+/// Parses JSON.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    // Keeping track of where one is costs time, so that is done only when something is wrong.
+    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+}
+
+/// Not every database keeps texts with a NUL in them.
+pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
+    if text.contains('\0') {
+        return Err(Problem::field(field, "has a NUL character in it"));
+    }
+    Ok(())
+}
+
+/// Parses again to find out where it went wrong.
+fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
+        // A whole value and then something else.
+        return Problem::new(StatusCode::BAD_REQUEST, "the body goes on after the JSON value");
+    };
+    let path = error.path().to_string();
+    let reason = error.inner().to_string();
+    let is_root = path == ".";
+    // Where the syntax is at fault there may be no field to speak of.
+    if !error.inner().is_data() && (is_root || path.contains('?')) {
+        return Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {reason}"));
+    }
+    // An unknown, missing or repeated field is reported at its parent.
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| reason.strip_prefix(start)?.split('`').next());
+    let field = match (named, is_root) {
+        (Some(name), true) => name.to_owned(),
+        (Some(name), false) if !path.ends_with(name) => format!("{path}.{name}"),
+        (None, true) => return Problem::new(StatusCode::BAD_REQUEST, reason),
+        _ => path,
+    };
+    // The field says better where it is than a line and a column do.
+    let reason = reason.split(" at line ").next().unwrap_or(&reason);
+    Problem::field(field, reason)
+}

@@ -1,0 +1,103 @@
+//! Versions in headers: `ETag`, `If-Match` and `If-None-Match`, against lost updates.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use super::problem::Problem;
+use crate::data::DataError;
+
+/// The `ETag` of something that has this version.
+pub(crate) fn etag(version: u64) -> HeaderValue {
+    HeaderValue::from_str(&format!("\"{version}\""))
+        .unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Which versions of something a request is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    /// Any, as long as it is there.
+    Any,
+    /// These.
+    Of(Vec<u64>),
+}
+
+impl Versions {
+    /// What `If-Match` asks for; none if it is not there.
+    pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        Self::read(headers, &header::IF_MATCH, |tag| tag)
+    }
+
+    /// What `If-None-Match` asks for; none if it is not there. Proxies that pack answers mark their tags as
+    /// weak, which is good enough here.
+    pub(crate) fn if_none_match(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        Self::read(headers, &header::IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag))
+    }
+
+    fn read(
+        headers: &HeaderMap,
+        name: &HeaderName,
+        strong: impl Fn(&str) -> &str,
+    ) -> Result<Option<Self>, Problem> {
+        let shown = if *name == header::IF_MATCH { "If-Match" } else { "If-None-Match" };
+        let wrong = || Problem::field(shown, "is neither a version such as \"3\" nor *");
+        let mut versions = Vec::new();
+        for value in headers.get_all(name) {
+            let value = value.to_str().map_err(|_| wrong())?.trim();
+            if value == "*" {
+                return Ok(Some(Self::Any));
+            }
+            for tag in value.split(',') {
+                let tag = strong(tag.trim()).strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+                versions.push(tag.and_then(|tag| tag.parse().ok()).ok_or_else(wrong)?);
+            }
+        }
+        Ok((!versions.is_empty()).then_some(Self::Of(versions)))
+    }
+
+    /// Is this version one of them?
+    pub(crate) fn contain(&self, version: u64) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Of(versions) => versions.contains(&version),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// That this version is none of them.
+    pub(crate) fn require(&self, current: u64) -> Result<(), DataError> {
+        if self.contain(current) { Ok(()) } else { Err(DataError::Stale { current }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn tags_are_versions() {
+        let read =
+            |values: &[&'static str]| Versions::if_match(&headers(&header::IF_MATCH, values));
+        assert_eq!(etag(3), "\"3\"");
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&["*"]), Ok(Some(Versions::Any)));
+        assert_eq!(read(&["\"3\""]), Ok(Some(Versions::Of(vec![3]))));
+        assert_eq!(read(&["\"3\", \"4\"", "\"5\""]), Ok(Some(Versions::Of(vec![3, 4, 5]))));
+        for wrong in ["", "3", "\"x\"", "\"3", "W/\"3\"", "\"3\",", "\"-1\""] {
+            let problem = read(&[wrong]).unwrap_err();
+            assert!(format!("{problem:?}").contains("If-Match"), "{wrong}");
+        }
+        let weak = headers(&header::IF_NONE_MATCH, &["W/\"3\""]);
+        assert_eq!(Versions::if_none_match(&weak), Ok(Some(Versions::Of(vec![3]))));
+    }
+
+    #[test]
+    fn another_version_is_stale() {
+        let three = Versions::Of(vec![3]);
+        assert_eq!((three.require(3), Versions::Any.require(4)), (Ok(()), Ok(())));
+        assert_eq!(three.require(4), Err(DataError::Stale { current: 4 }));
+    }
+}
