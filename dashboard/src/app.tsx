@@ -31,7 +31,7 @@ export function App(): JSX.Element {
   const isRefused = useStore(onSession, needsToken);
   const isSignedIn = useStore(onSession, () => currentToken() !== "");
   const [signedOut, setSignedOut] = useState(0);
-  const [, title, Shown] = TABS.find(([name]) => name === view) ?? TABS[0]!;
+  const [, title, RuleList] = TABS.find(([name]) => name === view) ?? TABS[0]!;
   // Playing needs no token.
   const isClosed = isRefused && view !== "playground";
   const isKept = useKept(view, isClosed);
@@ -73,7 +73,7 @@ export function App(): JSX.Element {
         {(!isClosed || isKept) && (
           <div class="view" hidden={isClosed} key={`${view} ${signedOut}`}>
             <Boundary>
-              <Shown />
+              <RuleList />
             </Boundary>
           </div>
         )}

@@ -36,7 +36,7 @@ export function goTo(href: string): void {
 }
 
 /** Puts the state of a view into the address, without a step to go back to. */
-export function keepInAddress(href: string): void {
+export function replaceAddress(href: string): void {
   if (location.hash === href) return;
   history.replaceState(null, "", href);
   dispatchEvent(new HashChangeEvent("hashchange"));

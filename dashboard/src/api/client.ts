@@ -4,7 +4,7 @@ import { currentToken, refuseToken } from "../session.ts";
 import { noteDate } from "./clock.ts";
 
 /** How long an answer may take. */
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
 /** An answer, whatever its status. */
 export interface Answer {
@@ -65,10 +65,10 @@ export function headersOf(options: Options): Record<string, string> {
 }
 
 /** Asks, and returns the answer as it is. Throws a `Problem` with status 0 if there is none. */
-export async function ask(method: Method, path: string, options: Options = {}): Promise<Answer> {
+export async function request(method: Method, path: string, options: Options = {}): Promise<Answer> {
   const token = options.token ?? currentToken();
-  const patience = AbortSignal.timeout(PATIENCE_MS);
-  const signal = options.signal === undefined ? patience : AbortSignal.any([patience, options.signal]);
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal]);
   try {
     const response = await fetch(urlOf(path, options.query), {
       method,
@@ -89,7 +89,7 @@ export async function ask(method: Method, path: string, options: Options = {}): 
 
 /** Asks, and returns what the answer says. Throws a `Problem` if it is a refusal. */
 export async function call<T>(method: Method, path: string, options: Options = {}): Promise<T> {
-  const answer = await ask(method, path, options);
+  const answer = await request(method, path, options);
   if (answer.status >= 400) throw problemOf(answer);
   return (answer.text === "" ? undefined : JSON.parse(answer.text)) as T;
 }

@@ -34,7 +34,7 @@ export interface Handlers {
 }
 
 /** What a connection needs of the world around it, so that tests can stand in for it. */
-export interface World {
+export interface Environment {
   readonly fetch: (path: string, init: RequestInit) => Promise<Response>;
   readonly now: () => number;
   /** From 0 to 1. */
@@ -65,106 +65,106 @@ export function waitOf(failures: number, firstMs: number, random: number): numbe
 
 /** Reads the stream at `path` until it is stopped. Where a token is needed it asks to sign in, and stops; what is
  * forbidden is asked for again only by `retry`. */
-export function connect(path: string, handlers: Handlers, world: World = BROWSER): Link {
-  const stream = new Stream(path, handlers, world);
+export function connect(path: string, handlers: Handlers, environment: Environment = BROWSER): Link {
+  const stream = new Stream(path, handlers, environment);
   stream.start();
   return { retry: () => stream.retry(), stop: () => stream.stop() };
 }
 
 class Stream {
   private attempt: AbortController | undefined;
-  private isOver = false;
+  private isStopped = false;
   private kind: LinkState["kind"] = "connecting";
   private failures = 0;
   private firstMs = RETRY_MS_FIRST;
   private lostSince: number | undefined;
-  private endWait = nothing;
-  private endSilence = nothing;
-  private endHidden = nothing;
-  private endListening = nothing;
+  private endWait = noop;
+  private endSilence = noop;
+  private endHidden = noop;
+  private endListening = noop;
 
   constructor(
     private readonly path: string,
     private readonly handlers: Handlers,
-    private readonly world: World,
+    private readonly environment: Environment,
   ) {}
 
   start(): void {
-    const endVisibility = this.world.onVisibility(() => this.visibilityChanged());
-    const endOnline = this.world.onOnline(() => this.wake());
+    const endVisibility = this.environment.onVisibility(() => this.visibilityChanged());
+    const endOnline = this.environment.onOnline(() => this.reconnect());
     this.endListening = () => {
       endVisibility();
       endOnline();
     };
-    this.tell({ kind: "connecting" });
-    void this.ask();
+    this.setState({ kind: "connecting" });
+    void this.open();
   }
 
   stop(): void {
-    this.isOver = true;
+    this.isStopped = true;
     this.endListening();
     this.endHidden();
-    this.rest();
+    this.closeConnection();
   }
 
   retry(): void {
-    if (this.kind === "refused") this.tell({ kind: "connecting" });
-    this.wake();
+    if (this.kind === "refused") this.setState({ kind: "connecting" });
+    this.reconnect();
   }
 
   /** Asks at once, unless it is asking or reading, or was refused. */
-  private wake(): void {
-    if (this.isOver || this.attempt !== undefined || this.kind === "refused") return;
+  private reconnect(): void {
+    if (this.isStopped || this.attempt !== undefined || this.kind === "refused") return;
     this.endWait();
-    void this.ask();
+    void this.open();
   }
 
   private visibilityChanged(): void {
     this.endHidden();
-    if (this.world.isHidden()) {
-      this.endHidden = this.world.after(HIDDEN_MS_MAX, () => this.leave());
+    if (this.environment.isHidden()) {
+      this.endHidden = this.environment.after(HIDDEN_MS_MAX, () => this.disconnect());
     } else {
-      this.wake();
+      this.reconnect();
     }
   }
 
   // ## Live | lost => connecting, as soon as the page is seen again
-  private leave(): void {
+  private disconnect(): void {
     if (this.kind === "refused") return;
-    this.rest();
-    this.tell({ kind: "connecting" });
+    this.closeConnection();
+    this.setState({ kind: "connecting" });
   }
 
   /** Reads nothing, and waits for nothing. */
-  private rest(): void {
+  private closeConnection(): void {
     this.endWait();
     this.endSilence();
     this.attempt?.abort();
     this.attempt = undefined;
   }
 
-  private async ask(): Promise<void> {
+  private async open(): Promise<void> {
     const attempt = new AbortController();
     this.attempt = attempt;
     const token = currentToken();
     try {
-      this.expectNews(attempt);
-      const response = await this.world.fetch(this.path, {
+      this.restartSilenceTimer(attempt);
+      const response = await this.environment.fetch(this.path, {
         headers: headersOf({ accept: "text/event-stream" }),
         cache: "no-store",
         signal: attempt.signal,
       });
       await this.read(response, attempt);
-      this.lose(attempt, new Error("the service has ended the stream"));
+      this.setLost(attempt, new Error("the service has ended the stream"));
     } catch (error) {
       // Somebody may have signed in while this was on its way: then it is asked again.
       if (error instanceof Problem && error.status === 401 && token === currentToken()) {
         this.stop();
         refuseToken();
       } else if (error instanceof Problem && error.status === 403) {
-        this.refuse(attempt, error.detail);
+        this.setRefused(attempt, error.detail);
       } else {
-        this.lose(attempt, error);
+        this.setLost(attempt, error);
       }
     }
   }
@@ -184,70 +184,70 @@ class Stream {
       for (;;) {
         const { done, value } = await reader.read();
         if (done || attempt.signal.aborted) return;
-        this.expectNews(attempt);
+        this.restartSilenceTimer(attempt);
         const events = parser.push(value);
         this.firstMs = parser.retryMs ?? this.firstMs;
-        if (events.length > 0) this.found();
+        if (events.length > 0) this.setLive();
         for (const event of events) this.handlers.onEvent(event);
       }
     } finally {
       // What is left of it is of no use; that it may be broken is known.
-      reader.cancel().catch(nothing);
+      reader.cancel().catch(noop);
     }
   }
 
   /** A connection may be gone without a sign: a machine slept, or a network went away. */
-  private expectNews(attempt: AbortController): void {
+  private restartSilenceTimer(attempt: AbortController): void {
     this.endSilence();
-    this.endSilence = this.world.after(SILENCE_MS_MAX, () => {
+    this.endSilence = this.environment.after(SILENCE_MS_MAX, () => {
       attempt.abort();
-      this.lose(attempt, new Error("the service is silent"));
+      this.setLost(attempt, new Error("the service is silent"));
     });
   }
 
   // ## Connecting | lost => live
-  private found(): void {
+  private setLive(): void {
     this.failures = 0;
     this.lostSince = undefined;
-    if (this.kind !== "live") this.tell({ kind: "live" });
+    if (this.kind !== "live") this.setState({ kind: "live" });
   }
 
   // ## Connecting | live | lost => lost
-  private lose(attempt: AbortController, error: unknown): void {
+  private setLost(attempt: AbortController, error: unknown): void {
     // Another attempt goes on, or none should.
     if (this.attempt !== attempt) return;
-    this.rest();
-    this.lostSince ??= this.world.now();
+    this.closeConnection();
+    this.lostSince ??= this.environment.now();
     const isAnswered = error instanceof Problem && error.status > 0;
-    this.tell({ kind: "lost", since: this.lostSince, why: wordsOf(error), isAnswered });
-    const wait = waitOf(this.failures, this.firstMs, this.world.random());
+    this.setState({ kind: "lost", since: this.lostSince, why: messageOf(error), isAnswered });
+    const wait = waitOf(this.failures, this.firstMs, this.environment.random());
     this.failures += 1;
     // A page that nobody sees waits until somebody does.
-    if (!this.world.isHidden()) this.endWait = this.world.after(wait, () => this.wake());
+    if (!this.environment.isHidden()) this.endWait = this.environment.after(wait, () => this.reconnect());
   }
 
   // ## Connecting | live | lost => refused
-  private refuse(attempt: AbortController, why: string): void {
+  private setRefused(attempt: AbortController, why: string): void {
     if (this.attempt !== attempt) return;
-    this.rest();
+    this.closeConnection();
     this.lostSince = undefined;
-    this.tell({ kind: "refused", why });
+    this.setState({ kind: "refused", why });
   }
 
-  private tell(state: LinkState): void {
+  private setState(state: LinkState): void {
     this.kind = state.kind;
     this.handlers.onState(state);
   }
 }
 
-function wordsOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof TypeError) return "the service does not answer";
   return error instanceof Error ? error.message : String(error);
 }
 
-function nothing(): void {}
+function noop(): void {}
 
-const BROWSER: World = {
+const BROWSER: Environment = {
   fetch: (path, init) => fetch(path, init),
   now: () => Date.now(),
   random: () => Math.random(),

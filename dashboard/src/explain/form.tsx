@@ -3,14 +3,14 @@
 import type { JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
 import { hrefOf } from "../route.ts";
-import { plainly } from "../ui/plainly.ts";
-import { Offered, TextField, type TextProps } from "../ui/text-field.tsx";
+import { fieldMessage } from "../ui/field-message.ts";
+import { Suggestions, TextField, type TextProps } from "../ui/text-field.tsx";
 import type { Hints } from "./hints.ts";
-import { ATTRIBUTES_MAX, type Attribute, type Errors, type FieldName, type Typed } from "./request.ts";
+import { ATTRIBUTES_MAX, type Attribute, type Errors, type FieldName, type RequestFields } from "./request.ts";
 
 interface FormProps {
-  readonly typed: Typed;
-  readonly onTyped: (typed: Typed) => void;
+  readonly fields: RequestFields;
+  readonly onChange: (fields: RequestFields) => void;
   readonly errors: Errors;
   readonly hints: Hints;
 }
@@ -25,13 +25,13 @@ const EXAMPLES: readonly (readonly [string, string])[] = [
   ],
 ];
 
-export function RequestForm({ typed, onTyped, errors, hints }: FormProps): JSX.Element {
+export function RequestForm({ fields, onChange, errors, hints }: FormProps): JSX.Element {
   const text = (name: FieldName, label: string, more: TextProps = {}) => (
     <TextField
       key={name}
       label={label}
-      value={typed[name]}
-      onValue={(value) => onTyped({ ...typed, [name]: value })}
+      value={fields[name]}
+      onValue={(value) => onChange({ ...fields, [name]: value })}
       error={errors[name]}
       {...more}
     />
@@ -47,12 +47,12 @@ export function RequestForm({ typed, onTyped, errors, hints }: FormProps): JSX.E
       <div class="explain-fields">
         {text("user_id", "User id", { placeholder: "42" })}
         {text("ip", "Address", { placeholder: "203.0.113.9" })}
-        {text("endpoint", "Endpoint", { placeholder: "/login", offered: hints.endpoints })}
-        {text("method", "Method", { placeholder: "POST", offered: hints.methods })}
-        {text("plan", "Plan", { placeholder: "none", offered: hints.plans })}
+        {text("endpoint", "Endpoint", { placeholder: "/login", suggestions: hints.endpoints })}
+        {text("method", "Method", { placeholder: "POST", suggestions: hints.methods })}
+        {text("plan", "Plan", { placeholder: "none", suggestions: hints.plans })}
         {text("cost", "Cost", { placeholder: "1", inputMode: "numeric" })}
       </div>
-      <Attributes typed={typed} onTyped={onTyped} errors={errors} names={hints.attributes} />
+      <Attributes fields={fields} onChange={onChange} errors={errors} names={hints.attributes} />
       <p class="muted small">
         All are optional. For example:{" "}
         {EXAMPLES.map(([name, href], index) => (
@@ -71,11 +71,11 @@ interface AttributesProps extends Omit<FormProps, "hints"> {
   readonly names: readonly string[];
 }
 
-function Attributes({ typed, onTyped, errors, names }: AttributesProps): JSX.Element {
-  const { attributes } = typed;
+function Attributes({ fields, onChange, errors, names }: AttributesProps): JSX.Element {
+  const { attributes } = fields;
   const list = useId();
   const add = useRef<HTMLButtonElement>(null);
-  const set = (attributes: readonly Attribute[]) => onTyped({ ...typed, attributes });
+  const set = (attributes: readonly Attribute[]) => onChange({ ...fields, attributes });
   const change = (index: number, attribute: Partial<Attribute>) => {
     set(attributes.map((before, at) => (at === index ? { ...before, ...attribute } : before)));
   };
@@ -121,12 +121,12 @@ function Attributes({ typed, onTyped, errors, names }: AttributesProps): JSX.Ele
             >
               ✕
             </button>
-            {error !== undefined && <div class="error">{plainly(error)}</div>}
+            {error !== undefined && <div class="error">{fieldMessage(error)}</div>}
           </div>
         );
       })}
-      {errors["attributes"] !== undefined && <div class="error">{plainly(errors["attributes"])}</div>}
-      <Offered id={list} texts={names} />
+      {errors["attributes"] !== undefined && <div class="error">{fieldMessage(errors["attributes"])}</div>}
+      <Suggestions id={list} texts={names} />
       <div>
         <button
           type="button"

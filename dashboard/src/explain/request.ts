@@ -16,7 +16,7 @@ export interface Attribute {
 }
 
 /** What has been typed. Empty means not given. */
-export type Typed = Readonly<Record<FieldName, string>> & { readonly attributes: readonly Attribute[] };
+export type RequestFields = Readonly<Record<FieldName, string>> & { readonly attributes: readonly Attribute[] };
 
 /** The body of a check. */
 export interface Body {
@@ -33,7 +33,7 @@ export interface Body {
 export type Errors = Readonly<Record<string, string>>;
 
 /** Reads an address. */
-export function typedOf(params: URLSearchParams): Typed {
+export function fieldsOf(params: URLSearchParams): RequestFields {
   const attributes: Attribute[] = [];
   for (const [name, value] of params) {
     if (!name.startsWith(ATTRIBUTE) || attributes.length === ATTRIBUTES_MAX) continue;
@@ -52,21 +52,21 @@ export function typedOf(params: URLSearchParams): Typed {
 }
 
 /** Writes an address. What is empty is left out, and so is an attribute without a name. */
-export function paramsOf(typed: Typed): URLSearchParams {
+export function paramsOf(fields: RequestFields): URLSearchParams {
   const params = new URLSearchParams();
-  for (const name of FIELDS) if (typed[name] !== "") params.append(name, typed[name]);
-  for (const { name, value } of typed.attributes) if (name !== "") params.append(`${ATTRIBUTE}${name}`, value);
+  for (const name of FIELDS) if (fields[name] !== "") params.append(name, fields[name]);
+  for (const { name, value } of fields.attributes) if (name !== "") params.append(`${ATTRIBUTE}${name}`, value);
   return params;
 }
 
 /** The body to send, or what keeps it from being sent. The service judges the rest. */
-export function bodyOf(typed: Typed): { readonly body: Body } | { readonly errors: Errors } {
+export function bodyOf(fields: RequestFields): { readonly body: Body } | { readonly errors: Errors } {
   const errors: Record<string, string> = {};
   const body: Body = {};
   for (const name of ["user_id", "ip", "endpoint", "method", "plan"] as const) {
-    if (typed[name] !== "") body[name] = typed[name];
+    if (fields[name] !== "") body[name] = fields[name];
   }
-  const cost = typed.cost.trim();
+  const cost = fields.cost.trim();
   if (cost !== "") {
     body.cost = Number(cost);
     if (!/^\d+$/.test(cost)) errors["cost"] = "is not a whole number";
@@ -74,7 +74,7 @@ export function bodyOf(typed: Typed): { readonly body: Body } | { readonly error
   }
   // A plain object would take `__proto__` for something else.
   const attributes = new Map<string, string>();
-  for (const { name, value } of typed.attributes) {
+  for (const { name, value } of fields.attributes) {
     if (name === "" && value === "") continue;
     if (name === "") errors["attributes"] = "every attribute needs a name";
     else if (attributes.has(name)) errors[`attributes.${name}`] = "is there twice";

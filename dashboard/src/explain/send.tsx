@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { type Answer, ask } from "../api/client.ts";
+import { type Answer, request } from "../api/client.ts";
 import { formatCount } from "../format.ts";
 import { Copy } from "../ui/copy.tsx";
 import { curlOf } from "../ui/curl.ts";
 import { asProblem } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
+import { prettyOf, resultOf, type SentRequest } from "./check-result.ts";
 import type { Body } from "./request.ts";
-import { prettyOf, type Sent, signOf } from "./sent.ts";
 
 /** How many are sent at once by the second button. */
 const MANY = 10;
@@ -23,22 +23,22 @@ interface SenderProps {
 }
 
 export function Sender({ body, onSent }: SenderProps): JSX.Element {
-  const [sent, setSent] = useState<readonly Sent[]>([]);
-  const [shown, setShown] = useState<number>();
+  const [requests, setRequests] = useState<readonly SentRequest[]>([]);
+  const [selectedId, setSelectedId] = useState<number>();
   const [problem, setProblem] = useState<string>();
   const [isSending, setIsSending] = useState(false);
   const lastId = useRef(0);
   const send = async (times: number) => {
     setIsSending(true);
     setProblem(undefined);
-    setShown(undefined);
+    setSelectedId(undefined);
     try {
       // One after the other, so that the order that is shown is the order in which they were decided.
       for (let time = 0; time < times; time += 1) {
-        const answer = await ask("POST", "/v1/check", { body });
+        const answer = await request("POST", "/v1/check", { body });
         lastId.current += 1;
         const one = { id: lastId.current, answer };
-        setSent((before) => [...before, one].slice(-SENT_MAX));
+        setRequests((before) => [...before, one].slice(-SENT_MAX));
         if (answer.status >= 400) break;
       }
     } catch (error) {
@@ -48,7 +48,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
       onSent();
     }
   };
-  const chosen = sent.find(({ id }) => id === shown) ?? sent.at(-1);
+  const selected = requests.find(({ id }) => id === selectedId) ?? requests.at(-1);
   return (
     <section class="panel explain-sender" aria-labelledby="explain-send">
       <h2 id="explain-send">Send it</h2>
@@ -68,23 +68,23 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
         )}
       </div>
       {problem !== undefined && <Notice kind="error">{problem}</Notice>}
-      {sent.length > 0 && (
+      {requests.length > 0 && (
         <fieldset class="explain-sent" aria-label="What was sent, the oldest first">
-          {sent.map((one) => (
+          {requests.map((one) => (
             <button
               type="button"
               key={one.id}
-              class={`explain-dot ${signOf(one).kind}`}
-              aria-pressed={one === chosen}
-              aria-label={`Answer ${one.id}: ${signOf(one).word}`}
-              onClick={() => setShown(one.id)}
+              class={`explain-dot ${resultOf(one).kind}`}
+              aria-pressed={one === selected}
+              aria-label={`Answer ${one.id}: ${resultOf(one).word}`}
+              onClick={() => setSelectedId(one.id)}
             >
-              {signOf(one).sign}
+              {resultOf(one).sign}
             </button>
           ))}
         </fieldset>
       )}
-      {chosen !== undefined && <Exact id={chosen.id} answer={chosen.answer} />}
+      {selected !== undefined && <RawAnswer id={selected.id} answer={selected.answer} />}
     </section>
   );
 }
@@ -92,7 +92,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
 const JSON_HEADERS = { "content-type": "application/json" };
 
 /** The answer as it came, but for the white space of its JSON. */
-function Exact({ id, answer }: { readonly id: number; readonly answer: Answer }): JSX.Element {
+function RawAnswer({ id, answer }: { readonly id: number; readonly answer: Answer }): JSX.Element {
   const head = [
     `HTTP ${answer.status} ${answer.statusText}`.trim(),
     ...answer.headers.map(([n, value]) => `${n}: ${value}`),
@@ -100,7 +100,7 @@ function Exact({ id, answer }: { readonly id: number; readonly answer: Answer })
   return (
     <div class="explain-exact">
       <p class="label" role="status">
-        Answer {formatCount(id)}: {signOf({ id, answer }).word}
+        Answer {formatCount(id)}: {resultOf({ id, answer }).word}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be reached by keyboard. */}
       <section class="explain-raw" tabIndex={0} aria-label="The exact answer">

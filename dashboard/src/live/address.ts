@@ -2,14 +2,14 @@
 
 import type { LimitedSubject } from "../api/types.ts";
 import { hrefOf } from "../route.ts";
-import { furtherPlaceholders } from "../ui/pattern.ts";
+import { otherPlaceholders } from "../ui/pattern.ts";
 import { isPseudonym } from "../ui/pseudonym.ts";
 
 /** How the charts are parted. */
 export type By = "tier" | "rule";
 
 /** Whose panel is open. */
-export interface Opened {
+export interface PanelTarget {
   readonly ruleId: number;
   readonly subject: string;
   /** Further attributes that are known, by their names. */
@@ -25,7 +25,7 @@ export function byOf(params: URLSearchParams): By {
 }
 
 /** The panel that an address opens; undefined if none. */
-export function openedOf(params: URLSearchParams): Opened | undefined {
+export function panelOf(params: URLSearchParams): PanelTarget | undefined {
   const ruleId = Number(params.get(RULE) ?? "");
   const subject = params.get(SUBJECT);
   if (!Number.isSafeInteger(ruleId) || ruleId < 1 || subject === null) return undefined;
@@ -34,7 +34,7 @@ export function openedOf(params: URLSearchParams): Opened | undefined {
 }
 
 /** The address of the view, parted like this, and with this panel if it is to be open. */
-export function liveHref(by: By, opened?: Opened): string {
+export function liveHref(by: By, opened?: PanelTarget): string {
   const params = new URLSearchParams();
   if (by === "rule") params.set(BY, by);
   if (opened !== undefined) {
@@ -51,10 +51,10 @@ export function liveHref(by: By, opened?: Opened): string {
 type Row = Pick<LimitedSubject, "rule_id" | "key_pattern" | "subject" | "endpoint" | "user_id" | "ip_address">;
 
 /** The panel of a row, with what is known of further attributes that its pattern has, and is as it was. */
-export function openedBy({ rule_id, key_pattern, subject, endpoint, user_id, ip_address }: Row): Opened {
+export function panelOfRow({ rule_id, key_pattern, subject, endpoint, user_id, ip_address }: Row): PanelTarget {
   const all = new Map(Object.entries({ endpoint, user_id, ip: ip_address }));
   const known: Record<string, string> = {};
-  for (const name of furtherPlaceholders(key_pattern)) {
+  for (const name of otherPlaceholders(key_pattern)) {
     const value = all.get(name);
     if (value !== null && value !== undefined && !isPseudonym(value, name)) known[name] = value;
   }

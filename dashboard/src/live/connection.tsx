@@ -35,17 +35,17 @@ function Lost({ link, retry }: { link: LinkState & { kind: "lost" }; retry: () =
   }, []);
   const seconds = Math.max(0, Math.floor((now - link.since) / 1000));
   return (
-    <Trouble retry={retry} about={`For ${formatWait(seconds * 1000)}; the page keeps trying.`}>
+    <Warning retry={retry} about={`For ${formatWait(seconds * 1000)}; the page keeps trying.`}>
       {link.isAnswered ? "The service cannot tell now" : "Connection lost"}: {link.why}.
-    </Trouble>
+    </Warning>
   );
 }
 
 function Refused({ why, retry }: { why: string; retry: () => void }): JSX.Element {
   return (
-    <Trouble retry={retry} about="The page does not ask again by itself.">
+    <Warning retry={retry} about="The page does not ask again by itself.">
       The service refuses to tell: {why}.
-    </Trouble>
+    </Warning>
   );
 }
 
@@ -56,7 +56,7 @@ interface TroubleProps {
   readonly children: ComponentChildren;
 }
 
-function Trouble({ retry, about, children }: TroubleProps): JSX.Element {
+function Warning({ retry, about, children }: TroubleProps): JSX.Element {
   return (
     <>
       <span class="connection is-lost">

@@ -7,7 +7,7 @@ import { hrefOf } from "../route.ts";
 import { Copy } from "../ui/copy.tsx";
 import { asProblem } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
-import { say } from "../ui/toasts.tsx";
+import { showToast } from "../ui/toasts.tsx";
 import { SAMPLE_ADDRESS, SAMPLE_REQUESTS, sendSample } from "./sample.ts";
 
 export function Empty(): JSX.Element {
@@ -18,7 +18,7 @@ export function Empty(): JSX.Element {
     setProblem(undefined);
     try {
       const { allowed, denied } = await sendSample();
-      say(`Sent ${allowed + denied} requests: ${allowed} allowed, ${denied} denied.`);
+      showToast(`Sent ${allowed + denied} requests: ${allowed} allowed, ${denied} denied.`);
     } catch (thrown) {
       setProblem(asProblem(thrown));
     }

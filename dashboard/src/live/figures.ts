@@ -2,7 +2,7 @@
 
 import type { DecisionCounts, LiveRule } from "../api/types.ts";
 import { formatCount } from "../format.ts";
-import type { Past } from "./ticks.ts";
+import type { PastTick } from "./ticks.ts";
 
 /** How many seconds "now" is. */
 export const NOW_S = 5;
@@ -23,30 +23,30 @@ export interface RuleNow extends Rates {
 }
 
 /** The ticks that are now. */
-export function recent(history: readonly Past[]): Past[] {
+export function recent(history: readonly PastTick[]): PastTick[] {
   const now = history.at(-1)?.at ?? 0;
   return history.filter(({ at }) => at > now - NOW_S * 1000);
 }
 
 /** Requests per second, of rules and of buckets without one. */
-export function requestsNow(history: readonly Past[]): Rates {
+export function requestsNow(history: readonly PastTick[]): Rates {
   const ticks = recent(history);
   const counts = ticks.map(({ requests }) => ({ granted: requests.allowed, denied: requests.denied, never: 0 }));
   return ratesFrom(counts, secondsOf(ticks));
 }
 
 /** The latest latency that is known of now. */
-export function latencyOf(history: readonly Past[]): Past["latency"] | undefined {
+export function latencyOf(history: readonly PastTick[]): PastTick["latency"] | undefined {
   return recent(history).findLast(({ latency }) => latency.count > 0)?.latency;
 }
 
 /** Decisions now that were made without the store. */
-export function degradedNow(history: readonly Past[]): number {
+export function degradedNow(history: readonly PastTick[]): number {
   return recent(history).reduce((sum, { degraded }) => sum + degraded, 0);
 }
 
 /** Every rule that decided something in the history, the busiest first, and what it does now. */
-export function rulesNow(history: readonly Past[]): RuleNow[] {
+export function rulesNow(history: readonly PastTick[]): RuleNow[] {
   const ticks = recent(history);
   const seconds = secondsOf(ticks);
   const decided = ticks.flatMap(({ rules }) => rules);
@@ -57,7 +57,7 @@ export function rulesNow(history: readonly Past[]): RuleNow[] {
 }
 
 /** The rules of the history as they are now, those that decided most first. */
-export function busiest(history: readonly Past[]): LiveRule[] {
+export function busiest(history: readonly PastTick[]): LiveRule[] {
   const rules = new Map<number, { rule: LiveRule; sum: number }>();
   for (const rule of history.flatMap(({ rules }) => rules)) {
     const sum = (rules.get(rule.rule_id)?.sum ?? 0) + totalOf(rule);
@@ -87,7 +87,7 @@ function ratesFrom(counts: readonly DecisionCounts[], seconds: number): Rates {
   };
 }
 
-function secondsOf(ticks: readonly Past[]): number {
+function secondsOf(ticks: readonly PastTick[]): number {
   return ticks.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 

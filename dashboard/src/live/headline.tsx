@@ -3,11 +3,11 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { LiveTick } from "../api/types.ts";
 import { degradedNow, formatMicrosBound, formatRate, formatShare, latencyOf, NOW_S, requestsNow } from "./figures.ts";
-import type { Past } from "./ticks.ts";
-import { type Trouble, troublesOf } from "./troubles.ts";
+import type { PastTick } from "./ticks.ts";
+import { type Warning, warningsOf } from "./warnings.ts";
 
 interface HeadlineProps {
-  readonly history: readonly Past[];
+  readonly history: readonly PastTick[];
   readonly last: LiveTick;
   /** Whether the service is not heard any more: then nobody knows how it fares. */
   readonly isLost: boolean;
@@ -40,18 +40,18 @@ export function Headline({ history, last, isLost }: HeadlineProps): JSX.Element 
           </>
         )}
       </Figure>
-      <StateFigure troubles={troublesOf(last, degradedNow(history))} store={last.store.kind} isLost={isLost} />
+      <StateFigure warnings={warningsOf(last, degradedNow(history))} store={last.store.kind} isLost={isLost} />
     </dl>
   );
 }
 
 interface StateFigureProps {
-  readonly troubles: readonly Trouble[];
+  readonly warnings: readonly Warning[];
   readonly store: string;
   readonly isLost: boolean;
 }
 
-function StateFigure({ troubles, store, isLost }: StateFigureProps): JSX.Element {
+function StateFigure({ warnings, store, isLost }: StateFigureProps): JSX.Element {
   if (isLost) {
     return (
       <Figure name="State" value="Not known" isWord>
@@ -59,7 +59,7 @@ function StateFigure({ troubles, store, isLost }: StateFigureProps): JSX.Element
       </Figure>
     );
   }
-  const [worst] = troubles;
+  const [worst] = warnings;
   if (worst !== undefined) {
     return (
       <Figure name="State" kind="warning" value={worst.short} isWord>

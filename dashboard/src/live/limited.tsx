@@ -5,7 +5,7 @@ import type { LimitedSubject } from "../api/types.ts";
 import { formatCount } from "../format.ts";
 import { hrefOf, useRoute } from "../route.ts";
 import { Key, PlanBadge } from "../ui/key.tsx";
-import { byOf, liveHref, openedBy } from "./address.ts";
+import { byOf, liveHref, panelOfRow } from "./address.ts";
 import { formatAgo } from "./figures.ts";
 
 interface LimitedProps {
@@ -60,7 +60,7 @@ function Row({ row, now, most }: { row: LimitedSubject; now: string; most: numbe
       <div class="limited-who">
         <Key
           text={row.subject === "" ? "(empty)" : row.subject}
-          href={liveHref(byOf(params), openedBy(row))}
+          href={liveHref(byOf(params), panelOfRow(row))}
           isClamped
         />
         <div class="muted small limited-about">

@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import { hrefOf } from "../route.ts";
 import { Key, PlanBadge } from "../ui/key.tsx";
 import { formatRate, formatShare, NOW_S, type RuleNow, rulesNow } from "./figures.ts";
-import type { Past } from "./ticks.ts";
+import type { PastTick } from "./ticks.ts";
 
 const NEVER = "Never: the cost is more than the bucket can hold, or the subject is blocked. Waiting does not help.";
 
-export function RulesNow({ history }: { readonly history: readonly Past[] }): JSX.Element {
+export function RulesNow({ history }: { readonly history: readonly PastTick[] }): JSX.Element {
   const rules = rulesNow(history);
   return (
     <section class="panel" aria-labelledby="rules-now-heading">

@@ -2,7 +2,7 @@
 
 import type { DecisionCounts, LiveRule } from "../api/types.ts";
 import { busiest } from "./figures.ts";
-import { HISTORY_S, type Past } from "./ticks.ts";
+import { HISTORY_S, type PastTick } from "./ticks.ts";
 
 /** The most rules with a colour of their own; the others are summed. */
 export const COLOURS = 8;
@@ -55,7 +55,7 @@ export function coloursOf(before: Colours, wanted: readonly number[]): Colours {
 }
 
 /** Enforced rules by their scope, and buckets without a rule if there are any. */
-export function byTier(history: readonly Past[]): Group[] {
+export function byTier(history: readonly PastTick[]): Group[] {
   const groups = SCOPES.map((scope, at) => ({
     key: scope,
     name: scope,
@@ -70,7 +70,7 @@ export function byTier(history: readonly Past[]): Group[] {
 }
 
 /** The busiest rules, each by itself, in the order of their ids, and the sum of the others if there are any. */
-export function byRule(history: readonly Past[], colours: Colours): Group[] {
+export function byRule(history: readonly PastTick[], colours: Colours): Group[] {
   const shown = busiest(history).filter(({ rule_id }) => colours.has(rule_id));
   const groups = shown
     .sort((a, b) => a.rule_id - b.rule_id)
@@ -96,8 +96,8 @@ interface Slot {
 }
 
 function ratesOf(
-  history: readonly Past[],
-  pick: (past: Past) => readonly DecisionCounts[],
+  history: readonly PastTick[],
+  pick: (past: PastTick) => readonly DecisionCounts[],
 ): Pick<Group, "allowed" | "denied"> {
   const slots: (Slot | undefined)[] = SECONDS.map(() => undefined);
   const now = history.at(-1)?.at ?? 0;

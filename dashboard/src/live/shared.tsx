@@ -8,12 +8,12 @@ import { Key, PlanBadge } from "../ui/key.tsx";
 import { byOf, liveHref } from "./address.ts";
 import { formatRate, formatShare, NOW_S } from "./figures.ts";
 import { Level } from "./level.tsx";
-import type { Past } from "./ticks.ts";
+import type { PastTick } from "./ticks.ts";
 import { type Use, utilisationOf } from "./utilisation.ts";
 
 interface SharedProps {
   readonly shared: readonly SharedTier[];
-  readonly history: readonly Past[];
+  readonly history: readonly PastTick[];
 }
 
 export function Shared({ shared, history }: SharedProps): JSX.Element {

@@ -4,27 +4,27 @@ import type { ComponentChildren, JSX } from "preact";
 import type { LiveTick } from "../api/types.ts";
 import { formatCount } from "../format.ts";
 import { degradedNow } from "./figures.ts";
-import type { Past } from "./ticks.ts";
-import { type Trouble, troublesOf } from "./troubles.ts";
+import type { PastTick } from "./ticks.ts";
+import { type Warning, warningsOf } from "./warnings.ts";
 
-export function State({ last, history }: { last: LiveTick; history: readonly Past[] }): JSX.Element {
-  const troubles = troublesOf(last, degradedNow(history));
-  const of = (what: Trouble["what"]) => troubles.find((trouble) => trouble.what === what);
+export function State({ last, history }: { last: LiveTick; history: readonly PastTick[] }): JSX.Element {
+  const warnings = warningsOf(last, degradedNow(history));
+  const of = (what: Warning["what"]) => warnings.find((warning) => warning.what === what);
   const { noted, written, waiting } = last.audit;
   return (
     <section class="panel" aria-labelledby="state-heading">
       <h2 id="state-heading">State</h2>
       <dl class="states">
-        <Item name="Store" trouble={of("store")}>
+        <Item name="Store" warning={of("store")}>
           {last.store.kind === "memory" ? "in the memory of this process" : `${last.store.kind} answers`}
         </Item>
-        <Item name="Database" trouble={of("database")}>
+        <Item name="Database" warning={of("database")}>
           answers
         </Item>
-        <Item name="Rules" trouble={of("rules")}>
+        <Item name="Rules" warning={of("rules")}>
           in force as they are in their source
         </Item>
-        <Item name="Audit" trouble={of("audit")}>
+        <Item name="Audit" warning={of("audit")}>
           {noted === 0
             ? "no violations since the start"
             : `${formatCount(written)} of ${formatCount(noted)} violations on record, ${formatCount(waiting)} waiting`}
@@ -36,18 +36,18 @@ export function State({ last, history }: { last: LiveTick; history: readonly Pas
 
 interface ItemProps {
   readonly name: string;
-  readonly trouble: Trouble | undefined;
+  readonly warning: Warning | undefined;
   /** What to say if there is none. */
   readonly children: ComponentChildren;
 }
 
-function Item({ name, trouble, children }: ItemProps): JSX.Element {
+function Item({ name, warning, children }: ItemProps): JSX.Element {
   return (
-    <div class={trouble === undefined ? "state" : "state in-trouble"}>
+    <div class={warning === undefined ? "state" : "state in-trouble"}>
       <dt>
-        <span aria-hidden="true">{trouble === undefined ? "✓" : "!"}</span> {name}
+        <span aria-hidden="true">{warning === undefined ? "✓" : "!"}</span> {name}
       </dt>
-      <dd>{trouble?.means ?? children}</dd>
+      <dd>{warning?.means ?? children}</dd>
     </div>
   );
 }

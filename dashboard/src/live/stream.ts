@@ -4,11 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { connect, type Link, type LinkState } from "../api/events.ts";
 import { needsToken, onSession } from "../session.ts";
 import { useStore } from "../ui/store.ts";
-import { type Known, NOTHING_KNOWN, withEvent } from "./ticks.ts";
+import { type LiveData, NO_DATA, withEvent } from "./ticks.ts";
 
 export interface Live {
   /** What is shown: what is known, or what was when it was paused. */
-  readonly shown: Known;
+  readonly shown: LiveData;
   readonly link: LinkState;
   readonly isPaused: boolean;
   /** Freezes what is shown, or lets it go on. It reads on all the while. */
@@ -18,8 +18,8 @@ export interface Live {
 }
 
 export function useLive(): Live {
-  const [known, setKnown] = useState(NOTHING_KNOWN);
-  const [frozen, setFrozen] = useState<Known>();
+  const [known, setKnown] = useState(NO_DATA);
+  const [frozen, setFrozen] = useState<LiveData>();
   const [link, setLink] = useState<LinkState>({ kind: "connecting" });
   const reading = useRef<Link>(undefined);
   // A view stays where it is, hidden, while somebody signs in.

@@ -2,17 +2,17 @@
 
 import type { JSX } from "preact";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
-import { keepInAddress, useRoute } from "../route.ts";
+import { replaceAddress, useRoute } from "../route.ts";
 import { Key } from "../ui/key.tsx";
 import { visible } from "../ui/visible.ts";
-import { type By, byOf, liveHref, openedOf } from "./address.ts";
+import { type By, byOf, liveHref, panelOf } from "./address.ts";
 import { busiest, formatRate } from "./figures.ts";
 import { byRule, byTier, type Colours, coloursOf, type Group, SECONDS } from "./series.ts";
 import { Stack } from "./stack.tsx";
-import { HISTORY_S, type Past } from "./ticks.ts";
+import { HISTORY_S, type PastTick } from "./ticks.ts";
 import "./traffic.css";
 
-export function Traffic({ history }: { readonly history: readonly Past[] }): JSX.Element {
+export function Traffic({ history }: { readonly history: readonly PastTick[] }): JSX.Element {
   const { params } = useRoute();
   const by = byOf(params);
   const colours = useRef<Colours>(new Map());
@@ -24,7 +24,7 @@ export function Traffic({ history }: { readonly history: readonly Past[] }): JSX
   }, [history, by]);
   const [at, setAt] = useState<number>();
   const point = useCallback((at: number | undefined) => setAt(at), []);
-  const choose = (by: By) => keepInAddress(liveHref(by, openedOf(params)));
+  const choose = (by: By) => replaceAddress(liveHref(by, panelOf(params)));
   return (
     <section class="panel" aria-labelledby="traffic-heading">
       <div class="traffic-head">

@@ -2,7 +2,7 @@
 
 import type { SharedTier } from "../api/types.ts";
 import { recent } from "./figures.ts";
-import type { Past } from "./ticks.ts";
+import type { PastTick } from "./ticks.ts";
 
 /** Refills slower than this, in tokens per second, are too slow to be compared with what a few seconds granted. */
 export const RATE_MIN = 1;
@@ -23,14 +23,14 @@ interface Rate {
   readonly share: number;
 }
 
-export function utilisationOf(tier: SharedTier, history: readonly Past[]): Use {
+export function utilisationOf(tier: SharedTier, history: readonly PastTick[]): Use {
   const rate = rateOf(tier, history);
   const level = tier.utilisation;
   if (rate !== undefined && rate.share > (level ?? 0)) return { share: rate.share, of: "rate", rate };
   return { share: level, of: "tokens", rate };
 }
 
-function rateOf({ rule_id, rate_per_second: refill }: SharedTier, history: readonly Past[]): Rate | undefined {
+function rateOf({ rule_id, rate_per_second: refill }: SharedTier, history: readonly PastTick[]): Rate | undefined {
   if (refill < RATE_MIN) return undefined;
   let granted = 0;
   let seconds = 0;

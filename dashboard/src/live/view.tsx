@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { LinkState } from "../api/events.ts";
 import { focusHeading } from "../focus.ts";
 import { goTo, useRoute } from "../route.ts";
-import { byOf, liveHref, openedOf } from "./address.ts";
+import { byOf, liveHref, panelOf } from "./address.ts";
 import { Connection } from "./connection.tsx";
 import { Empty } from "./empty.tsx";
 import { Headline } from "./headline.tsx";
@@ -86,7 +86,7 @@ function Waiting({ kind }: { readonly kind: LinkState["kind"] }): JSX.Element {
 function OpenSubject(): JSX.Element | null {
   const { params } = useRoute();
   const before = useRef<Element>(null);
-  const opened = openedOf(params);
+  const opened = panelOf(params);
   const isOpen = opened !== undefined;
   if (!isOpen) before.current = null;
   else before.current ??= document.activeElement;

@@ -25,17 +25,17 @@ export interface Exchange {
 export function decisionOf(answer: Answer): TakeAnswer | undefined {
   if (answer.status !== 200 && answer.status !== 429) return undefined;
   try {
-    const told: unknown = JSON.parse(answer.text);
-    return isDecision(told) ? told : undefined;
+    const parsed: unknown = JSON.parse(answer.text);
+    return isDecision(parsed) ? parsed : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** A 429 of something in between is no decision. */
-function isDecision(told: unknown): told is TakeAnswer {
-  if (typeof told !== "object" || told === null) return false;
-  const { allowed, limit, remaining, reset_after_ms } = told as Record<string, unknown>;
+function isDecision(parsed: unknown): parsed is TakeAnswer {
+  if (typeof parsed !== "object" || parsed === null) return false;
+  const { allowed, limit, remaining, reset_after_ms } = parsed as Record<string, unknown>;
   return typeof allowed === "boolean" && [limit, remaining, reset_after_ms].every(Number.isFinite);
 }
 

@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { formatCount } from "../format.ts";
 import { Notice } from "../ui/notice.tsx";
+import { BucketDrawing } from "./bucket-drawing.tsx";
 import { useFrame, write } from "./frame.ts";
 import { isWindow, type Lane, type LaneChange, limitOf, NAME_LENGTH_MAX, quotaWords } from "./lane.ts";
 import type { LaneState } from "./lane-state.ts";
 import { QuotaForm } from "./quota-form.tsx";
-import { Vessel } from "./vessel.tsx";
 import { WindowStrip } from "./window-strip.tsx";
 import { fullLabel, fullWord, levelFigure, levelUnit, nextLabel, outlook, refillWords } from "./words.ts";
 
@@ -42,7 +42,7 @@ export function LaneCard(props: LaneCardProps): JSX.Element {
       <div class="pg-lane-body">
         {isElsewhere && <Notice kind="error">{problem.detail}</Notice>}
         <div class="pg-bucket">
-          <Vessel state={state} now={now} />
+          <BucketDrawing state={state} now={now} />
           <div class="pg-figures">
             <Figures state={state} isUnanswered={isUnanswered} now={now} />
             {!isAlone && (

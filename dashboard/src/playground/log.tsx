@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 import { formatCount, formatWait } from "../format.ts";
-import { LOG_MAX } from "./bench.ts";
 import type { Exchange } from "./exchange.ts";
+import { LOG_MAX } from "./model.ts";
 import { OUTCOMES } from "./words.ts";
 
 interface LogProps {

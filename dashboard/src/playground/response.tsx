@@ -3,22 +3,22 @@
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Copy } from "../ui/copy.tsx";
-import type { Bench } from "./bench.ts";
 import { type Exchange, pretty } from "./exchange.ts";
 import { takeBody } from "./lane.ts";
+import type { PlaygroundModel } from "./model.ts";
 import { takeCurl } from "./take.ts";
 import { OUTCOMES } from "./words.ts";
 
 /** Headers that say something about the limit. */
-const TELLING = /^(retry-after|(x-)?ratelimit)/;
+const LIMIT_HEADERS = /^(retry-after|(x-)?ratelimit)/;
 
-export function Response({ bench }: { readonly bench: Bench }): JSX.Element {
+export function Response({ model }: { readonly model: PlaygroundModel }): JSX.Element {
   const id = useId();
   const [chosen, setChosen] = useState(0);
-  const { states } = bench;
+  const { states } = model;
   const state = states.find((state) => state.id === chosen) ?? states[0]!;
   // Before anything was sent: what would be.
-  const body = state.last?.body ?? takeBody(bench.keyOf(state), state.lane, state.lane.cost);
+  const body = state.last?.body ?? takeBody(model.keyOf(state), state.lane, state.lane.cost);
   const curl = takeCurl(location.origin, body);
   return (
     <section class="panel pg-response" aria-labelledby={`${id}-title`}>
@@ -42,7 +42,7 @@ export function Response({ bench }: { readonly bench: Bench }): JSX.Element {
       {state.last === undefined ? (
         <p class="muted small">Send a request to see what comes back, status, headers and all.</p>
       ) : (
-        <Answered exchange={state.last} />
+        <ExchangeDetails exchange={state.last} />
       )}
       <div class="pg-panel-head">
         <h3>Request</h3>
@@ -55,7 +55,7 @@ export function Response({ bench }: { readonly bench: Bench }): JSX.Element {
   );
 }
 
-function Answered({ exchange }: { readonly exchange: Exchange }): JSX.Element {
+function ExchangeDetails({ exchange }: { readonly exchange: Exchange }): JSX.Element {
   const { answer, outcome } = exchange;
   const { kind, sign, word } = OUTCOMES[outcome];
   if (answer === undefined) return <p>The service did not answer.</p>;
@@ -73,7 +73,7 @@ function Answered({ exchange }: { readonly exchange: Exchange }): JSX.Element {
       <figure class="pg-code" aria-label="The headers of the answer">
         <pre>
           {answer.headers.map(([name, value]) => (
-            <div key={name} class={TELLING.test(name) ? "telling" : undefined}>
+            <div key={name} class={LIMIT_HEADERS.test(name) ? "telling" : undefined}>
               {name}: {value}
             </div>
           ))}

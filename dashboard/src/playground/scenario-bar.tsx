@@ -2,15 +2,15 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Bench } from "./bench.ts";
 import { DEFAULT_SETUP } from "./codec.ts";
 import { isCalm, useFrame, write } from "./frame.ts";
+import type { PlaygroundModel } from "./model.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 import { notSentWords } from "./traffic.tsx";
 import { countdown } from "./words.ts";
 
-export function ScenarioBar({ bench }: { readonly bench: Bench }): JSX.Element {
-  const scenario = SCENARIOS.find(({ id }) => id === bench.scenario);
+export function ScenarioBar({ model }: { readonly model: PlaygroundModel }): JSX.Element {
+  const scenario = SCENARIOS.find(({ id }) => id === model.scenario);
   const chips = useRef<HTMLDivElement>(null);
   // On a phone, the one that is chosen may be out of sight.
   useEffect(() => {
@@ -23,7 +23,7 @@ export function ScenarioBar({ bench }: { readonly bench: Bench }): JSX.Element {
           type="button"
           class="pg-chip"
           aria-pressed={scenario === undefined}
-          onClick={() => bench.load({ ...DEFAULT_SETUP, rate: bench.rate })}
+          onClick={() => model.load({ ...DEFAULT_SETUP, rate: model.rate })}
         >
           Free play
         </button>
@@ -33,13 +33,13 @@ export function ScenarioBar({ bench }: { readonly bench: Bench }): JSX.Element {
             type="button"
             class="pg-chip"
             aria-pressed={other === scenario}
-            onClick={() => bench.choose(other)}
+            onClick={() => model.choose(other)}
           >
             {other.title}
           </button>
         ))}
       </div>
-      {scenario === undefined ? <HowItWorks /> : <Chosen bench={bench} scenario={scenario} />}
+      {scenario === undefined ? <HowItWorks /> : <Chosen model={model} scenario={scenario} />}
     </section>
   );
 }
@@ -61,8 +61,8 @@ function HowItWorks(): JSX.Element {
   );
 }
 
-function Chosen({ bench, scenario }: { readonly bench: Bench; readonly scenario: Scenario }): JSX.Element {
-  const { playing } = bench;
+function Chosen({ model, scenario }: { readonly model: PlaygroundModel; readonly scenario: Scenario }): JSX.Element {
+  const { playing } = model;
   const text = useRef<HTMLDivElement>(null);
   return (
     <div ref={text} class="pg-chosen">
@@ -73,21 +73,21 @@ function Chosen({ bench, scenario }: { readonly bench: Bench; readonly scenario:
             type="button"
             class="button primary"
             onClick={() => {
-              void bench.playScenario();
+              void model.playScenario();
               bringUp(text.current);
             }}
           >
             ▶ Play
           </button>
         ) : (
-          <button type="button" class="button" onClick={() => bench.stop()}>
+          <button type="button" class="button" onClick={() => model.stop()}>
             ■ Stop
           </button>
         )}
-        {playing !== undefined && <Progress bench={bench} />}
+        {playing !== undefined && <Progress model={model} />}
         <p class="small pg-not-sent" role="status">
-          {bench.hasMissedEdge && "The first burst ran past the edge, as answers were slow. Play again. "}
-          {bench.notSent > 0 && notSentWords(bench)}
+          {model.hasMissedEdge && "The first burst ran past the edge, as answers were slow. Play again. "}
+          {model.notSent > 0 && notSentWords(model)}
         </p>
       </div>
     </div>
@@ -101,15 +101,15 @@ function bringUp(text: HTMLElement | null): void {
 }
 
 /** How far it has come; before it begins, what it waits for. */
-function Progress({ bench }: { readonly bench: Bench }): JSX.Element {
+function Progress({ model }: { readonly model: PlaygroundModel }): JSX.Element {
   const bar = useRef<HTMLProgressElement>(null);
   const words = useRef<HTMLSpanElement>(null);
-  const { playing } = bench;
+  const { playing } = model;
   useFrame(() => {
-    const now = bench.now();
+    const now = model.now();
     const done = playing === undefined ? 0 : (now - playing.begins) / Math.max(1, playing.ends - playing.begins);
     if (bar.current !== null) bar.current.value = Math.min(Math.max(done, 0), 1);
-    write(words.current, progressWords(bench, now));
+    write(words.current, progressWords(model, now));
   }, 50);
   return (
     <>
@@ -119,7 +119,7 @@ function Progress({ bench }: { readonly bench: Bench }): JSX.Element {
   );
 }
 
-function progressWords({ playing }: Bench, now: number): string {
+function progressWords({ playing }: PlaygroundModel, now: number): string {
   if (playing === undefined) return "";
   if (now < playing.begins) return `waits for an edge: ${countdown(playing.begins - now)}`;
   return now < playing.ends ? `${countdown(playing.ends - now)} to go` : "done";

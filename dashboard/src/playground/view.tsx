@@ -3,9 +3,9 @@
 import type { JSX } from "preact";
 import { Copy } from "../ui/copy.tsx";
 import { Notice } from "../ui/notice.tsx";
-import type { Bench } from "./bench.ts";
 import { LaneCard } from "./lane-card.tsx";
 import { Log } from "./log.tsx";
+import type { PlaygroundModel } from "./model.ts";
 import "./playground.css";
 import "./lane.css";
 import "./panels.css";
@@ -14,15 +14,15 @@ import { Response } from "./response.tsx";
 import { ScenarioBar } from "./scenario-bar.tsx";
 import { Timeline } from "./timeline.tsx";
 import { LaneButtons, Traffic } from "./traffic.tsx";
-import { linkTo, useBench } from "./use-bench.ts";
+import { linkTo, useModel } from "./use-model.ts";
 
 export function PlaygroundView(): JSX.Element {
-  const bench = useBench();
-  const now = () => bench.now();
-  const isAlone = bench.states.length === 1;
+  const model = useModel();
+  const now = () => model.now();
+  const isAlone = model.states.length === 1;
   return (
     <div
-      class={`playground ${bench.scenario === "" ? "" : "has-scenario"} ${bench.playing === undefined ? "" : "is-playing"}`}
+      class={`playground ${model.scenario === "" ? "" : "has-scenario"} ${model.playing === undefined ? "" : "is-playing"}`}
     >
       <div class="view-head">
         <div>
@@ -32,40 +32,40 @@ export function PlaygroundView(): JSX.Element {
           </p>
         </div>
         <div class="pg-tools">
-          <LaneButtons bench={bench} />
-          <Copy text={() => linkTo(bench)}>Copy link</Copy>
+          <LaneButtons model={model} />
+          <Copy text={() => linkTo(model)}>Copy link</Copy>
         </div>
       </div>
-      <ScenarioBar bench={bench} />
-      {bench.trouble !== undefined && <Notice kind="error">{bench.trouble.detail} It is asked again and again.</Notice>}
+      <ScenarioBar model={model} />
+      {model.outage !== undefined && <Notice kind="error">{model.outage.detail} It is asked again and again.</Notice>}
       <div class="pg-bench">
-        <div class="pg-lanes" data-count={bench.states.length}>
-          {bench.states.map((state) => (
+        <div class="pg-lanes" data-count={model.states.length}>
+          {model.states.map((state) => (
             <LaneCard
-              key={bench.keyOf(state)}
+              key={model.keyOf(state)}
               state={state}
               isAlone={isAlone}
-              isUnanswered={bench.trouble !== undefined}
+              isUnanswered={model.outage !== undefined}
               now={now}
-              onChange={(change) => bench.change(state.id, change)}
-              onSend={() => bench.send(1, state.id)}
-              onRemove={() => remove(bench, state.id)}
+              onChange={(change) => model.change(state.id, change)}
+              onSend={() => model.send(1, state.id)}
+              onRemove={() => remove(model, state.id)}
             />
           ))}
         </div>
         <div class="pg-side">
-          <Traffic bench={bench} />
-          <Response bench={bench} />
+          <Traffic model={model} />
+          <Response model={model} />
         </div>
-        <Timeline states={bench.states} now={now} />
-        <Log log={bench.log} hasNames={!isAlone} />
+        <Timeline states={model.states} now={now} />
+        <Log log={model.log} hasNames={!isAlone} />
       </div>
     </div>
   );
 }
 
 /** Takes a client away, and the focus, which would be lost with it, to the first one that stays. */
-function remove(bench: Bench, id: number): void {
-  bench.removeLane(id);
+function remove(model: PlaygroundModel, id: number): void {
+  model.removeLane(id);
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".pg-lanes .pg-name")?.focus());
 }

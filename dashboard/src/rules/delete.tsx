@@ -8,9 +8,9 @@ import { formatCount } from "../format.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { asProblem, useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
-import { say } from "../ui/toasts.tsx";
+import { showToast } from "../ui/toasts.tsx";
 import { visible } from "../ui/visible.ts";
-import { Counted } from "./parts.tsx";
+import { RuleSummary } from "./parts.tsx";
 import { quotaWords } from "./words.ts";
 
 /** As many are counted. */
@@ -38,7 +38,7 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
     try {
       // What was shown, and nothing newer.
       await call("DELETE", `/v1/rules/${rule.rule_id}`, { ifMatch: rule.version });
-      say(`Rule ${rule.rule_id} is deleted. Its history can bring it back.`);
+      showToast(`Rule ${rule.rule_id} is deleted. Its history can bring it back.`);
       onDeleted();
     } catch (thrown) {
       setProblem(asProblem(thrown));
@@ -49,7 +49,7 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
     <Dialog title={`Delete rule ${rule.rule_id}?`} onClose={onClose}>
       <div class="stack">
         <p>
-          <Counted rule={rule} />: {quotaWords(rule)}
+          <RuleSummary rule={rule} />: {quotaWords(rule)}
           {rule.plan !== null && (
             <>
               , for plan <bdi class="key">{visible(rule.plan)}</bdi>

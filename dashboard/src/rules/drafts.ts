@@ -26,7 +26,7 @@ export function draftOf(id: string): Draft | undefined {
   return drafts.get(id);
 }
 
-export function keepDraft(id: string, draft: Draft): void {
+export function saveDraft(id: string, draft: Draft): void {
   drafts.delete(id);
   drafts.set(id, draft);
   for (const oldest of drafts.keys()) {

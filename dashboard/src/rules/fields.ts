@@ -8,7 +8,7 @@ import { isWindow, type RuleForm } from "./form.ts";
 export type Place = Field | `conditions.${number}` | "top";
 
 /** What is said, and where. */
-export interface Complaint {
+export interface FormError {
   readonly place: Place;
   readonly text: string;
 }
@@ -46,7 +46,7 @@ function isHidden(place: Place, form: RuleForm): boolean {
 }
 
 /** What the service says of a form. Its text begins with the field, which is where it is shown already. */
-export function complaintOf(problem: Problem, form: RuleForm): Complaint {
+export function formErrorOf(problem: Problem, form: RuleForm): FormError {
   const place = placeOf(problem.field, form);
   const prefixes = [`${problem.field}: `, `${problem.field?.replace(/^rule\./, "")}: `];
   const prefix = place === "top" ? undefined : prefixes.find((prefix) => problem.detail.startsWith(prefix));
@@ -57,7 +57,7 @@ export function complaintOf(problem: Problem, form: RuleForm): Complaint {
  * What a body cannot even say, and so the service would not see: two conditions on one attribute, and a named plan
  * without its name, which would be every plan.
  */
-export function unsayable(form: RuleForm): Complaint | undefined {
+export function localErrorOf(form: RuleForm): FormError | undefined {
   const names = form.conditions.map((condition) => condition.attribute);
   const twice = names.findIndex((name, index) => names.indexOf(name) < index);
   if (twice >= 0)

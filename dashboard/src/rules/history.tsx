@@ -10,10 +10,10 @@ import { asProblem, useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { visible } from "../ui/visible.ts";
 import { changesOf, titleOf } from "./columns.ts";
-import { keepDraft } from "./drafts.ts";
+import { saveDraft } from "./drafts.ts";
 import { formOf } from "./form.ts";
 import { isRuleId } from "./list.ts";
-import { Counted } from "./parts.tsx";
+import { RuleSummary } from "./parts.tsx";
 import { NoSuchRule, Sheet } from "./sheet.tsx";
 import { quotaWords } from "./words.ts";
 import "./history.css";
@@ -23,29 +23,29 @@ const PAGE_CHANGES = 30;
 
 interface HistoryProps {
   /** The number of a rule, `all`, or null for none. */
-  readonly asked: string | null;
+  readonly ruleId: string | null;
   readonly isChangeable: boolean;
   readonly href: (params: Record<string, string>) => string;
   readonly onClose: () => void;
 }
 
 export function HistorySheet(props: HistoryProps): JSX.Element | null {
-  const { asked } = props;
-  if (asked === null) return null;
-  if (asked !== "all" && !isRuleId(asked)) return <NoSuchRule onClose={props.onClose} />;
+  const { ruleId } = props;
+  if (ruleId === null) return null;
+  if (ruleId !== "all" && !isRuleId(ruleId)) return <NoSuchRule onClose={props.onClose} />;
   return (
     <Sheet
-      key={asked}
-      title={asked === "all" ? "History of all rules" : `History of rule ${asked}`}
+      key={ruleId}
+      title={ruleId === "all" ? "History of all rules" : `History of rule ${ruleId}`}
       onClose={props.onClose}
     >
-      <History {...props} asked={asked} />
+      <History {...props} ruleId={ruleId} />
     </Sheet>
   );
 }
 
-function History({ asked, isChangeable, href }: HistoryProps & { readonly asked: string }): JSX.Element {
-  const first = useLoad((signal) => loadChanges(asked, undefined, signal), [asked]);
+function History({ ruleId, isChangeable, href }: HistoryProps & { readonly ruleId: string }): JSX.Element {
+  const first = useLoad((signal) => loadChanges(ruleId, undefined, signal), [ruleId]);
   const [older, setOlder] = useState<readonly ChangeList[]>([]);
   const [problem, setProblem] = useState<Problem>();
   const lists = first.value === undefined ? [] : [first.value, ...older];
@@ -53,7 +53,7 @@ function History({ asked, isChangeable, href }: HistoryProps & { readonly asked:
   const changes = lists.flatMap((list) => list.changes);
   const more = async () => {
     try {
-      const list = await loadChanges(asked, next ?? undefined);
+      const list = await loadChanges(ruleId, next ?? undefined);
       setOlder((older) => [...older, list]);
       setProblem(undefined);
     } catch (thrown) {
@@ -77,7 +77,7 @@ function History({ asked, isChangeable, href }: HistoryProps & { readonly asked:
           <Change
             key={change.change_id}
             change={change}
-            isOfAll={asked === "all"}
+            isOfAll={ruleId === "all"}
             isChangeable={isChangeable}
             href={href}
           />
@@ -94,8 +94,8 @@ function History({ asked, isChangeable, href }: HistoryProps & { readonly asked:
   );
 }
 
-function loadChanges(asked: string, after: string | undefined, signal?: AbortSignal): Promise<ChangeList> {
-  const path = asked === "all" ? "/v1/rules/changes" : `/v1/rules/${encodeURIComponent(asked)}/changes`;
+function loadChanges(ruleId: string, after: string | undefined, signal?: AbortSignal): Promise<ChangeList> {
+  const path = ruleId === "all" ? "/v1/rules/changes" : `/v1/rules/${encodeURIComponent(ruleId)}/changes`;
   return call<ChangeList>("GET", path, {
     query: { limit: PAGE_CHANGES, after },
     ...(signal === undefined ? {} : { signal }),
@@ -115,8 +115,8 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
   const id = String(change.rule_id);
   const bringBack = () => {
     if (old === null) return;
-    if (changed === null) keepDraft(`new:${id}`, { form: { ...formOf(old), ruleId: id }, base: undefined });
-    else keepDraft(id, { form: formOf(old), base: "current" });
+    if (changed === null) saveDraft(`new:${id}`, { form: { ...formOf(old), ruleId: id }, base: undefined });
+    else saveDraft(id, { form: formOf(old), base: "current" });
     goTo(changed === null ? href({ rule: "new", from: id }) : href({ rule: id }));
   };
   return (
@@ -138,7 +138,7 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
       </div>
       {rule !== null && (isOfAll || old === null || changed === null) && (
         <p class="small muted">
-          <Counted rule={rule} />: {quotaWords(rule)}
+          <RuleSummary rule={rule} />: {quotaWords(rule)}
           {rule.plan !== null && (
             <>
               , for plan <bdi>{visible(rule.plan)}</bdi>

@@ -32,9 +32,9 @@ export async function loadRules(signal: AbortSignal): Promise<AllRules> {
 }
 
 /** What each rule decided in the last minute. */
-export type Decided = ReadonlyMap<number, { readonly granted: number; readonly denied: number }>;
+export type RuleCounts = ReadonlyMap<number, { readonly granted: number; readonly denied: number }>;
 
-export async function loadDecided(signal: AbortSignal): Promise<Decided> {
+export async function loadCounts(signal: AbortSignal): Promise<RuleCounts> {
   const stats = await call<Stats>("GET", "/v1/stats", { signal });
   return new Map(
     stats.rules.map(({ rule_id, last_minute }) => [

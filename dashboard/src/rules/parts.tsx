@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { ModeName, Rule } from "../api/types.ts";
 import { visible } from "../ui/visible.ts";
-import { countedParts, type Part, plain } from "./words.ts";
+import { type Part, plain, summaryParts } from "./words.ts";
 
 /** A sentence, with the texts that others have chosen set apart. */
 export function Words({ parts }: { readonly parts: readonly Part[] }): JSX.Element {
@@ -23,13 +23,13 @@ export function Words({ parts }: { readonly parts: readonly Part[] }): JSX.Eleme
 }
 
 /** Whom a rule counts, and where: `Each address, where endpoint is /login`. */
-export function Counted({ rule }: { readonly rule: Rule }): JSX.Element {
-  return <Words parts={countedParts(rule)} />;
+export function RuleSummary({ rule }: { readonly rule: Rule }): JSX.Element {
+  return <Words parts={summaryParts(rule)} />;
 }
 
 /** The same, where there is room for nothing but text. */
-export function countedText(rule: Rule): string {
-  return visible(plain(countedParts(rule)));
+export function summaryText(rule: Rule): string {
+  return visible(plain(summaryParts(rule)));
 }
 
 const SIGNS: Record<ModeName, string> = { enforce: "●", shadow: "◐", unlimited: "○" };

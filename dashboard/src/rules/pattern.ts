@@ -67,7 +67,7 @@ export function nounOf(attribute: string): string {
 }
 
 /** By whom it counts: `each user`, `each endpoint and user`, `everyone together`. */
-export function countedWords(pattern: string): string {
+export function groupWords(pattern: string): string {
   const nouns = placeholders(pattern).map(nounOf);
   if (nouns.length === 0) return "everyone together";
   return `each ${joinWords(nouns)}`;

@@ -6,14 +6,14 @@ import { formatCount } from "../format.ts";
 import { hrefOf } from "../route.ts";
 import { Key } from "../ui/key.tsx";
 import { visible, visibleLines } from "../ui/visible.ts";
-import type { Decided } from "./list.ts";
+import type { RuleCounts } from "./list.ts";
 import { Menu } from "./menu.tsx";
-import { Counted, countedText, ModeBadge } from "./parts.tsx";
+import { ModeBadge, RuleSummary, summaryText } from "./parts.tsx";
 import { quotaWords } from "./words.ts";
 
 interface TableProps {
   readonly rules: readonly Rule[];
-  readonly decided: Decided | undefined;
+  readonly counts: RuleCounts | undefined;
   /** Whether rules can be changed here. */
   readonly isChangeable: boolean;
   /** The address of this view with other parameters. */
@@ -35,7 +35,7 @@ export function RulesTable(props: TableProps): JSX.Element {
             <th scope="col">Quota</th>
             <th scope="col">Plan</th>
             <th scope="col">Mode</th>
-            {props.decided !== undefined && (
+            {props.counts !== undefined && (
               <th scope="col" class="number">
                 Last minute
               </th>
@@ -58,7 +58,7 @@ export function RulesTable(props: TableProps): JSX.Element {
 
 function Row({
   rule,
-  decided,
+  counts,
   isChangeable,
   href,
   onSwitch,
@@ -69,8 +69,8 @@ function Row({
     <tr class={rule.is_active ? "" : "is-off"}>
       <td class="number muted rule-id">{id}</td>
       <td class="rule-counts">
-        <a href={href({ rule: id })} class="rule-link" aria-label={`Rule ${id}: ${countedText(rule)}`}>
-          <Counted rule={rule} />
+        <a href={href({ rule: id })} class="rule-link" aria-label={`Rule ${id}: ${summaryText(rule)}`}>
+          <RuleSummary rule={rule} />
         </a>
         <div class="rule-about">
           <Key text={rule.key_pattern} />
@@ -84,9 +84,9 @@ function Row({
       <td class="rule-mode">
         <ModeBadge mode={rule.mode} />
       </td>
-      {decided !== undefined && (
+      {counts !== undefined && (
         <td class="number rule-decided">
-          <LastMinute decided={decided.get(rule.rule_id ?? 0)} isShadow={rule.mode === "shadow"} />
+          <LastMinute counts={counts.get(rule.rule_id ?? 0)} isShadow={rule.mode === "shadow"} />
         </td>
       )}
       <td class="rule-switch">
@@ -144,23 +144,23 @@ function RowMenu({
 }
 
 interface LastMinuteProps {
-  readonly decided: { granted: number; denied: number } | undefined;
+  readonly counts: { granted: number; denied: number } | undefined;
   /** Whether those that it denied were let through. */
   readonly isShadow: boolean;
 }
 
-function LastMinute({ decided, isShadow }: LastMinuteProps): JSX.Element {
-  if (decided === undefined || decided.granted + decided.denied === 0) return <span class="muted">–</span>;
+function LastMinute({ counts, isShadow }: LastMinuteProps): JSX.Element {
+  if (counts === undefined || counts.granted + counts.denied === 0) return <span class="muted">–</span>;
   const words = isShadow ? "would be denied" : "denied";
   const denied = isShadow ? "shadow-count" : "denied-count";
   return (
     <>
       <span class="granted-count" title="granted">
-        <span aria-hidden="true">✓</span> {formatCount(decided.granted)}
+        <span aria-hidden="true">✓</span> {formatCount(counts.granted)}
         <span class="visually-hidden"> granted, </span>
       </span>{" "}
-      <span class={decided.denied > 0 ? denied : "muted"} title={words}>
-        <span aria-hidden="true">{isShadow ? "◌" : "✕"}</span> {formatCount(decided.denied)}
+      <span class={counts.denied > 0 ? denied : "muted"} title={words}>
+        <span aria-hidden="true">{isShadow ? "◌" : "✕"}</span> {formatCount(counts.denied)}
         <span class={isShadow ? "small decided-words" : "visually-hidden"}> {words}</span>
       </span>
     </>

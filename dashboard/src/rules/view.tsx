@@ -5,35 +5,35 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import type { Rule } from "../api/types.ts";
 import { formatCount } from "../format.ts";
-import { hrefOf, keepInAddress, useRoute } from "../route.ts";
-import { asProblem, type Loaded, useLoad } from "../ui/load.ts";
+import { hrefOf, replaceAddress, useRoute } from "../route.ts";
+import { asProblem, type LoadState, useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { usePoll } from "../ui/poll.ts";
-import { say } from "../ui/toasts.tsx";
+import { showToast } from "../ui/toasts.tsx";
 import { DeleteRule } from "./delete.tsx";
 import { EditorSheet } from "./editor/sheet.tsx";
 import { Filters } from "./filters.tsx";
 import { HistorySheet } from "./history.tsx";
 import {
   type AllRules,
-  type Decided,
   type Filter,
   filterOf,
   filterRules,
   isChangeable,
-  loadDecided,
+  loadCounts,
   loadRules,
   namesOf,
   pageOf,
   paramsOf,
   plansOf,
+  type RuleCounts,
   STATS_RULES_MAX,
 } from "./list.ts";
 import { RulesTable } from "./table.tsx";
 import "./rules.css";
 
 /** The pause before the figures of the last minute are asked for again. */
-const DECIDED_EVERY_MS = 5000;
+const COUNTS_EVERY_MS = 5000;
 /** What a saved change is worth, said after each. */
 const IN_FORCE = "in force at once here, within two seconds elsewhere";
 
@@ -44,12 +44,12 @@ export function RulesView(): JSX.Element {
   const filter = filterOf(params);
   const page = params.get("page") ?? "";
   const href = (more: Record<string, string>) => hrefOf("rules", { ...paramsOf(filter), page, ...more });
-  const close = () => keepInAddress(href({}));
+  const close = () => replaceAddress(href({}));
   const heading = useRef<HTMLHeadingElement>(null);
   const canChange = list.value !== undefined && isChangeable(list.value.source);
   const saved = (rule: Rule, isNew: boolean) => {
     list.reload();
-    say(`Rule ${rule.rule_id} is ${isNew ? "made" : "saved"}: ${IN_FORCE}.`);
+    showToast(`Rule ${rule.rule_id} is ${isNew ? "made" : "saved"}: ${IN_FORCE}.`);
   };
   return (
     <>
@@ -73,9 +73,9 @@ export function RulesView(): JSX.Element {
           )}
         </div>
       </div>
-      <Standing list={list} />
+      <ListNotices list={list} />
       {list.value !== undefined && (
-        <Shown
+        <RuleList
           rules={rules}
           filter={filter}
           page={page}
@@ -86,7 +86,7 @@ export function RulesView(): JSX.Element {
         />
       )}
       <EditorSheet
-        asked={params.get("rule")}
+        ruleId={params.get("rule")}
         from={params.get("from")}
         plans={plansOf(rules)}
         names={namesOf(rules)}
@@ -95,13 +95,13 @@ export function RulesView(): JSX.Element {
         onSaved={saved}
         onClose={close}
       />
-      <HistorySheet asked={params.get("history")} isChangeable={canChange} href={href} onClose={close} />
+      <HistorySheet ruleId={params.get("history")} isChangeable={canChange} href={href} onClose={close} />
     </>
   );
 }
 
 /** What there is to know about the rules as a whole. */
-function Standing({ list }: { readonly list: Loaded<AllRules> }): JSX.Element {
+function ListNotices({ list }: { readonly list: LoadState<AllRules> }): JSX.Element {
   const { value, problem } = list;
   return (
     <>
@@ -138,7 +138,7 @@ function Standing({ list }: { readonly list: Loaded<AllRules> }): JSX.Element {
   );
 }
 
-interface ShownProps {
+interface RuleListProps {
   readonly rules: readonly Rule[];
   readonly filter: Filter;
   readonly page: string;
@@ -149,15 +149,15 @@ interface ShownProps {
   readonly onGone: () => void;
 }
 
-function Shown(props: ShownProps): JSX.Element {
+function RuleList(props: RuleListProps): JSX.Element {
   const { rules, filter, href, onChanged } = props;
-  const [leaving, setLeaving] = useState<Rule>();
+  const [abort, setLeaving] = useState<Rule>();
   const [deleted, setDeleted] = useState(0);
   // Once the window that asked has gone: as long as it is there, nothing else can have the focus.
   useEffect(() => {
     if (deleted > 0) props.onGone();
   }, [deleted]);
-  const decided = useDecided(rules.length <= STATS_RULES_MAX);
+  const counts = useCounts(rules.length <= STATS_RULES_MAX);
   const found = filterRules(rules, filter);
   const { rows, page, pages } = pageOf(found, Number(props.page || 1));
   if (rules.length === 0) return <Empty isChangeable={props.isChangeable} href={href} />;
@@ -166,7 +166,7 @@ function Shown(props: ShownProps): JSX.Element {
       <Filters
         filter={filter}
         plans={plansOf(rules)}
-        onChange={(next) => keepInAddress(hrefOf("rules", paramsOf(next)))}
+        onChange={(next) => replaceAddress(hrefOf("rules", paramsOf(next)))}
       />
       <p class="muted small" role="status">
         {found.length === rules.length
@@ -185,7 +185,7 @@ function Shown(props: ShownProps): JSX.Element {
       ) : (
         <RulesTable
           rules={rows}
-          decided={decided}
+          counts={counts}
           isChangeable={props.isChangeable}
           href={href}
           onSwitch={(rule) => switchRule(rule, onChanged)}
@@ -193,9 +193,9 @@ function Shown(props: ShownProps): JSX.Element {
         />
       )}
       {pages > 1 && <Pages page={page} pages={pages} href={href} />}
-      {leaving !== undefined && (
+      {abort !== undefined && (
         <DeleteRule
-          rule={leaving}
+          rule={abort}
           onClose={() => setLeaving(undefined)}
           onDeleted={() => {
             setLeaving(undefined);
@@ -212,20 +212,20 @@ function Shown(props: ShownProps): JSX.Element {
 async function switchRule(rule: Rule, onChanged: () => void): Promise<void> {
   try {
     await call("PATCH", `/v1/rules/${rule.rule_id}`, { body: { is_active: !rule.is_active } });
-    say(`Rule ${rule.rule_id} is switched ${rule.is_active ? "off" : "on"}: ${IN_FORCE}.`);
+    showToast(`Rule ${rule.rule_id} is switched ${rule.is_active ? "off" : "on"}: ${IN_FORCE}.`);
   } catch (thrown) {
-    say(`Rule ${rule.rule_id} is as it was: ${asProblem(thrown).detail}.`, "error");
+    showToast(`Rule ${rule.rule_id} is as it was: ${asProblem(thrown).detail}.`, "error");
   }
   onChanged();
 }
 
 /** The figures of the last minute, for as long as this is shown and the page is looked at. */
-function useDecided(isWanted: boolean): Decided | undefined {
-  const { value } = usePoll(isWanted ? loadDecided : undefined, DECIDED_EVERY_MS, [isWanted]);
+function useCounts(isWanted: boolean): RuleCounts | undefined {
+  const { value } = usePoll(isWanted ? loadCounts : undefined, COUNTS_EVERY_MS, [isWanted]);
   return isWanted ? value : undefined;
 }
 
-function Empty({ isChangeable, href }: Pick<ShownProps, "isChangeable" | "href">): JSX.Element {
+function Empty({ isChangeable, href }: Pick<RuleListProps, "isChangeable" | "href">): JSX.Element {
   return (
     <div class="panel rules-empty">
       <h2>There are no rules</h2>
@@ -247,7 +247,7 @@ function Pages({
   page,
   pages,
   href,
-}: { readonly page: number; readonly pages: number } & Pick<ShownProps, "href">): JSX.Element {
+}: { readonly page: number; readonly pages: number } & Pick<RuleListProps, "href">): JSX.Element {
   return (
     <nav class="row" aria-label="Pages of rules">
       {page > 1 && (

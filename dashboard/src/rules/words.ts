@@ -4,7 +4,7 @@ import type { ModeName, Rule } from "../api/types.ts";
 import { formatCount, formatWait } from "../format.ts";
 import { placeholders } from "../ui/pattern.ts";
 import { formOf, type Quota, quotaOfForm, type RuleForm } from "./form.ts";
-import { countedWords, endpointOf, joinWords } from "./pattern.ts";
+import { endpointOf, groupWords, joinWords } from "./pattern.ts";
 import { perWords, timeWords } from "./time.ts";
 
 /** A piece of a sentence; `isKey` marks text that somebody has chosen. */
@@ -34,9 +34,9 @@ export function matchParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part
 }
 
 /** Whom it counts, and where: `Each address, where endpoint is /login`. */
-export function countedParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
+export function summaryParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
   const match = matchParts(rule);
-  const counted = word(sentenceCase(countedWords(rule.key_pattern)));
+  const counted = word(sentenceCase(groupWords(rule.key_pattern)));
   return match.length === 0 ? [counted] : [counted, word(", where "), ...match];
 }
 
@@ -101,7 +101,7 @@ export const MODE_WORDS: Record<ModeName, string> = {
 
 /** What a form means, in whole sentences. */
 export function meaningOf(form: RuleForm): string {
-  const who = sentenceCase(countedWords(form.keyPattern));
+  const who = sentenceCase(groupWords(form.keyPattern));
   const left = leftAlone(form);
   if (form.mode === "unlimited") return `${who} may send as much as they like${replacedWords(form)}.${left}`;
   const quota = quotaOfForm(form);

@@ -1,7 +1,7 @@
 /** A button that copies a text. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { say } from "./toasts.tsx";
+import { showToast } from "./toasts.tsx";
 
 interface CopyProps {
   /** Made when it is asked for. */
@@ -13,9 +13,9 @@ export function Copy({ text, children }: CopyProps): JSX.Element {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text());
-      say("Copied.");
+      showToast("Copied.");
     } catch {
-      say("This browser does not let the page copy.", "error");
+      showToast("This browser does not let the page copy.", "error");
     }
   };
   return (

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
-import { plainly } from "./plainly.ts";
+import { fieldMessage } from "./field-message.ts";
 
 interface FieldProps {
   readonly label: ComponentChildren;
@@ -27,7 +27,7 @@ export function Field({ label, hint, error, children }: FieldProps): JSX.Element
       {children({ id, "aria-invalid": error !== undefined, "aria-describedby": about })}
       {about !== undefined && (
         <div id={about} class={error === undefined ? "muted small" : "error"}>
-          {error === undefined ? hint : plainly(error)}
+          {error === undefined ? hint : fieldMessage(error)}
         </div>
       )}
     </div>

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { Problem } from "../api/client.ts";
 import { onSession } from "../session.ts";
 
-export interface Loaded<T> {
+export interface LoadState<T> {
   /** The last answer; it stays while the next one is on its way. */
   readonly value: T | undefined;
   readonly problem: Problem | undefined;
@@ -13,8 +13,8 @@ export interface Loaded<T> {
 }
 
 /** Asks whenever one of `inputs` changes, when `reload` is called, and when somebody signs in. */
-export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
-  const [state, setState] = useState<Omit<Loaded<T>, "reload">>({
+export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): LoadState<T> {
+  const [state, setState] = useState<Omit<LoadState<T>, "reload">>({
     value: undefined,
     problem: undefined,
     isLoading: true,
@@ -23,18 +23,18 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: re
   const reload = useCallback(() => setTimes((times) => times + 1), []);
   useEffect(() => onSession(reload), [reload]);
   useEffect(() => {
-    const leaving = new AbortController();
+    const abort = new AbortController();
     setState((before) => ({ ...before, isLoading: true }));
-    load(leaving.signal).then(
+    load(abort.signal).then(
       (value) => {
-        if (!leaving.signal.aborted) setState({ value, problem: undefined, isLoading: false });
+        if (!abort.signal.aborted) setState({ value, problem: undefined, isLoading: false });
       },
       (error) => {
-        if (leaving.signal.aborted) return;
+        if (abort.signal.aborted) return;
         setState((before) => ({ ...before, problem: asProblem(error), isLoading: false }));
       },
     );
-    return () => leaving.abort();
+    return () => abort.abort();
   }, [times, ...inputs]);
   return { ...state, reload };
 }

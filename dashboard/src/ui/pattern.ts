@@ -14,7 +14,7 @@ export function subjectAttribute(pattern: string): string | undefined {
 }
 
 /** The placeholders that have to be known beside the subject. */
-export function furtherPlaceholders(pattern: string): string[] {
+export function otherPlaceholders(pattern: string): string[] {
   const subject = subjectAttribute(pattern);
   return placeholders(pattern).filter((name) => name !== subject);
 }

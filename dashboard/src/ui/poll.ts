@@ -5,7 +5,7 @@ import type { Problem } from "../api/client.ts";
 import { needsToken } from "../session.ts";
 import { asProblem } from "./load.ts";
 
-export interface Polled<T> {
+export interface PollState<T> {
   /** The last answer; it stays while the service does not give another. */
   readonly value: T | undefined;
   readonly problem: Problem | undefined;
@@ -30,32 +30,32 @@ export function usePoll<T>(
   load: ((signal: AbortSignal) => Promise<T>) | undefined,
   everyMs: number,
   inputs: readonly unknown[],
-): Polled<T> {
-  const [state, setState] = useState<Omit<Polled<T>, "refresh">>({ value: undefined, problem: undefined });
+): PollState<T> {
+  const [state, setState] = useState<Omit<PollState<T>, "refresh">>({ value: undefined, problem: undefined });
   const [times, setTimes] = useState(0);
   const refresh = useCallback(() => setTimes((times) => times + 1), []);
   useEffect(() => {
     if (load === undefined) return undefined;
-    const leaving = new AbortController();
+    const abort = new AbortController();
     let pause = everyMs;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
       if (!document.hidden && !needsToken()) {
         try {
-          const value = await load(leaving.signal);
+          const value = await load(abort.signal);
           pause = everyMs;
-          if (!leaving.signal.aborted) setState({ value, problem: undefined });
+          if (!abort.signal.aborted) setState({ value, problem: undefined });
         } catch (error) {
           const problem = asProblem(error);
           pause = pauseAfter(problem, everyMs, pause);
-          if (!leaving.signal.aborted) setState(({ value }) => ({ value, problem }));
+          if (!abort.signal.aborted) setState(({ value }) => ({ value, problem }));
         }
       }
-      if (!leaving.signal.aborted) timer = setTimeout(ask, pause);
+      if (!abort.signal.aborted) timer = setTimeout(ask, pause);
     };
     void ask();
     return () => {
-      leaving.abort();
+      abort.abort();
       clearTimeout(timer);
     };
   }, [times, everyMs, ...inputs]);

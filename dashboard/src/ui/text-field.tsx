@@ -6,7 +6,7 @@ import { Field } from "./field.tsx";
 
 export interface TextProps {
   readonly placeholder?: string;
-  readonly offered?: readonly string[];
+  readonly suggestions?: readonly string[];
   readonly inputMode?: "numeric";
 }
 
@@ -24,7 +24,7 @@ export function TextField({
   error,
   onValue,
   placeholder,
-  offered = [],
+  suggestions = [],
   inputMode,
 }: TextFieldProps): JSX.Element {
   const list = useId();
@@ -40,11 +40,11 @@ export function TextField({
             spellcheck={false}
             inputMode={inputMode}
             placeholder={placeholder}
-            list={offered.length > 0 ? list : undefined}
+            list={suggestions.length > 0 ? list : undefined}
             value={value}
             onInput={(event) => onValue(event.currentTarget.value)}
           />
-          {offered.length > 0 && <Offered id={list} texts={offered} />}
+          {suggestions.length > 0 && <Suggestions id={list} texts={suggestions} />}
         </>
       )}
     </Field>
@@ -52,7 +52,7 @@ export function TextField({
 }
 
 /** What a field offers to those who begin to type. */
-export function Offered({ id, texts }: { readonly id: string; readonly texts: readonly string[] }): JSX.Element {
+export function Suggestions({ id, texts }: { readonly id: string; readonly texts: readonly string[] }): JSX.Element {
   return (
     <datalist id={id}>
       {texts.map((text) => (

@@ -29,7 +29,7 @@ function subscribe(changed: () => void): () => void {
 }
 
 /** Says something for a while. */
-export function say(text: string, kind: Kind = "ok"): void {
+export function showToast(text: string, kind: Kind = "ok"): void {
   lastId += 1;
   const toast = { id: lastId, kind, text };
   set([...toasts, toast].slice(-TOASTS_MAX));

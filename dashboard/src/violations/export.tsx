@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatCount } from "../format.ts";
 import { asProblem } from "../ui/load.ts";
-import { say } from "../ui/toasts.tsx";
-import { EXPORT_MAX, type Exported, exportAll, type Format, fetchOf } from "./pages.ts";
+import { showToast } from "../ui/toasts.tsx";
+import { EXPORT_MAX, type ExportFile, exportAll, type Format, fetchOf } from "./pages.ts";
 import type { Query } from "./search.ts";
 
 /** How long a file is kept for the browser, which may begin to read it after it was told to. */
@@ -18,15 +18,15 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);
   const start = async (format: Format) => {
-    const leaving = new AbortController();
-    running.current = leaving;
+    const abort = new AbortController();
+    running.current = abort;
     setRows(0);
     try {
-      const exported = await exportAll(format, fetchOf(format, query, leaving.signal), setRows);
+      const exported = await exportAll(format, fetchOf(format, query, abort.signal), setRows);
       save(exported, format);
     } catch (error) {
-      if (leaving.signal.aborted) say("Cancelled: nothing was exported.", "info");
-      else say(`Nothing was exported: ${asProblem(error).detail}`, "error");
+      if (abort.signal.aborted) showToast("Cancelled: nothing was exported.", "info");
+      else showToast(`Nothing was exported: ${asProblem(error).detail}`, "error");
     } finally {
       setRows(undefined);
     }
@@ -56,13 +56,13 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
 }
 
 /** Hands the file to the browser, and says what is in it. */
-function save({ parts, rows, isAll }: Exported, format: Format): void {
+function save({ parts, rows, isAll }: ExportFile, format: Format): void {
   const url = URL.createObjectURL(new Blob([...parts], { type: TYPES[format] }));
   const link = document.createElement("a");
   link.href = url;
   link.download = `violations.${format}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), SAVED_MS_MAX);
-  if (isAll) say(`Exported ${formatCount(rows)} ${rows === 1 ? "row" : "rows"}.`);
-  else say(`Exported the newest ${formatCount(EXPORT_MAX)} rows. There are more: narrow the search.`, "warning");
+  if (isAll) showToast(`Exported ${formatCount(rows)} ${rows === 1 ? "row" : "rows"}.`);
+  else showToast(`Exported the newest ${formatCount(EXPORT_MAX)} rows. There are more: narrow the search.`, "warning");
 }

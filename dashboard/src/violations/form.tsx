@@ -20,11 +20,11 @@ interface FormProps {
 
 /** It begins anew with every search: give it a key. */
 export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX.Element {
-  const [typed, setTyped] = useState(search);
-  const set = (change: Partial<Search>) => setTyped({ ...typed, ...change });
+  const [values, setValues] = useState(search);
+  const set = (change: Partial<Search>) => setValues({ ...values, ...change });
   const submit = (event: Event) => {
     event.preventDefault();
-    onSearch(typed);
+    onSearch(values);
   };
   const errorOf = (name: string) => {
     if (problem?.field !== name) return undefined;
@@ -34,7 +34,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
     <TextField
       label={label}
       placeholder={placeholder}
-      value={typed[name]}
+      value={values[name]}
       error={errorOf(name)}
       onValue={(value) => set({ [name]: value })}
     />
@@ -48,7 +48,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
             class="input"
             type="datetime-local"
             step={1}
-            value={inputOf(typed[name])}
+            value={inputOf(values[name])}
             onInput={(event) => set({ [name]: timeOf(event.currentTarget.value), last: "" })}
           />
         )}
@@ -68,12 +68,12 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
               <select
                 {...input}
                 class="input"
-                value={typed.rule_id}
+                value={values.rule_id}
                 onChange={(event) => set({ rule_id: event.currentTarget.value })}
               >
                 <option value="">any</option>
-                {typed.rule_id !== "" && !rules.some(({ rule_id }) => String(rule_id) === typed.rule_id) && (
-                  <option value={typed.rule_id}>{visible(typed.rule_id)}</option>
+                {values.rule_id !== "" && !rules.some(({ rule_id }) => String(rule_id) === values.rule_id) && (
+                  <option value={values.rule_id}>{visible(values.rule_id)}</option>
                 )}
                 {rules.map(({ rule_id, key_pattern, plan }) => (
                   <option key={rule_id} value={String(rule_id)}>
@@ -89,7 +89,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
               <select
                 {...input}
                 class="input"
-                value={typed.mode}
+                value={values.mode}
                 onChange={(event) => set({ mode: event.currentTarget.value })}
               >
                 <option value="">both</option>
@@ -109,7 +109,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
                 type="button"
                 class="button"
                 aria-pressed={search.last === name}
-                onClick={() => onSearch({ ...typed, last: name, from: "", to: "" })}
+                onClick={() => onSearch({ ...values, last: name, from: "", to: "" })}
               >
                 {title}
               </button>
@@ -118,7 +118,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
               type="button"
               class="button"
               aria-pressed={search.last === "" && search.from === "" && search.to === ""}
-              onClick={() => onSearch({ ...typed, last: "", from: "", to: "" })}
+              onClick={() => onSearch({ ...values, last: "", from: "", to: "" })}
             >
               All
             </button>

@@ -14,23 +14,30 @@ const PAGE_FIRST = 100;
 /** More than these are not loaded: they are for the timeline, and enough for the table. */
 const ROWS_MAX = 5000;
 
-export interface Found {
+export interface SearchState {
   readonly rows: readonly Violation[];
   /** Where the rows that follow begin; null if there are none. */
   readonly next: string | null;
   readonly isLoading: boolean;
   /** Whether the first page of this search is there. */
-  readonly isThere: boolean;
+  readonly isLoaded: boolean;
   /** When that was, by the clock of the service: `12:00:31`, in UTC. */
   readonly at: string | undefined;
   readonly problem: Problem | undefined;
 }
 
-const NOTHING: Found = { rows: [], next: null, isLoading: true, isThere: false, at: undefined, problem: undefined };
+const NOTHING: SearchState = {
+  rows: [],
+  next: null,
+  isLoading: true,
+  isLoaded: false,
+  at: undefined,
+  problem: undefined,
+};
 
 /** Looks for them whenever `query` is another one, which it must be only if something about it is. */
-export function useViolations(query: Query): Found {
-  const [found, setFound] = useState<Found>(NOTHING);
+export function useViolations(query: Query): SearchState {
+  const [found, setFound] = useState<SearchState>(NOTHING);
   const [times, setTimes] = useState(0);
   useEffect(() => onSession(() => setTimes((times) => times + 1)), []);
   const load = useCallback(
@@ -43,7 +50,7 @@ export function useViolations(query: Query): Found {
           rows: isFirst ? violations : [...rows, ...violations],
           next,
           isLoading: false,
-          isThere: true,
+          isLoaded: true,
           at: isFirst ? new Date(Date.now() + serviceAheadMs()).toISOString().slice(11, 19) : at,
           problem: undefined,
         }));
@@ -61,7 +68,7 @@ export function useViolations(query: Query): Found {
   useEffect(() => {
     if (needsToken()) return undefined;
     const ending = new AbortController();
-    setFound((before) => ({ ...before, isLoading: true, isThere: false, problem: undefined }));
+    setFound((before) => ({ ...before, isLoading: true, isLoaded: false, problem: undefined }));
     const loadAll = async () => {
       let after = await load(undefined, PAGE_FIRST, ending.signal);
       for (let rows = PAGE_FIRST; after !== null && rows < ROWS_MAX; rows += PAGE_MAX) {

@@ -1,6 +1,6 @@
 /** Pages of violations, and what is made of them. */
 
-import { ask, call, problemOf } from "../api/client.ts";
+import { call, problemOf, request } from "../api/client.ts";
 import type { ViolationList } from "../api/types.ts";
 import type { Query } from "./search.ts";
 
@@ -20,7 +20,7 @@ export interface Page {
 
 export type Fetch = (after: string | undefined) => Promise<Page>;
 
-export interface Exported {
+export interface ExportFile {
   readonly parts: readonly string[];
   readonly rows: number;
   /** Whether that is all that there is. */
@@ -46,8 +46,8 @@ export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetc
     };
   }
   return async (after) => {
-    const asked = { ...query, after, limit: PAGE_MAX, format };
-    const answer = await ask("GET", "/v1/violations", { query: asked, accept: "text/csv", signal });
+    const parameters = { ...query, after, limit: PAGE_MAX, format };
+    const answer = await request("GET", "/v1/violations", { query: parameters, accept: "text/csv", signal });
     if (answer.status !== 200) throw problemOf(answer);
     const next = answer.headers.find(([name]) => name.toLowerCase() === "x-sluicegate-next")?.[1] ?? null;
     return { text: answer.text, rows: countRows(answer.text) - 1, next };
@@ -55,7 +55,7 @@ export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetc
 }
 
 /** All pages one after the other, as the parts of one file; `onRows` is told how many rows there are so far. */
-export async function exportAll(format: Format, fetch: Fetch, onRows: (rows: number) => void): Promise<Exported> {
+export async function exportAll(format: Format, fetch: Fetch, onRows: (rows: number) => void): Promise<ExportFile> {
   const parts: string[] = format === "json" ? ['{"violations":[\n'] : [];
   let rows = 0;
   let after: string | undefined;

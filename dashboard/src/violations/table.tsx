@@ -106,13 +106,13 @@ function Row({ violation, rule, isSameDay }: RowProps): JSX.Element {
         />
       </td>
       <td data-label="First user">
-        <Given text={violation.user_id} />
+        <CellText text={violation.user_id} />
       </td>
       <td data-label="First address">
-        <Given text={violation.ip_address} />
+        <CellText text={violation.ip_address} />
       </td>
       <td data-label="First request">
-        <Given text={request.length === 0 ? null : request.join(" ")} />
+        <CellText text={request.length === 0 ? null : request.join(" ")} />
       </td>
       <td data-label="Tokens left" class="number">
         {formatCount(violation.tokens_at_time)}
@@ -121,7 +121,7 @@ function Row({ violation, rule, isSameDay }: RowProps): JSX.Element {
   );
 }
 
-function Given({ text }: { readonly text: string | null }): JSX.Element {
+function CellText({ text }: { readonly text: string | null }): JSX.Element {
   if (text === null) return <span class="muted">–</span>;
   return <Key isClamped text={text} />;
 }

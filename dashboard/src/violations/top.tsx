@@ -32,9 +32,9 @@ interface TopProps {
 export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
   // Whoever was let through was not denied: those in shadow are asked for by name.
   const mode = search.mode === "shadow" ? "shadow" : "enforce";
-  const asked = { ...topQueryOf(query), mode, by, limit: TOP_MAX };
+  const parameters = { ...topQueryOf(query), mode, by, limit: TOP_MAX };
   const { value, problem, isLoading } = useLoad(
-    (signal) => call<TopOffenders>("GET", "/v1/violations/top", { query: asked, signal }),
+    (signal) => call<TopOffenders>("GET", "/v1/violations/top", { query: parameters, signal }),
     [query, by],
   );
   const most = value?.top[0]?.count ?? 1;

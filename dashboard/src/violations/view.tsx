@@ -6,14 +6,14 @@ import { onClock, serviceAheadMs } from "../api/clock.ts";
 import { loadRules } from "../api/rules.ts";
 import type { Rule, TopBy } from "../api/types.ts";
 import { formatCount } from "../format.ts";
-import { goTo, hrefOf, keepInAddress, useRoute } from "../route.ts";
+import { goTo, hrefOf, replaceAddress, useRoute } from "../route.ts";
 import { useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { useStore } from "../ui/store.ts";
 import { Empty } from "./empty.tsx";
 import { Export } from "./export.tsx";
 import { SearchForm } from "./form.tsx";
-import { type Found, useViolations } from "./load.ts";
+import { type SearchState, useViolations } from "./load.ts";
 import { paramsOf, type Query, queryOf, type Search, searchOf } from "./search.ts";
 import { ViolationTable } from "./table.tsx";
 import { timelineOf } from "./timeline.ts";
@@ -63,11 +63,11 @@ export function ViolationsView(): JSX.Element {
       {found.problem !== undefined && <Notice kind="error">{found.problem.detail}</Notice>}
       {found.rows.length > 0 && (
         <div class="violations-charts">
-          <FoundTimeline found={found} query={query} />
-          <Top search={search} query={query} by={by} onBy={(by) => keepInAddress(goBy(search, by))} />
+          <SearchTimeline found={found} query={query} />
+          <Top search={search} query={query} by={by} onBy={(by) => replaceAddress(goBy(search, by))} />
         </div>
       )}
-      <FoundRows
+      <SearchRows
         key={address}
         found={found}
         rules={rules.value ?? []}
@@ -79,12 +79,12 @@ export function ViolationsView(): JSX.Element {
 }
 
 /** What the figures are of, in words. */
-function ofWhat({ rows, next }: Found): string {
+function ofWhat({ rows, next }: SearchState): string {
   const count = `${formatCount(rows.length)} ${rows.length === 1 ? "violation" : "violations"}`;
   return next === null ? `of ${rows.length === 1 ? "" : "all "}${count}` : `of the newest ${count}: there are more`;
 }
 
-function FoundTimeline({ found, query }: { readonly found: Found; readonly query: Query }): JSX.Element {
+function SearchTimeline({ found, query }: { readonly found: SearchState; readonly query: Query }): JSX.Element {
   const timeline = useMemo(() => {
     const secondsOf = (name: string) => (query[name] === undefined ? undefined : Date.parse(query[name]) / 1000);
     // Where older ones are missing, the time before those that are there is not empty but unknown.
@@ -96,13 +96,13 @@ function FoundTimeline({ found, query }: { readonly found: Found; readonly query
 }
 
 interface RowsProps {
-  readonly found: Found;
+  readonly found: SearchState;
   readonly rules: readonly Rule[];
   readonly search: Search;
   readonly onAgain: () => void;
 }
 
-function FoundRows({ found, rules, search, onAgain }: RowsProps): JSX.Element | null {
+function SearchRows({ found, rules, search, onAgain }: RowsProps): JSX.Element | null {
   const [count, setCount] = useState(SHOWN_STEP);
   const byId = useMemo(() => new Map(rules.map((rule) => [rule.rule_id, rule])), [rules]);
   const shown = useMemo(() => found.rows.slice(0, count), [found.rows, count]);
@@ -113,11 +113,11 @@ function FoundRows({ found, rules, search, onAgain }: RowsProps): JSX.Element | 
   if (found.rows.length === 0) {
     if (found.problem !== undefined) return null;
     return (
-      <section class="panel">{found.isThere ? <Empty isNarrow={isNarrow} /> : <p class="muted">Looking…</p>}</section>
+      <section class="panel">{found.isLoaded ? <Empty isNarrow={isNarrow} /> : <p class="muted">Looking…</p>}</section>
     );
   }
   return (
-    <section class="panel" aria-labelledby="violations-found" aria-busy={!found.isThere}>
+    <section class="panel" aria-labelledby="violations-found" aria-busy={!found.isLoaded}>
       <div class="violations-panel-head">
         <h2 id="violations-found">Newest first</h2>
         <div class="row">

@@ -1,14 +1,14 @@
 import { expect, test } from "@playwright/test";
 import type { Explained, Explanation, Rule } from "../../src/api/types.ts";
+import { prettyOf, resultOf } from "../../src/explain/check-result.ts";
 import { hintsOf } from "../../src/explain/hints.ts";
-import { bodyOf, errorsOf, paramsOf, typedOf } from "../../src/explain/request.ts";
-import { prettyOf, signOf } from "../../src/explain/sent.ts";
+import { bodyOf, errorsOf, fieldsOf, paramsOf } from "../../src/explain/request.ts";
 import { holdingOf, outcomeOf, pauseOf } from "../../src/explain/verdict.ts";
 
-const NOTHING = typedOf(new URLSearchParams());
+const NOTHING = fieldsOf(new URLSearchParams());
 
 test("what is typed is in the address and comes back from it", () => {
-  const typed = {
+  const fields = {
     user_id: "<img src=x>",
     ip: "2001:db8::1",
     endpoint: "/a?b=c&d",
@@ -21,7 +21,7 @@ test("what is typed is in the address and comes back from it", () => {
       { name: "__proto__", value: "x" },
     ],
   };
-  expect(typedOf(new URLSearchParams(paramsOf(typed).toString()))).toEqual(typed);
+  expect(fieldsOf(new URLSearchParams(paramsOf(fields).toString()))).toEqual(fields);
 });
 
 test("an attribute without a name is not in the address", () => {
@@ -30,8 +30,8 @@ test("an attribute without a name is not in the address", () => {
 
 test("only what is given is sent", () => {
   expect(bodyOf(NOTHING)).toEqual({ body: {} });
-  const typed = { ...NOTHING, user_id: "42", cost: " 0 ", attributes: [{ name: "a", value: "" }] };
-  expect(bodyOf(typed)).toEqual({ body: { user_id: "42", cost: 0, attributes: { a: "" } } });
+  const fields = { ...NOTHING, user_id: "42", cost: " 0 ", attributes: [{ name: "a", value: "" }] };
+  expect(bodyOf(fields)).toEqual({ body: { user_id: "42", cost: 0, attributes: { a: "" } } });
 });
 
 test("an attribute may have any name", () => {
@@ -161,10 +161,10 @@ test("hints are what rules ask for", () => {
 
 test("an answer is allowed, denied or a refusal", () => {
   const answer = (status: number, text: string) => ({ id: 1, answer: { status, statusText: "", headers: [], text } });
-  expect(signOf(answer(200, '{"allowed":true}')).word).toBe("allowed");
-  expect(signOf(answer(200, '{"allowed":false}')).word).toBe("denied");
-  expect(signOf(answer(503, '{"allowed":true}')).word).toBe("refused");
-  expect(signOf(answer(200, "<html>")).word).toBe("refused");
+  expect(resultOf(answer(200, '{"allowed":true}')).word).toBe("allowed");
+  expect(resultOf(answer(200, '{"allowed":false}')).word).toBe("denied");
+  expect(resultOf(answer(503, '{"allowed":true}')).word).toBe("refused");
+  expect(resultOf(answer(200, "<html>")).word).toBe("refused");
   expect(prettyOf("<html>")).toBe("<html>");
   expect(prettyOf('{"a":1}')).toBe('{\n  "a": 1\n}');
 });

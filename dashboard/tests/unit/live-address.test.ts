@@ -1,8 +1,8 @@
 import { expect, test } from "@playwright/test";
 import type { LiveTick } from "../../src/api/types.ts";
-import { byOf, liveHref, openedBy, openedOf } from "../../src/live/address.ts";
+import { byOf, liveHref, panelOf, panelOfRow } from "../../src/live/address.ts";
 import { SAMPLE_REQUESTS, sampleRequests } from "../../src/live/sample.ts";
-import { troublesOf } from "../../src/live/troubles.ts";
+import { warningsOf } from "../../src/live/warnings.ts";
 import { parseRoute } from "../../src/route.ts";
 
 test("an address opens a panel, and is read as it was written", () => {
@@ -10,18 +10,18 @@ test("an address opens a panel, and is read as it was written", () => {
   const { view, params } = parseRoute(liveHref("rule", opened));
   expect(view).toBe("live");
   expect(byOf(params)).toBe("rule");
-  expect(openedOf(params)).toEqual(opened);
+  expect(panelOf(params)).toEqual(opened);
 });
 
 test("an address without a rule or a subject opens nothing", () => {
   for (const query of ["", "rule=5", "subject=x", "rule=x&subject=x", "rule=0&subject=x", "rule=1.5&subject=x"]) {
-    expect(openedOf(new URLSearchParams(query))).toBeUndefined();
+    expect(panelOf(new URLSearchParams(query))).toBeUndefined();
   }
   expect(liveHref("tier")).toBe("#/live");
 });
 
 test("a placeholder cannot take the place of what the address itself says", () => {
-  const opened = openedOf(
+  const opened = panelOf(
     parseRoute(liveHref("tier", { ruleId: 1, subject: "a", known: { rule: "2", by: "rule" } })).params,
   );
   expect(opened).toEqual({ ruleId: 1, subject: "a", known: {} });
@@ -40,8 +40,8 @@ test("trouble is told with what it means, the worst first", () => {
     rules_refused: null,
     audit: { noted: 1, written: 1, dropped: 0, waiting: 0 },
   } as LiveTick;
-  expect(troublesOf(well, 0)).toEqual([]);
-  expect(troublesOf(well, 3)[0]).toMatchObject({ what: "store", short: "Degraded" });
+  expect(warningsOf(well, 0)).toEqual([]);
+  expect(warningsOf(well, 3)[0]).toMatchObject({ what: "store", short: "Degraded" });
   const bad = {
     ...well,
     store: { ...well.store, is_in_trouble: true },
@@ -49,14 +49,14 @@ test("trouble is told with what it means, the worst first", () => {
     rules_refused: "rule 3: period: is missing",
     audit: { noted: 2, written: 1, dropped: 1, waiting: 0 },
   };
-  const troubles = troublesOf(bad, 0);
-  expect(troubles.map(({ what }) => what)).toEqual(["store", "rules", "database", "audit"]);
-  expect(troubles[1]?.means).toContain("rule 3: period: is missing");
+  const warnings = warningsOf(bad, 0);
+  expect(warnings.map(({ what }) => what)).toEqual(["store", "rules", "database", "audit"]);
+  expect(warnings[1]?.means).toContain("rule 3: period: is missing");
 });
 
 test("a row opens a panel with what is known of further attributes", () => {
   const row = { rule_id: 5, subject: "42", endpoint: "/a", user_id: "42", ip_address: "203.0.113.9" };
-  const opened = (key_pattern: string, more = {}) => openedBy({ ...row, key_pattern, ...more });
+  const opened = (key_pattern: string, more = {}) => panelOfRow({ ...row, key_pattern, ...more });
   expect(opened("{user_id}:{endpoint}:{ip}")).toEqual({
     ruleId: 5,
     subject: "42",

@@ -1,18 +1,18 @@
 import { expect, test } from "@playwright/test";
 import {
   connect,
+  type Environment,
   HIDDEN_MS_MAX,
   type LinkState,
   RETRY_MS_MAX,
   RETRY_MS_MIN,
   SILENCE_MS_MAX,
-  type World,
   waitOf,
 } from "../../src/api/events.ts";
 import { needsToken, setToken } from "../../src/session.ts";
 
 /** A world in which time passes when it is told to, and the service does as it is told. */
-class FakeWorld implements World {
+class FakeWorld implements Environment {
   time = 1_000_000;
   hidden = false;
   readonly asked: RequestInit[] = [];
@@ -100,21 +100,21 @@ async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-function watch(world: FakeWorld) {
+function watch(environment: FakeWorld) {
   const states: LinkState[] = [];
   const events: string[] = [];
   const link = connect(
     "/v1/events",
     { onEvent: ({ data }) => events.push(data), onState: (state) => states.push(state) },
-    world,
+    environment,
   );
   return { states, events, link, kinds: () => states.map(({ kind }) => kind) };
 }
 
 test("it is live with the first event, and tells all of them", async () => {
-  const [world, stream] = [new FakeWorld(), new FakeStream()];
-  world.willAnswer(stream.answer);
-  const { events, kinds, link } = watch(world);
+  const [environment, stream] = [new FakeWorld(), new FakeStream()];
+  environment.willAnswer(stream.answer);
+  const { events, kinds, link } = watch(environment);
   await settle();
   expect(kinds()).toEqual(["connecting"]);
   stream.send("data: 1\n\nda");
@@ -124,23 +124,23 @@ test("it is live with the first event, and tells all of them", async () => {
   expect(kinds()).toEqual(["connecting", "live"]);
   link.stop();
   await settle();
-  expect(world.isQuiet).toBe(true);
+  expect(environment.isQuiet).toBe(true);
 });
 
 test("a stream that ends is asked for again, after the wait that it told", async () => {
-  const [world, first, second] = [new FakeWorld(), new FakeStream(), new FakeStream()];
-  world.willAnswer(first.answer, second.answer);
-  const { events, states, kinds } = watch(world);
+  const [environment, first, second] = [new FakeWorld(), new FakeStream(), new FakeStream()];
+  environment.willAnswer(first.answer, second.answer);
+  const { events, states, kinds } = watch(environment);
   await settle();
   first.send("retry: 3000\ndata: 1\n\n");
   await settle();
   first.end();
   await settle();
-  expect(states.at(-1)).toMatchObject({ kind: "lost", since: world.time });
-  await world.pass(2999);
-  expect(world.asked).toHaveLength(1);
-  await world.pass(1);
-  expect(world.asked).toHaveLength(2);
+  expect(states.at(-1)).toMatchObject({ kind: "lost", since: environment.time });
+  await environment.pass(2999);
+  expect(environment.asked).toHaveLength(1);
+  await environment.pass(1);
+  expect(environment.asked).toHaveLength(2);
   second.send("data: 2\n\n");
   await settle();
   expect(events).toEqual(["1", "2"]);
@@ -148,60 +148,60 @@ test("a stream that ends is asked for again, after the wait that it told", async
 });
 
 test("a service that is down is asked ever more rarely, and since when it is is kept", async () => {
-  const world = new FakeWorld();
-  const { states } = watch(world);
-  const start = world.time;
-  await world.pass(1000 + 2000 + 4000);
-  expect(world.asked).toHaveLength(4);
-  await world.pass(10 * RETRY_MS_MAX);
-  expect(world.asked.length).toBeLessThan(16);
+  const environment = new FakeWorld();
+  const { states } = watch(environment);
+  const start = environment.time;
+  await environment.pass(1000 + 2000 + 4000);
+  expect(environment.asked).toHaveLength(4);
+  await environment.pass(10 * RETRY_MS_MAX);
+  expect(environment.asked.length).toBeLessThan(16);
   expect(states.at(-1)).toEqual({ kind: "lost", since: start, why: "the service does not answer", isAnswered: false });
 });
 
 test("it asks at once when the page is seen, the network is back, or one wants it to", async () => {
-  const world = new FakeWorld();
-  const { link } = watch(world);
+  const environment = new FakeWorld();
+  const { link } = watch(environment);
   await settle();
-  world.tell("online");
+  environment.tell("online");
   await settle();
-  expect(world.asked).toHaveLength(2);
-  world.tell("visibility");
+  expect(environment.asked).toHaveLength(2);
+  environment.tell("visibility");
   await settle();
-  expect(world.asked).toHaveLength(3);
+  expect(environment.asked).toHaveLength(3);
   link.retry();
   await settle();
-  expect(world.asked).toHaveLength(4);
+  expect(environment.asked).toHaveLength(4);
 });
 
 test("a stream that is silent is given up", async () => {
-  const [world, stream] = [new FakeWorld(), new FakeStream()];
-  world.willAnswer(stream.answer);
-  const { states } = watch(world);
+  const [environment, stream] = [new FakeWorld(), new FakeStream()];
+  environment.willAnswer(stream.answer);
+  const { states } = watch(environment);
   await settle();
   stream.send("data: 1\n\n");
-  await world.pass(SILENCE_MS_MAX - 1);
+  await environment.pass(SILENCE_MS_MAX - 1);
   expect(states.at(-1)?.kind).toBe("live");
-  await world.pass(1);
+  await environment.pass(1);
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "the service is silent" });
 });
 
 test("a page that is hidden for long reads nothing until it is seen again", async () => {
-  const [world, stream, again] = [new FakeWorld(), new FakeStream(), new FakeStream()];
-  world.willAnswer(stream.answer, again.answer);
-  const { kinds } = watch(world);
+  const [environment, stream, again] = [new FakeWorld(), new FakeStream(), new FakeStream()];
+  environment.willAnswer(stream.answer, again.answer);
+  const { kinds } = watch(environment);
   await settle();
   stream.send("data: 1\n\n");
-  world.hidden = true;
-  world.tell("visibility");
+  environment.hidden = true;
+  environment.tell("visibility");
   for (let passed = 0; passed < HIDDEN_MS_MAX; passed += 5000) {
-    await world.pass(5000);
+    await environment.pass(5000);
     if (passed + 5000 < HIDDEN_MS_MAX) stream.send(": still here\n");
   }
-  expect(world.asked[0]?.signal?.aborted).toBe(true);
-  await world.pass(60 * HIDDEN_MS_MAX);
-  expect(world.asked).toHaveLength(1);
-  world.hidden = false;
-  world.tell("visibility");
+  expect(environment.asked[0]?.signal?.aborted).toBe(true);
+  await environment.pass(60 * HIDDEN_MS_MAX);
+  expect(environment.asked).toHaveLength(1);
+  environment.hidden = false;
+  environment.tell("visibility");
   await settle();
   again.send("data: 2\n\n");
   await settle();
@@ -209,59 +209,59 @@ test("a page that is hidden for long reads nothing until it is seen again", asyn
 });
 
 test("where a token is wanted it asks to sign in, and asks no more", async () => {
-  const world = new FakeWorld();
-  world.willAnswer(async () => new Response('{"detail":"no token"}', { status: 401 }));
-  watch(world);
-  await world.pass(10 * RETRY_MS_MAX);
-  expect(world.asked).toHaveLength(1);
+  const environment = new FakeWorld();
+  environment.willAnswer(async () => new Response('{"detail":"no token"}', { status: 401 }));
+  watch(environment);
+  await environment.pass(10 * RETRY_MS_MAX);
+  expect(environment.asked).toHaveLength(1);
   expect(needsToken()).toBe(true);
-  expect(world.isQuiet).toBe(true);
+  expect(environment.isQuiet).toBe(true);
   setToken("");
 });
 
 test("a refusal of a token that is not in use any more asks nobody to sign in", async () => {
-  const [world, stream] = [new FakeWorld(), new FakeStream()];
-  world.willAnswer(async () => {
+  const [environment, stream] = [new FakeWorld(), new FakeStream()];
+  environment.willAnswer(async () => {
     setToken("newer");
     return new Response('{"detail":"this token is not known"}', { status: 401 });
   }, stream.answer);
-  const { link } = watch(world);
-  await world.pass(SILENCE_MS_MAX / 2);
+  const { link } = watch(environment);
+  await environment.pass(SILENCE_MS_MAX / 2);
   expect(needsToken()).toBe(false);
-  expect(world.asked).toHaveLength(2);
-  expect(world.asked[1]?.headers).toMatchObject({ authorization: "Bearer newer" });
+  expect(environment.asked).toHaveLength(2);
+  expect(environment.asked[1]?.headers).toMatchObject({ authorization: "Bearer newer" });
   link.stop();
   setToken("");
 });
 
 test("the token is sent as a header", async () => {
-  const world = new FakeWorld();
+  const environment = new FakeWorld();
   setToken("secret");
-  watch(world).link.stop();
+  watch(environment).link.stop();
   setToken("");
-  expect(world.asked[0]?.headers).toMatchObject({ authorization: "Bearer secret", accept: "text/event-stream" });
+  expect(environment.asked[0]?.headers).toMatchObject({ authorization: "Bearer secret", accept: "text/event-stream" });
 });
 
 test("a refusal is told in the words of the service", async () => {
-  const world = new FakeWorld();
-  world.willAnswer(async () => new Response('{"detail":"too many watch already"}', { status: 503 }));
-  const { states } = watch(world);
+  const environment = new FakeWorld();
+  environment.willAnswer(async () => new Response('{"detail":"too many watch already"}', { status: 503 }));
+  const { states } = watch(environment);
   await settle();
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "too many watch already", isAnswered: true });
-  await world.pass(1000);
-  expect(world.asked).toHaveLength(2);
+  await environment.pass(1000);
+  expect(environment.asked).toHaveLength(2);
 });
 
 test("what is forbidden is asked for again only if one wants it", async () => {
-  const [world, stream] = [new FakeWorld(), new FakeStream()];
-  world.willAnswer(async () => new Response('{"detail":"not for this host"}', { status: 403 }), stream.answer);
-  const { states, kinds, link } = watch(world);
+  const [environment, stream] = [new FakeWorld(), new FakeStream()];
+  environment.willAnswer(async () => new Response('{"detail":"not for this host"}', { status: 403 }), stream.answer);
+  const { states, kinds, link } = watch(environment);
   await settle();
   expect(states.at(-1)).toEqual({ kind: "refused", why: "not for this host" });
-  world.tell("online");
-  world.tell("visibility");
-  await world.pass(10 * RETRY_MS_MAX);
-  expect(world.asked).toHaveLength(1);
+  environment.tell("online");
+  environment.tell("visibility");
+  await environment.pass(10 * RETRY_MS_MAX);
+  expect(environment.asked).toHaveLength(1);
   link.retry();
   await settle();
   stream.send("data: 1\n\n");
@@ -270,9 +270,9 @@ test("what is forbidden is asked for again only if one wants it", async () => {
 });
 
 test("something else than events is no stream", async () => {
-  const world = new FakeWorld();
-  world.willAnswer(async () => new Response("<html>", { headers: { "content-type": "text/html" } }));
-  const { states } = watch(world);
+  const environment = new FakeWorld();
+  environment.willAnswer(async () => new Response("<html>", { headers: { "content-type": "text/html" } }));
+  const { states } = watch(environment);
   await settle();
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "what answers is not a stream of events" });
 });

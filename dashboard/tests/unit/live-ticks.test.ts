@@ -11,7 +11,7 @@ import {
   rulesNow,
 } from "../../src/live/figures.ts";
 import { byRule, byTier, COLOURS, coloursOf, SECONDS, stacked } from "../../src/live/series.ts";
-import { HISTORY_S, hasTraffic, type Known, NOTHING_KNOWN, TICKS_MAX, withEvent } from "../../src/live/ticks.ts";
+import { HISTORY_S, hasTraffic, type LiveData, NO_DATA, TICKS_MAX, withEvent } from "../../src/live/ticks.ts";
 
 const START = Date.parse("2026-11-15T21:40:00.000Z");
 const NOTHING = { granted: 0, denied: 0, never: 0 };
@@ -51,19 +51,19 @@ function tickAt(second: number, rules: readonly Partial<LiveRule>[] = [], more: 
   };
 }
 
-function told(event: "tick" | "history", data: unknown, known: Known = NOTHING_KNOWN): Known {
+function received(event: "tick" | "history", data: unknown, known: LiveData = NO_DATA): LiveData {
   return withEvent(known, { event, data: JSON.stringify(data) });
 }
 
-function ticked(...ticks: LiveTick[]): Known {
-  return ticks.reduce((known, tick) => told("tick", tick, known), NOTHING_KNOWN);
+function ticked(...ticks: LiveTick[]): LiveData {
+  return ticks.reduce((known, tick) => received("tick", tick, known), NO_DATA);
 }
 
 test("two minutes are kept, however long it goes on", () => {
-  let known = NOTHING_KNOWN;
-  for (let second = 0; second < 10 * HISTORY_S; second += 1) known = told("tick", tickAt(second), known);
+  let known = NO_DATA;
+  for (let second = 0; second < 10 * HISTORY_S; second += 1) known = received("tick", tickAt(second), known);
   expect(known.history).toHaveLength(HISTORY_S);
-  for (let step = 0; step < 10 * TICKS_MAX; step += 1) known = told("tick", tickAt(2000 + step / 100), known);
+  for (let step = 0; step < 10 * TICKS_MAX; step += 1) known = received("tick", tickAt(2000 + step / 100), known);
   expect(known.history).toHaveLength(TICKS_MAX);
   expect(known.last?.now).toBe(new Date(START + 2000_000 + 10 * TICKS_MAX * 10 - 10).toISOString());
 });
@@ -76,10 +76,14 @@ test("what was limited is kept of the last tick only", () => {
 
 test("a history takes the place of what it is about, and of nothing before", () => {
   const seen = ticked(tickAt(0, [{ granted: 1 }]), tickAt(1), tickAt(2));
-  const known = told("history", { every_ms: 1000, ticks: [tickAt(1, [{ granted: 7 }]), tickAt(2), tickAt(3)] }, seen);
+  const known = received(
+    "history",
+    { every_ms: 1000, ticks: [tickAt(1, [{ granted: 7 }]), tickAt(2), tickAt(3)] },
+    seen,
+  );
   expect(known.history.map(({ at }) => (at - START) / 1000)).toEqual([0, 1, 2, 3]);
   expect(known.history[1]?.rules[0]?.granted).toBe(7);
-  expect(told("history", { every_ms: 1000, ticks: [] }, seen).history).toHaveLength(3);
+  expect(received("history", { every_ms: 1000, ticks: [] }, seen).history).toHaveLength(3);
 });
 
 test("a clock that is set back leaves nothing of the future", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "@playwright/test";
 import type { LiveRule, SharedTier } from "../../src/api/types.ts";
-import type { Past } from "../../src/live/ticks.ts";
+import type { PastTick } from "../../src/live/ticks.ts";
 import { RATE_MIN, utilisationOf } from "../../src/live/utilisation.ts";
 
 const NOTHING = { granted: 0, denied: 0, never: 0 };
@@ -17,18 +17,18 @@ const TIER: SharedTier = {
 };
 
 /** Seconds in each of which the rule granted so many; undefined where it is not told by itself. */
-function seconds(granted: readonly (number | undefined)[], others = 0): Past[] {
+function seconds(granted: readonly (number | undefined)[], others = 0): PastTick[] {
   const about = { key_pattern: "global", scope: "global", plan: null, mode: "enforce" } as const;
   return granted.map((count, second) => {
     const rule: LiveRule = { rule_id: 8, ...about, ...NOTHING, granted: count ?? 0 };
     const rules = count === undefined ? [] : [{ ...rule, rule_id: 7, granted: 999 }, rule];
-    const past: Partial<Past> = {
+    const past: Partial<PastTick> = {
       at: second * 1000,
       seconds: 1,
       rules,
       other_rules: { ...NOTHING, granted: others },
     };
-    return past as Past;
+    return past as PastTick;
   });
 }
 

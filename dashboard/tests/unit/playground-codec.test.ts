@@ -14,7 +14,7 @@ import {
   withPlan,
 } from "../../src/playground/lane.ts";
 import { SCENARIOS } from "../../src/playground/scenarios.ts";
-import { dice } from "./playground-world.ts";
+import { dice } from "./playground-environment.ts";
 
 function again(setup: Setup): Setup {
   return readSetup(new URLSearchParams(writeSetup(setup).toString()));

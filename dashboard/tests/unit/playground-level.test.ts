@@ -2,7 +2,7 @@ import { expect, test } from "@playwright/test";
 import { decisionOf } from "../../src/playground/exchange.ts";
 import { laneOf, type Quota, takeBody, tokensPerMs } from "../../src/playground/lane.ts";
 import { edgeOf, isLower, levelAt, type Reading, type Spend, waitFor, windowAt } from "../../src/playground/level.ts";
-import { dice, FakeService } from "./playground-world.ts";
+import { dice, FakeService } from "./playground-environment.ts";
 
 function reading(remaining: number, resetAfterMs: number, limit = 10, at = 1000): Reading {
   return { at, limit, remaining, resetAfterMs };

@@ -30,15 +30,15 @@ test("figures of a scale are short", () => {
 
 test("only what the setting is to blame for is told as its fault", () => {
   const state = stateOf(10);
-  const told = (status: number, field?: string) => {
+  const parsed = (status: number, field?: string) => {
     state.problem = new Problem(status, "why", field);
     return outlook(state, 0);
   };
   const isOfSetting = { text: "The service does not take this", isPassing: false };
-  expect(told(400)).toEqual(isOfSetting);
-  expect(told(400, "capacity")).toEqual(isOfSetting);
-  expect(told(503)).toEqual({ text: "The service cannot answer now", isPassing: undefined });
-  expect(told(403)).toEqual({ text: "The service does not let you ask", isPassing: undefined });
+  expect(parsed(400)).toEqual(isOfSetting);
+  expect(parsed(400, "capacity")).toEqual(isOfSetting);
+  expect(parsed(503)).toEqual({ text: "The service cannot answer now", isPassing: undefined });
+  expect(parsed(403)).toEqual({ text: "The service does not let you ask", isPassing: undefined });
 });
 
 test("what nobody knows is neither passing nor denied", () => {

@@ -3,8 +3,8 @@ import { Problem, problemOf } from "../../src/api/client.ts";
 import type { Rule } from "../../src/api/types.ts";
 import { changesOf, FIELDS, isSameIn, TEXT_COLUMNS } from "../../src/rules/columns.ts";
 import { allOf, differencesOf, mergedOf, suggestedSides } from "../../src/rules/conflict.ts";
-import { draftOf, dropDraft, dropDrafts, keepDraft } from "../../src/rules/drafts.ts";
-import { complaintOf, isAdvanced, placeOf, unsayable } from "../../src/rules/fields.ts";
+import { draftOf, dropDraft, dropDrafts, saveDraft } from "../../src/rules/drafts.ts";
+import { formErrorOf, isAdvanced, localErrorOf, placeOf } from "../../src/rules/fields.ts";
 import { bodyOf, formOf, NEW_FORM, type RuleForm } from "../../src/rules/form.ts";
 import { EVERY_PLAN, filterOf, filterRules, isChangeable, PAGE_ROWS, pageOf, paramsOf } from "../../src/rules/list.ts";
 import { sampleRule } from "./sample-rule.ts";
@@ -92,7 +92,7 @@ test("what is not to be seen is said at the top", () => {
 });
 
 test("what is said at a field does not begin with its name", () => {
-  const said = (field: string | undefined, detail: string) => complaintOf(new Problem(400, detail, field), FORM);
+  const said = (field: string | undefined, detail: string) => formErrorOf(new Problem(400, detail, field), FORM);
   expect(said("tokens", "tokens: a rate of zero never refills")).toEqual({
     place: "tokens",
     text: "a rate of zero never refills",
@@ -106,10 +106,10 @@ test("what is said at a field does not begin with its name", () => {
 });
 
 test("what a body cannot say is said here", () => {
-  expect(unsayable(FORM)).toBeUndefined();
+  expect(localErrorOf(FORM)).toBeUndefined();
   const twice = [...FORM.conditions, { attribute: "endpoint", isNot: true, glob: "/b" }];
-  expect(unsayable({ ...FORM, conditions: twice })).toMatchObject({ place: "conditions.2" });
-  expect(unsayable({ ...FORM, planKind: "named" })).toMatchObject({ place: "plan" });
+  expect(localErrorOf({ ...FORM, conditions: twice })).toMatchObject({ place: "conditions.2" });
+  expect(localErrorOf({ ...FORM, planKind: "named" })).toMatchObject({ place: "plan" });
 });
 
 test("a clash names the conflicting rule in a field of its own, and not in its text", () => {
@@ -148,11 +148,11 @@ test("columns of plain text are in the form, the body, the search and the histor
 
 test("drafts are kept until they are dropped, and not for ever more", () => {
   const draft = { form: FORM, base: BASE };
-  keepDraft("1", draft);
+  saveDraft("1", draft);
   expect(draftOf("1")).toBe(draft);
   dropDraft("1");
   expect(draftOf("1")).toBeUndefined();
-  for (let id = 1; id <= 9; id += 1) keepDraft(String(id), draft);
+  for (let id = 1; id <= 9; id += 1) saveDraft(String(id), draft);
   expect(draftOf("1")).toBeUndefined();
   expect(draftOf("2")).toBe(draft);
   dropDrafts();

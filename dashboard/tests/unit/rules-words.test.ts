@@ -2,7 +2,7 @@ import { expect, test } from "@playwright/test";
 import type { Rule } from "../../src/api/types.ts";
 import { drawingOf } from "../../src/rules/drawing.ts";
 import { NEW_FORM, quotaOfForm, type RuleForm } from "../../src/rules/form.ts";
-import { countedWords, endpointOf, groupOf, patternFor, suggestedScope } from "../../src/rules/pattern.ts";
+import { endpointOf, groupOf, groupWords, patternFor, suggestedScope } from "../../src/rules/pattern.ts";
 import { fullMs, matchParts, meaningOf, plain, quotaWords } from "../../src/rules/words.ts";
 import { placeholders } from "../../src/ui/pattern.ts";
 
@@ -44,10 +44,10 @@ test("the scope that a pattern suggests is the service's", () => {
 });
 
 test("whom a pattern counts, in words", () => {
-  expect(countedWords("user:{user_id}")).toBe("each user");
-  expect(countedWords("a:{endpoint}:{user_id}:{tenant}")).toBe("each endpoint, user and tenant");
-  expect(countedWords("global")).toBe("everyone together");
-  expect(countedWords("x:{constructor}")).toBe("each constructor");
+  expect(groupWords("user:{user_id}")).toBe("each user");
+  expect(groupWords("a:{endpoint}:{user_id}:{tenant}")).toBe("each endpoint, user and tenant");
+  expect(groupWords("global")).toBe("everyone together");
+  expect(groupWords("x:{constructor}")).toBe("each constructor");
 });
 
 test("which requests it is about, in words", () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "@playwright/test";
 import type { Bucket, Rule, Violation } from "../../src/api/types.ts";
-import type { Looked } from "../../src/live/subject/buckets.ts";
-import { newest, recordedSearch, searchesOf } from "../../src/live/subject/its-violations.ts";
+import type { BucketState } from "../../src/live/subject/buckets.ts";
+import { newest, recordedSearch, searchesOf } from "../../src/live/subject/violation-search.ts";
 
-function looked(bucket_key?: string): Looked {
-  return { bucket: bucket_key === undefined ? undefined : ({ bucket_key } as Bucket) } as Looked;
+function buckets(bucket_key?: string): BucketState {
+  return { bucket: bucket_key === undefined ? undefined : ({ bucket_key } as Bucket) } as BucketState;
 }
 
 function violation(violation_id: number, last_at: string): Violation {
@@ -13,7 +13,7 @@ function violation(violation_id: number, last_at: string): Violation {
 
 test("buckets that are known are asked about, each once", () => {
   // Rules of several plans have the same bucket.
-  expect(searchesOf([looked("user:42"), looked(), looked("user:42"), looked("api:42")])).toEqual([
+  expect(searchesOf([buckets("user:42"), buckets(), buckets("user:42"), buckets("api:42")])).toEqual([
     { bucket_key: "user:42" },
     { bucket_key: "api:42" },
   ]);

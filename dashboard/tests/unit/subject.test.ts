@@ -9,7 +9,7 @@ import {
   textOrNothing,
   untilText,
 } from "../../src/live/subject/words.ts";
-import { furtherPlaceholders, placeholders, subjectAttribute } from "../../src/ui/pattern.ts";
+import { otherPlaceholders, placeholders, subjectAttribute } from "../../src/ui/pattern.ts";
 import { sampleRule } from "./sample-rule.ts";
 
 function ruleOf(rule_id: number, key_pattern: string, more: Partial<Rule> = {}): Rule {
@@ -28,9 +28,9 @@ test("the subject is the user, else the address, else what comes first", () => {
 
 test("further placeholders are all the others, each once", () => {
   expect(placeholders("{a}{b}{a}")).toEqual(["a", "b"]);
-  expect(furtherPlaceholders("api:{endpoint}:{user_id}:{endpoint}")).toEqual(["endpoint"]);
-  expect(furtherPlaceholders("user:{user_id}")).toEqual([]);
-  expect(furtherPlaceholders("global")).toEqual([]);
+  expect(otherPlaceholders("api:{endpoint}:{user_id}:{endpoint}")).toEqual(["endpoint"]);
+  expect(otherPlaceholders("user:{user_id}")).toEqual([]);
+  expect(otherPlaceholders("global")).toEqual([]);
 });
 
 test("a bucket needs what its pattern has", () => {

@@ -160,13 +160,13 @@ test("an export as JSON can be read", async () => {
 });
 
 test("an export ends at its bound, and says that there is more", async () => {
-  let asked = 0;
+  let parameters = 0;
   const endless = async () => {
-    asked += 1;
+    parameters += 1;
     return { text: "h\n", rows: 1000, next: "0" };
   };
   const { rows, isAll } = await exportAll("csv", endless, () => {});
-  expect([rows, isAll, asked]).toEqual([EXPORT_MAX, false, EXPORT_MAX / 1000]);
+  expect([rows, isAll, parameters]).toEqual([EXPORT_MAX, false, EXPORT_MAX / 1000]);
 });
 
 test("times are as short as they can be", () => {

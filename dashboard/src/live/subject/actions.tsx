@@ -8,7 +8,7 @@ import { formatCount } from "../../format.ts";
 import { subjectAttribute } from "../../ui/pattern.ts";
 import { pathOrProblem } from "./buckets.ts";
 import { GrantForm } from "./grant-form.tsx";
-import { type Outcome, problemText, Said } from "./outcome.tsx";
+import { type Outcome, OutcomeNotice, problemText } from "./outcome.tsx";
 import { OverrideForm, type OverrideFormKind } from "./override-form.tsx";
 import { Conflict, deleteOverride } from "./overrides.ts";
 import { ResetForm } from "./reset-form.tsx";
@@ -26,17 +26,17 @@ interface ActionsProps {
   readonly onChanged: () => void;
 }
 
-type Opened = "reset" | "grant" | OverrideFormKind;
+type PanelTarget = "reset" | "grant" | OverrideFormKind;
 
 export function Actions(props: ActionsProps): JSX.Element {
   const { rule, subject, further, isComplete, override, onChanged } = props;
-  const [opened, setOpened] = useState<Opened>();
+  const [opened, setOpened] = useState<PanelTarget>();
   const [outcome, setOutcome] = useState<Outcome>();
   const opener = useRef<HTMLButtonElement>(null);
   const ruleId = rule.rule_id ?? 0;
   const isShared = subjectAttribute(rule.key_pattern) === undefined;
 
-  const open = (form: Opened, button: HTMLButtonElement) => {
+  const open = (form: PanelTarget, button: HTMLButtonElement) => {
     opener.current = button;
     setOutcome(undefined);
     setOpened(opened === form ? undefined : form);
@@ -76,7 +76,7 @@ export function Actions(props: ActionsProps): JSX.Element {
       return { kind: "ok", text: `Unblocked: the quota of rule ${ruleId} is in force again.`, takesFocus: true };
     });
 
-  const formButton = (form: Opened, text: string, isDanger = false) => (
+  const formButton = (form: PanelTarget, text: string, isDanger = false) => (
     <button
       type="button"
       class={isDanger ? "button danger" : "button"}
@@ -114,7 +114,7 @@ export function Actions(props: ActionsProps): JSX.Element {
           formButton("blocked", "Block…", true)
         )}
       </div>
-      <Said outcome={outcome} />
+      <OutcomeNotice outcome={outcome} />
       {opened === "grant" && (
         <GrantForm ruleId={ruleId} subject={subject} further={further} onClose={close} onDone={done} />
       )}
@@ -124,7 +124,7 @@ export function Actions(props: ActionsProps): JSX.Element {
   );
 }
 
-function isOverride(opened: Opened | undefined): opened is OverrideFormKind {
+function isOverride(opened: PanelTarget | undefined): opened is OverrideFormKind {
   return opened !== undefined && opened !== "grant" && opened !== "reset";
 }
 

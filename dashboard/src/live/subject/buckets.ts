@@ -3,7 +3,7 @@
 import { call, Problem } from "../../api/client.ts";
 import type { Bucket, Rule } from "../../api/types.ts";
 import { asProblem } from "../../ui/load.ts";
-import { furtherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
+import { otherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
 
 /** The most buckets that are looked into for one panel. */
 export const BUCKETS_MAX = 12;
@@ -17,14 +17,14 @@ export interface Place {
   readonly missing: readonly string[];
 }
 
-export interface Looked extends Place {
+export interface BucketState extends Place {
   readonly bucket: Bucket | undefined;
   readonly problem: Problem | undefined;
 }
 
 /** The bucket of this rule, with what is known of further attributes. */
 export function placeOf(rule: Rule, known: Readonly<Record<string, string>>): Place {
-  const names = furtherPlaceholders(rule.key_pattern);
+  const names = otherPlaceholders(rule.key_pattern);
   // A placeholder may be called `constructor`, which every object has.
   const isKnown = (name: string) => Object.hasOwn(known, name) && known[name] !== "";
   return {
@@ -71,7 +71,11 @@ export function pathOrProblem(ruleId: number, subject: string): string {
 }
 
 /** Looks into the buckets whose placeholders are all known, all at once. Never throws: each has its own problem. */
-export async function lookInto(places: readonly Place[], subject: string, signal: AbortSignal): Promise<Looked[]> {
+export async function loadBuckets(
+  places: readonly Place[],
+  subject: string,
+  signal: AbortSignal,
+): Promise<BucketState[]> {
   return Promise.all(
     places.slice(0, BUCKETS_MAX).map(async (place) => {
       if (place.missing.length > 0) return { ...place, bucket: undefined, problem: undefined };

@@ -9,25 +9,25 @@ import { Notice } from "../../ui/notice.tsx";
 import { visible } from "../../ui/visible.ts";
 import { byOf, liveHref } from "../address.ts";
 import { Level } from "../level.tsx";
-import { BUCKETS_MAX, type Looked } from "./buckets.ts";
+import { BUCKETS_MAX, type BucketState } from "./buckets.ts";
 import { quotaText } from "./words.ts";
 
 interface TheBucketProps {
   readonly rule: Rule;
-  readonly looked: Looked | undefined;
+  readonly state: BucketState | undefined;
   readonly missing: readonly string[];
 }
 
 /** That of the rule that the panel is about. */
-export function TheBucket({ rule, looked, missing }: TheBucketProps): JSX.Element {
+export function TheBucket({ rule, state, missing }: TheBucketProps): JSX.Element {
   return (
     <section class="the-bucket" aria-label="Its bucket">
       <RuleName rule={rule} />
       {missing.length > 0 && (
         <Notice kind="info">Say which {visible(missing.join(" and "))}, and its bucket is shown.</Notice>
       )}
-      {looked?.problem !== undefined && <Notice kind="error">{looked.problem.detail}</Notice>}
-      {missing.length === 0 && looked?.bucket !== undefined && <BigLevel bucket={looked.bucket} />}
+      {state?.problem !== undefined && <Notice kind="error">{state.problem.detail}</Notice>}
+      {missing.length === 0 && state?.bucket !== undefined && <BigLevel bucket={state.bucket} />}
     </section>
   );
 }
@@ -63,7 +63,7 @@ function OverrideNote({ override }: { readonly override: Bucket["override"] }): 
 }
 
 interface OtherBucketsProps {
-  readonly others: readonly Looked[];
+  readonly others: readonly BucketState[];
   /** How many there are, with those that are not looked into. */
   readonly total: number;
   /** If there are more rules than were looked through: how many were. */
@@ -78,8 +78,8 @@ export function OtherBuckets({ others, total, rulesSeen, subject }: OtherBuckets
     <section aria-labelledby="others-heading">
       <h3 id="others-heading">Under other rules</h3>
       <ul class="other-buckets">
-        {others.map((looked) => (
-          <OtherBucket key={looked.rule.rule_id} looked={looked} subject={subject} />
+        {others.map((state) => (
+          <OtherBucket key={state.rule.rule_id} state={state} subject={subject} />
         ))}
       </ul>
       {total > others.length && (
@@ -96,9 +96,9 @@ export function OtherBuckets({ others, total, rulesSeen, subject }: OtherBuckets
   );
 }
 
-function OtherBucket({ looked, subject }: { readonly looked: Looked; readonly subject: string }): JSX.Element {
+function OtherBucket({ state, subject }: { readonly state: BucketState; readonly subject: string }): JSX.Element {
   const { params } = useRoute();
-  const { rule, bucket, problem, missing } = looked;
+  const { rule, bucket, problem, missing } = state;
   const href = liveHref(byOf(params), { ruleId: rule.rule_id ?? 0, subject, known: {} });
   return (
     <li class="other-bucket">

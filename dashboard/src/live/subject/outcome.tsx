@@ -12,7 +12,7 @@ export interface Outcome {
   readonly takesFocus?: boolean;
 }
 
-export function Said({ outcome }: { readonly outcome: Outcome | undefined }): JSX.Element | null {
+export function OutcomeNotice({ outcome }: { readonly outcome: Outcome | undefined }): JSX.Element | null {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (outcome?.takesFocus === true) element.current?.focus();

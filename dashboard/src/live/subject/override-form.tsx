@@ -10,7 +10,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { visible } from "../../ui/visible.ts";
 import { useFocus } from "./focus.ts";
 import { type Outcome, problemText } from "./outcome.tsx";
-import { Conflict, setOverride, type Wanted } from "./overrides.ts";
+import { Conflict, type OverrideBody, setOverride } from "./overrides.ts";
 import { numberOrText, overrideText, periodText, textOrNothing, untilText } from "./words.ts";
 
 export type OverrideFormKind = OverrideKind;
@@ -29,7 +29,7 @@ interface OverrideFormProps {
   readonly onConflict: () => void;
 }
 
-interface Typed {
+interface Values {
   readonly tokens: string;
   readonly period: string;
   readonly burst_capacity: string;
@@ -45,7 +45,7 @@ const FIELDS = ["expires_in", "reason"];
 
 export function OverrideForm(props: OverrideFormProps): JSX.Element {
   const { kind, rule, subject, isShared, override, onClose, onDone, onConflict } = props;
-  const [typed, setTyped] = useState(() => typedFrom(rule, override));
+  const [values, setValues] = useState(() => initialValues(rule, override));
   const [problem, setProblem] = useState<Problem>();
   const [conflict, setConflict] = useState<Conflict>();
   const [isBusy, setBusy] = useState(false);
@@ -58,7 +58,7 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
     setBusy(true);
     setProblem(undefined);
     try {
-      const set = await setOverride(rule.rule_id ?? 0, subject, wantedOf(kind, typed), read);
+      const set = await setOverride(rule.rule_id ?? 0, subject, bodyOf(kind, values), read);
       onDone(outcomeOf(set));
     } catch (thrown) {
       setBusy(false);
@@ -73,15 +73,15 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
   };
   const fields = kind === "quota" ? [...QUOTA_FIELDS, ...FIELDS] : FIELDS;
   const isOfField = problem?.field !== undefined && fields.includes(problem.field);
-  const input = (name: keyof Typed, label: string, hint?: string) => (
+  const input = (name: keyof Values, label: string, hint?: string) => (
     <Field label={label} hint={hint} error={problem?.field === name ? problem.detail : undefined}>
       {(input) => (
         <input
           {...input}
           ref={name === fields[0] ? first : null}
           class="input"
-          value={typed[name]}
-          onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+          value={values[name]}
+          onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
         />
       )}
     </Field>
@@ -125,7 +125,7 @@ function ConflictNotice({ conflict: { now } }: { readonly conflict: Conflict }):
 }
 
 /** What is there is what one begins with: the override, or else the rule. */
-function typedFrom(rule: Rule, override: Override | undefined): Typed {
+function initialValues(rule: Rule, override: Override | undefined): Values {
   return {
     tokens: String(override?.tokens ?? rule.tokens),
     period: periodText(override?.period ?? rule.period),
@@ -135,16 +135,16 @@ function typedFrom(rule: Rule, override: Override | undefined): Typed {
   };
 }
 
-function wantedOf(kind: OverrideFormKind, typed: Typed): Wanted {
+function bodyOf(kind: OverrideFormKind, values: Values): OverrideBody {
   const what =
     kind === "quota"
       ? {
-          tokens: numberOrText(typed.tokens),
-          period: textOrNothing(typed.period),
-          burst_capacity: numberOrText(typed.burst_capacity),
+          tokens: numberOrText(values.tokens),
+          period: textOrNothing(values.period),
+          burst_capacity: numberOrText(values.burst_capacity),
         }
       : { [kind]: true };
-  return { ...what, expires_in: textOrNothing(typed.expires_in), reason: textOrNothing(typed.reason) };
+  return { ...what, expires_in: textOrNothing(values.expires_in), reason: textOrNothing(values.reason) };
 }
 
 function outcomeOf(set: SetOverride): Outcome {

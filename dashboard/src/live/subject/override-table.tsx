@@ -8,7 +8,7 @@ import { hrefOf } from "../../route.ts";
 import { Key } from "../../ui/key.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { visible } from "../../ui/visible.ts";
-import { type Outcome, problemText, Said } from "./outcome.tsx";
+import { type Outcome, OutcomeNotice, problemText } from "./outcome.tsx";
 import { Conflict, deleteOverride } from "./overrides.ts";
 import { overrideText, untilText } from "./words.ts";
 
@@ -33,7 +33,7 @@ export function OverrideTable({ overrides, problem, onChanged }: OverrideTablePr
       <h3 id="its-overrides-heading" ref={heading} tabIndex={-1}>
         Its overrides
       </h3>
-      <Said outcome={outcome} />
+      <OutcomeNotice outcome={outcome} />
       {problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}
       {overrides?.length === 0 && <p class="muted">None: the quotas of the rules are in force.</p>}
       {overrides !== undefined && overrides.length > 0 && (

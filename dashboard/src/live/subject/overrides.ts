@@ -7,7 +7,7 @@ import type { Override, OverrideList, SetOverride } from "../../api/types.ts";
 export const OVERRIDES_MAX = 50;
 
 /** What an override is to say, as it was typed: the service says what is wrong with it. */
-export type Wanted = Readonly<Record<string, unknown>>;
+export type OverrideBody = Readonly<Record<string, unknown>>;
 
 /** Somebody has made, changed or deleted it since it was read. */
 export class Conflict extends Error {
@@ -33,18 +33,18 @@ export async function listOverrides(subject: string, ruleId?: number, signal?: A
 export async function setOverride(
   ruleId: number,
   subject: string,
-  wanted: Wanted,
+  body: OverrideBody,
   read: Override | undefined,
 ): Promise<SetOverride> {
   if (read !== undefined) {
     return guarded(ruleId, subject, () =>
-      call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body: wanted, ifMatch: read.version }),
+      call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body: body, ifMatch: read.version }),
     );
   }
   // A POST changes what is there already: so look first.
   const [found] = await listOverrides(subject, ruleId);
   if (found !== undefined) throw new Conflict(found);
-  return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...wanted } });
+  return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...body } });
 }
 
 /** Deletes it as it was read: throws a `Conflict` if it is another one by now. One that is gone is as good as deleted. */

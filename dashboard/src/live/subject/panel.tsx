@@ -7,18 +7,18 @@ import type { Rule, RuleList } from "../../api/types.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { useLoad } from "../../ui/load.ts";
 import { Notice } from "../../ui/notice.tsx";
-import { furtherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
+import { otherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
 import { usePoll } from "../../ui/poll.ts";
 import { isPseudonym } from "../../ui/pseudonym.ts";
 import { visible } from "../../ui/visible.ts";
 import { Actions } from "./actions.tsx";
-import { type Looked, lookInto, othersOf, placeOf } from "./buckets.ts";
-import { recordedSearch, searchesOf } from "./its-violations.ts";
+import { type BucketState, loadBuckets, othersOf, placeOf } from "./buckets.ts";
 import { OtherBuckets, RuleName, TheBucket } from "./levels.tsx";
 import { OverrideTable } from "./override-table.tsx";
 import { listOverrides } from "./overrides.ts";
+import { recordedSearch, searchesOf } from "./violation-search.ts";
 import "./subject.css";
-import { Further } from "./further.tsx";
+import { PlaceholderFields } from "./placeholder-fields.tsx";
 import { LastViolations } from "./violations.tsx";
 
 /** How often buckets are looked into, and how often the rest is asked for. */
@@ -59,7 +59,7 @@ export function SubjectPanel({ ruleId, subject, known = {}, onClose }: SubjectPa
         )}
         {rule.value !== undefined &&
           (isPseudonym(subject, attribute) ? (
-            <Recorded rule={rule.value} attribute={attribute} subject={subject} />
+            <PseudonymContent rule={rule.value} attribute={attribute} subject={subject} />
           ) : (
             <Content rule={rule.value} subject={subject} known={known} />
           ))}
@@ -68,14 +68,14 @@ export function SubjectPanel({ ruleId, subject, known = {}, onClose }: SubjectPa
   );
 }
 
-interface RecordedProps {
+interface PseudonymProps {
   readonly rule: Rule;
   readonly attribute: string | undefined;
   readonly subject: string;
 }
 
 /** What can be read of somebody whose name is not told. Nothing can be done: it would be done to somebody else. */
-function Recorded({ rule, attribute, subject }: RecordedProps): JSX.Element {
+function PseudonymContent({ rule, attribute, subject }: PseudonymProps): JSX.Element {
   const search = recordedSearch(rule, attribute, subject);
   return (
     <>
@@ -84,7 +84,7 @@ function Recorded({ rule, attribute, subject }: RecordedProps): JSX.Element {
         tell whose bucket it is, so the bucket cannot be shown, and nothing can be done about it here.
       </Notice>
       <RuleName rule={rule} />
-      {search !== undefined && <LastViolations searches={[search]} own={search} isLooked changes={0} />}
+      {search !== undefined && <LastViolations searches={[search]} own={search} isLoaded changes={0} />}
     </>
   );
 }
@@ -101,17 +101,17 @@ function Content({ rule, subject, known }: ContentProps): JSX.Element {
   const rules = useLoad((signal) => call<RuleList>("GET", "/v1/rules", { query: { limit: RULES_MAX }, signal }), []);
   const place = placeOf(rule, values);
   const places = [place, ...othersOf(rule, rules.value?.rules ?? []).map((other) => placeOf(other, {}))];
-  const looked = usePoll<Looked[]>((signal) => lookInto(places, subject, signal), BUCKETS_EVERY_MS, [
+  const buckets = usePoll<BucketState[]>((signal) => loadBuckets(places, subject, signal), BUCKETS_EVERY_MS, [
     rules.value,
     JSON.stringify(place.further),
   ]);
-  const [first, ...others] = looked.value ?? [];
+  const [first, ...others] = buckets.value ?? [];
   // As the service spells it: an address has many spellings.
   const name = first?.bucket?.subject ?? subject;
   const overrides = usePoll((signal) => listOverrides(name, undefined, signal), REST_EVERY_MS, [name]);
   const [changes, setChanges] = useState(0);
   const changed = () => {
-    looked.refresh();
+    buckets.refresh();
     overrides.refresh();
     setChanges((changes) => changes + 1);
   };
@@ -120,11 +120,11 @@ function Content({ rule, subject, known }: ContentProps): JSX.Element {
   const hasMore = attribute !== undefined && rules.value !== undefined && rules.value.next !== null;
   const rulesSeen = hasMore ? rules.value?.rules.length : undefined;
   const its = overrides.value?.filter(({ rule_id }) => isAboutIt(rule_id));
-  const further = furtherPlaceholders(rule.key_pattern);
+  const further = otherPlaceholders(rule.key_pattern);
   return (
     <>
-      {further.length > 0 && <Further names={further} values={values} onChange={setValues} />}
-      <TheBucket rule={rule} looked={first} missing={place.missing} />
+      {further.length > 0 && <PlaceholderFields names={further} values={values} onChange={setValues} />}
+      <TheBucket rule={rule} state={first} missing={place.missing} />
       <Actions
         rule={rule}
         subject={name}
@@ -137,8 +137,8 @@ function Content({ rule, subject, known }: ContentProps): JSX.Element {
       <OverrideTable overrides={its} problem={overrides.problem} onChanged={changed} />
       <LastViolations
         own={first && searchesOf([first])[0]}
-        searches={searchesOf(looked.value ?? [])}
-        isLooked={looked.value !== undefined}
+        searches={searchesOf(buckets.value ?? [])}
+        isLoaded={buckets.value !== undefined}
         changes={changes}
       />
     </>

@@ -8,7 +8,7 @@ import { hrefOf } from "../../route.ts";
 import { Key } from "../../ui/key.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { usePoll } from "../../ui/poll.ts";
-import { newest, type Search } from "./its-violations.ts";
+import { newest, type Search } from "./violation-search.ts";
 
 /** The most that are shown here; the view of violations has all of them. */
 const VIOLATIONS_MAX = 8;
@@ -20,12 +20,12 @@ interface LastViolationsProps {
   /** Find those of all its buckets, as far as they are known. */
   readonly searches: readonly Search[];
   /** Whether its buckets were looked into. */
-  readonly isLooked: boolean;
+  readonly isLoaded: boolean;
   /** Asks again when it changes. */
   readonly changes: number;
 }
 
-export function LastViolations({ own, searches, isLooked, changes }: LastViolationsProps): JSX.Element {
+export function LastViolations({ own, searches, isLoaded, changes }: LastViolationsProps): JSX.Element {
   const list = usePoll(
     async (signal) => {
       if (searches.length === 0) return undefined;
@@ -48,7 +48,7 @@ export function LastViolations({ own, searches, isLooked, changes }: LastViolati
         {own !== undefined && <a href={searchHref(own)}>All of this bucket</a>}
       </div>
       {list.problem !== undefined && <Notice kind="error">{list.problem.detail}</Notice>}
-      {isLooked && searches.length === 0 && <p class="muted">Not known before its bucket is.</p>}
+      {isLoaded && searches.length === 0 && <p class="muted">Not known before its bucket is.</p>}
       {rows?.length === 0 && (
         <p class="muted">
           None on record under the names of its buckets. If the audit hides or cuts names, look under what it keeps.

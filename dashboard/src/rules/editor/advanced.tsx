@@ -3,11 +3,11 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { AlgorithmName, OnErrorName, RefillName, ScopeName } from "../../api/types.ts";
-import { type Complaint, isAdvanced, type Place } from "../fields.ts";
+import { type FormError, isAdvanced, type Place } from "../fields.ts";
 import { NEW_FORM, type RuleForm } from "../form.ts";
 import { SCOPES } from "../list.ts";
 import { suggestedScope } from "../pattern.ts";
-import { inputProps, Said } from "./complaint.tsx";
+import { FormErrorText, inputProps } from "./form-error.tsx";
 import { type FormProps, TimeInput } from "./sentence.tsx";
 
 const ALGORITHMS: Record<AlgorithmName, string> = {
@@ -34,9 +34,9 @@ interface AdvancedProps extends FormProps {
 }
 
 export function Advanced(props: AdvancedProps): JSX.Element {
-  const { form, complaint } = props;
+  const { form, formError } = props;
   const [isOpen, setOpen] = useState(() => isUnusual(form));
-  const isNeeded = complaint !== undefined && isAdvanced(complaint.place);
+  const isNeeded = formError !== undefined && isAdvanced(formError.place);
   // What is wrong must be seen.
   useEffect(() => {
     if (isNeeded) setOpen(true);
@@ -52,7 +52,7 @@ export function Advanced(props: AdvancedProps): JSX.Element {
           value={form.onError}
           options={ON_ERROR}
           onChange={(onError) => props.set({ onError })}
-          complaint={complaint}
+          formError={formError}
         />
         <ScopeChoice {...props} />
         <Names {...props} />
@@ -67,7 +67,7 @@ function isUnusual(form: RuleForm): boolean {
   return fields.some((field) => form[field] !== NEW_FORM[field]);
 }
 
-function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
+function HowItCounts({ form, set, formError }: FormProps): JSX.Element | null {
   if (form.mode === "unlimited") return null;
   return (
     <>
@@ -77,7 +77,7 @@ function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
         value={form.algorithm}
         options={ALGORITHMS}
         onChange={(algorithm) => set({ algorithm })}
-        complaint={complaint}
+        formError={formError}
       />
       {form.algorithm === "token_bucket" && (
         <Choice
@@ -86,11 +86,11 @@ function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
           value={form.refill}
           options={REFILLS}
           onChange={(refill) => set({ refill })}
-          complaint={complaint}
+          formError={formError}
         />
       )}
       {form.algorithm === "leaky_bucket" && (
-        <Labelled label="Longest wait in line (empty for any)" place="max_wait" complaint={complaint}>
+        <Labelled label="Longest wait in line (empty for any)" place="max_wait" formError={formError}>
           {() => (
             <TimeInput
               label="Longest wait"
@@ -98,7 +98,7 @@ function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
               amount={form.maxWait}
               unit={form.maxWaitUnit}
               onChange={(maxWait, maxWaitUnit) => set({ maxWait, maxWaitUnit })}
-              complaint={complaint}
+              formError={formError}
             />
           )}
         </Labelled>
@@ -107,7 +107,7 @@ function HowItCounts({ form, set, complaint }: FormProps): JSX.Element | null {
   );
 }
 
-function ScopeChoice({ form, set, complaint }: FormProps): JSX.Element {
+function ScopeChoice({ form, set, formError }: FormProps): JSX.Element {
   const suggested = suggestedScope(form.keyPattern);
   const options = { "": `as the pattern suggests (${suggested})`, ...Object.fromEntries(SCOPES.map((s) => [s, s])) };
   return (
@@ -117,28 +117,28 @@ function ScopeChoice({ form, set, complaint }: FormProps): JSX.Element {
       value={form.scope}
       options={options as Record<ScopeName | "", string>}
       onChange={(scope) => set({ scope })}
-      complaint={complaint}
+      formError={formError}
     />
   );
 }
 
-function Names({ form, set, complaint, names }: AdvancedProps): JSX.Element {
+function Names({ form, set, formError, names }: AdvancedProps): JSX.Element {
   const others = names.filter((name) => name !== form.name && !form.replaces.split("\n").includes(name));
   const add = (name: string) => set({ replaces: form.replaces === "" ? name : `${form.replaces}\n${name}` });
   return (
     <>
-      <Labelled label="Name, by which others replace it" place="name" complaint={complaint}>
+      <Labelled label="Name, by which others replace it" place="name" formError={formError}>
         {(id) => (
           <input
             id={id}
             class="input"
             value={form.name}
             onInput={(event) => set({ name: event.currentTarget.value })}
-            {...inputProps("name", complaint)}
+            {...inputProps("name", formError)}
           />
         )}
       </Labelled>
-      <Labelled label="Replaces rules with these names, one a line" place="replaces" complaint={complaint}>
+      <Labelled label="Replaces rules with these names, one a line" place="replaces" formError={formError}>
         {(id) => (
           <>
             <textarea
@@ -147,7 +147,7 @@ function Names({ form, set, complaint, names }: AdvancedProps): JSX.Element {
               rows={2}
               value={form.replaces}
               onInput={(event) => set({ replaces: event.currentTarget.value })}
-              {...inputProps("replaces", complaint)}
+              {...inputProps("replaces", formError)}
             />
             {others.length > 0 && (
               <div class="row">
@@ -176,20 +176,20 @@ interface ChoiceProps<T extends string> {
   readonly value: T;
   readonly options: Record<T, string>;
   readonly onChange: (value: T) => void;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
 }
 
 function Choice<T extends string>(props: ChoiceProps<T>): JSX.Element {
-  const { label, place, value, options, onChange, complaint } = props;
+  const { label, place, value, options, onChange, formError } = props;
   return (
-    <Labelled label={label} place={place} complaint={complaint}>
+    <Labelled label={label} place={place} formError={formError}>
       {(id) => (
         <select
           id={id}
           class="input"
           value={value}
           onChange={(event) => onChange(event.currentTarget.value as T)}
-          {...inputProps(place, complaint)}
+          {...inputProps(place, formError)}
         >
           {Object.entries<string>(options).map(([name, words]) => (
             <option key={name} value={name}>
@@ -205,18 +205,18 @@ function Choice<T extends string>(props: ChoiceProps<T>): JSX.Element {
 interface LabelledProps {
   readonly label: string;
   readonly place: Place;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
   readonly children: (id: string) => ComponentChildren;
 }
 
 /** A label above what it is for, and what is wrong below. */
-export function Labelled({ label, place, complaint, children }: LabelledProps): JSX.Element {
+export function Labelled({ label, place, formError, children }: LabelledProps): JSX.Element {
   const id = useId();
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children(id)}
-      <Said at={[place]} complaint={complaint} />
+      <FormErrorText at={[place]} formError={formError} />
     </div>
   );
 }

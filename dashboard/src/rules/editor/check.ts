@@ -8,7 +8,7 @@ import { asProblem } from "../../ui/load.ts";
 /** So long nothing may have been typed. One question at a time is on its way: the next one ends it. */
 const PAUSE_MS = 350;
 
-export interface Checked {
+export interface CheckState {
   /** Whether what is shown is of what is typed. */
   readonly isCurrent: boolean;
   /** What is wrong with it, if anything is. */
@@ -19,27 +19,27 @@ export interface Checked {
   readonly again: () => void;
 }
 
-type State = Omit<Checked, "again">;
+type State = Omit<CheckState, "again">;
 
 const NOTHING: State = { isCurrent: false, problem: undefined, preview: undefined, previewProblem: undefined };
 
 /** `text` is the body; undefined while it cannot be one. `ruleId` is the rule that it would take the place of. */
-export function useCheck(text: string | undefined, ruleId: number | undefined): Checked {
+export function useCheck(text: string | undefined, ruleId: number | undefined): CheckState {
   const [state, setState] = useState<State>(NOTHING);
   const [times, setTimes] = useState(0);
   const again = useCallback(() => setTimes((times) => times + 1), []);
   useEffect(() => {
     setState((before) => ({ ...before, isCurrent: false }));
     if (text === undefined) return undefined;
-    const leaving = new AbortController();
+    const abort = new AbortController();
     const timer = setTimeout(async () => {
-      const checked = await check(JSON.parse(text), ruleId, leaving.signal);
+      const checked = await check(JSON.parse(text), ruleId, abort.signal);
       // The figures of before stay while there are no others: the page does not jump with every letter.
-      if (!leaving.signal.aborted) setState((before) => ({ ...before, ...checked }));
+      if (!abort.signal.aborted) setState((before) => ({ ...before, ...checked }));
     }, PAUSE_MS);
     return () => {
       clearTimeout(timer);
-      leaving.abort();
+      abort.abort();
     };
   }, [text, ruleId, times]);
   return { ...state, again };

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { ConditionForm, RuleForm } from "../form.ts";
-import { inputProps, Said } from "./complaint.tsx";
+import { FormErrorText, inputProps } from "./form-error.tsx";
 import type { FormProps } from "./sentence.tsx";
 
 /** What most requests have. Any other name can be typed. */
@@ -19,7 +19,7 @@ const SHORTCUTS: readonly (readonly [string, ConditionForm])[] = [
 
 const EXAMPLES: Record<string, string> = { endpoint: "/api/**", method: "POST", ip: "10.20.*", user_id: "42" };
 
-export function Conditions({ form, set, complaint }: FormProps): JSX.Element {
+export function Conditions({ form, set, formError }: FormProps): JSX.Element {
   const list = useId();
   const rows = useRef<HTMLDivElement>(null);
   const isAdded = useRef(false);
@@ -56,7 +56,7 @@ export function Conditions({ form, set, complaint }: FormProps): JSX.Element {
             autocapitalize="off"
             value={condition.attribute}
             onInput={(event) => change(row, { attribute: event.currentTarget.value })}
-            {...inputProps(`conditions.${row}`, complaint)}
+            {...inputProps(`conditions.${row}`, formError)}
           />
           <select
             class="input"
@@ -76,7 +76,7 @@ export function Conditions({ form, set, complaint }: FormProps): JSX.Element {
             autocapitalize="off"
             value={condition.glob}
             onInput={(event) => change(row, { glob: event.currentTarget.value })}
-            {...inputProps(`conditions.${row}`, complaint)}
+            {...inputProps(`conditions.${row}`, formError)}
           />
           <button
             type="button"
@@ -86,7 +86,7 @@ export function Conditions({ form, set, complaint }: FormProps): JSX.Element {
           >
             <span aria-hidden="true">✕</span>
           </button>
-          <Said at={[`conditions.${row}`]} complaint={complaint} />
+          <FormErrorText at={[`conditions.${row}`]} formError={formError} />
         </div>
       ))}
       {count < CONDITIONS_MAX && <Shortcuts form={form} add={add} />}

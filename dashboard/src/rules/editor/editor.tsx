@@ -4,10 +4,10 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Notice } from "../../ui/notice.tsx";
 import { TEXT_COLUMNS, titleOf } from "../columns.ts";
-import type { Complaint } from "../fields.ts";
+import type { FormError } from "../fields.ts";
 import { Advanced, Labelled } from "./advanced.tsx";
-import { inputProps, Said } from "./complaint.tsx";
 import { Conflict } from "./conflict.tsx";
+import { FormErrorText, inputProps } from "./form-error.tsx";
 import { Meaning } from "./meaning.tsx";
 import { RuleOverrides } from "./overrides.tsx";
 import { Preview } from "./preview.tsx";
@@ -68,7 +68,7 @@ function showWrong(form: HTMLFormElement | null): void {
 }
 
 function Notices({ state }: { readonly state: EditorState }): JSX.Element {
-  const { complaint, problem, form } = state;
+  const { formError, problem, form } = state;
   return (
     <>
       {state.isGone && (
@@ -92,9 +92,9 @@ function Notices({ state }: { readonly state: EditorState }): JSX.Element {
         </Notice>
       )}
       {form.ruleId !== "" && <p class="muted small">It comes back as rule {form.ruleId}.</p>}
-      {complaint?.place === "top" && !state.isGone && (
+      {formError?.place === "top" && !state.isGone && (
         <Notice kind="error">
-          {complaint.text}
+          {formError.text}
           {problem?.status === 403 && ": with this one, rules can be read and tried, but not saved"}
         </Notice>
       )}
@@ -103,7 +103,7 @@ function Notices({ state }: { readonly state: EditorState }): JSX.Element {
 }
 
 function Columns({ state, plans, names, href }: EditorProps & { readonly state: EditorState }): JSX.Element {
-  const { form, set, complaint, clash } = state;
+  const { form, set, formError, clash } = state;
   const open = clash !== undefined && (
     <>
       {" "}
@@ -112,17 +112,17 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
   );
   return (
     <div class="stack">
-      <Sentence form={form} set={set} complaint={complaint} plans={plans} clash={open} />
+      <Sentence form={form} set={set} formError={formError} plans={plans} clash={open} />
       <Meaning form={form} />
       {TEXT_COLUMNS.map((column) => (
-        <Labelled key={column} label={titleOf(column)} place={column} complaint={complaint}>
+        <Labelled key={column} label={titleOf(column)} place={column} formError={formError}>
           {(id) => (
             <input
               id={id}
               class="input"
               value={form[column]}
               onInput={(event) => set({ [column]: event.currentTarget.value })}
-              {...inputProps(column, complaint)}
+              {...inputProps(column, formError)}
             />
           )}
         </Labelled>
@@ -135,17 +135,17 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
         />
         Switched on
       </label>
-      <Said at={["is_active"]} complaint={complaint} />
-      <Advanced form={form} set={set} complaint={complaint} names={names} />
+      <FormErrorText at={["is_active"]} formError={formError} />
+      <Advanced form={form} set={set} formError={formError} names={names} />
     </div>
   );
 }
 
 function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProps, "href">): JSX.Element {
-  const { base, isDirty, complaint, checked } = state;
+  const { base, isDirty, formError, checked } = state;
   return (
     <div class="editor-foot">
-      <span class="small muted editor-state">{stateWords(checked.isCurrent, complaint, isDirty)}</span>
+      <span class="small muted editor-state">{stateWords(checked.isCurrent, formError, isDirty)}</span>
       {base !== undefined && (
         <a class="button quiet" href={href({ history: String(base.rule_id) })}>
           History
@@ -163,9 +163,9 @@ function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProp
   );
 }
 
-function stateWords(isCurrent: boolean, complaint: Complaint | undefined, isDirty: boolean): string {
-  if (complaint !== undefined) {
-    return complaint.place === "top" ? "✕ It cannot be saved like this" : "✕ One field needs correction";
+function stateWords(isCurrent: boolean, formError: FormError | undefined, isDirty: boolean): string {
+  if (formError !== undefined) {
+    return formError.place === "top" ? "✕ It cannot be saved like this" : "✕ One field needs correction";
   }
   if (!isCurrent) return "Asking the service …";
   return isDirty ? "✓ The service would take it" : "✓ Nothing is changed yet";

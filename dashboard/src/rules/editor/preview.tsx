@@ -5,7 +5,7 @@ import type { Figures, PreviewAnswer } from "../../api/types.ts";
 import { formatCount } from "../../format.ts";
 import { hrefOf } from "../../route.ts";
 import { Notice } from "../../ui/notice.tsx";
-import type { Checked } from "./check.ts";
+import type { CheckState } from "./check.ts";
 import "./preview.css";
 import { Key } from "../../ui/key.tsx";
 
@@ -15,7 +15,7 @@ function clock(time: string): string {
 }
 
 interface PreviewProps {
-  readonly checked: Checked;
+  readonly checked: CheckState;
   /** The rule in force, if there is one: whom it is about can be looked up. */
   readonly ruleId: number | undefined;
 }

@@ -7,7 +7,7 @@ import type { Versions } from "../conflict.ts";
 import { type Body, bodyOf, type RuleForm } from "../form.ts";
 import { dryRun } from "./check.ts";
 
-export type Saved =
+export type SaveResult =
   | { readonly kind: "saved"; readonly rule: Rule }
   | { readonly kind: "conflict"; readonly versions: Versions }
   /** The rule is not there any more. */
@@ -15,7 +15,7 @@ export type Saved =
   | { readonly kind: "refused"; readonly problem: Problem };
 
 /** Makes the rule, or changes `base` if that is still what is there. */
-export async function save(form: RuleForm, base: Rule | undefined): Promise<Saved> {
+export async function save(form: RuleForm, base: Rule | undefined): Promise<SaveResult> {
   const body = bodyOf(form, base);
   try {
     const rule =
@@ -32,7 +32,7 @@ export async function save(form: RuleForm, base: Rule | undefined): Promise<Save
 }
 
 /** Mine, as it would be now, and theirs. */
-async function compare(body: Body, base: Rule): Promise<Saved> {
+async function compare(body: Body, base: Rule): Promise<SaveResult> {
   try {
     const theirs = await call<Rule>("GET", `/v1/rules/${base.rule_id}`);
     const mine = await dryRun(body, base.rule_id ?? undefined);

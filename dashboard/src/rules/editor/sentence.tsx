@@ -3,18 +3,18 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
 import type { ModeName } from "../../api/types.ts";
-import type { Complaint, Place } from "../fields.ts";
+import type { FormError, Place } from "../fields.ts";
 import { isWindow, type PlanKind, type RuleForm } from "../form.ts";
 import { GROUPS, type Group, groupOf, patternFor } from "../pattern.ts";
 import { UNITS, type Unit, unitWord } from "../time.ts";
 import { MODE_WORDS } from "../words.ts";
-import { inputProps, Said } from "./complaint.tsx";
 import { Conditions } from "./conditions.tsx";
+import { FormErrorText, inputProps } from "./form-error.tsx";
 
 export interface FormProps {
   readonly form: RuleForm;
   readonly set: (changed: Partial<RuleForm>) => void;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
 }
 
 interface SentenceProps extends FormProps {
@@ -27,19 +27,19 @@ export function Sentence(props: SentenceProps): JSX.Element {
   const isUnlimited = props.form.mode === "unlimited";
   return (
     <div class="sentence">
-      <Clause words="Requests that match" at={["conditions"]} complaint={props.complaint}>
+      <Clause words="Requests that match" at={["conditions"]} formError={props.formError}>
         <Conditions {...props} />
       </Clause>
       <PlanClause {...props} />
       <Counting {...props} />
       {!isUnlimited && <QuotaClause {...props} />}
-      <Clause words={isUnlimited ? "are" : "and are"} at={["mode"]} complaint={props.complaint}>
+      <Clause words={isUnlimited ? "are" : "and are"} at={["mode"]} formError={props.formError}>
         <select
           class="input"
           aria-label="Mode"
           value={props.form.mode}
           onChange={(event) => props.set({ mode: event.currentTarget.value as ModeName })}
-          {...inputProps("mode", props.complaint)}
+          {...inputProps("mode", props.formError)}
         >
           {Object.entries(MODE_WORDS).map(([mode, words]) => (
             <option key={mode} value={mode}>
@@ -56,12 +56,12 @@ interface ClauseProps {
   readonly words: string;
   /** What is said about these is said below. */
   readonly at: readonly Place[];
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
   readonly after?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-function Clause({ words, at, complaint, after, children }: ClauseProps): JSX.Element {
+function Clause({ words, at, formError, after, children }: ClauseProps): JSX.Element {
   const id = useId();
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as part of a sentence.
@@ -71,9 +71,9 @@ function Clause({ words, at, complaint, after, children }: ClauseProps): JSX.Ele
       </span>
       <div class="clause-body">
         <div class="clause-gaps">{children}</div>
-        <Said at={at} complaint={complaint}>
+        <FormErrorText at={at} formError={formError}>
           {after}
-        </Said>
+        </FormErrorText>
       </div>
     </div>
   );
@@ -88,11 +88,11 @@ const GROUP_WORDS: Record<Group, string> = {
   own: "a pattern of my own",
 };
 
-function Counting({ form, set, complaint, clash }: SentenceProps): JSX.Element {
+function Counting({ form, set, formError, clash }: SentenceProps): JSX.Element {
   const group = groupOf(form.keyPattern);
   const choose = (chosen: Group) => set({ keyPattern: patternFor(chosen, form.keyPattern) });
   return (
-    <Clause words="counted per" at={["key_pattern"]} complaint={complaint} after={clash}>
+    <Clause words="counted per" at={["key_pattern"]} formError={formError} after={clash}>
       <select
         class="input"
         aria-label="Counted per"
@@ -114,14 +114,14 @@ function Counting({ form, set, complaint, clash }: SentenceProps): JSX.Element {
         autocapitalize="off"
         value={form.keyPattern}
         onInput={(event) => set({ keyPattern: event.currentTarget.value })}
-        {...inputProps("key_pattern", complaint)}
+        {...inputProps("key_pattern", formError)}
       />
     </Clause>
   );
 }
 
 function QuotaClause(props: FormProps): JSX.Element {
-  const { form, set, complaint } = props;
+  const { form, set, formError } = props;
   const rate = (
     <>
       <Count label="Tokens" place="tokens" value={form.tokens} onChange={(tokens) => set({ tokens })} {...props} />
@@ -132,7 +132,7 @@ function QuotaClause(props: FormProps): JSX.Element {
         amount={form.period}
         unit={form.periodUnit}
         onChange={(period, periodUnit) => set({ period, periodUnit })}
-        complaint={complaint}
+        formError={formError}
       />
     </>
   );
@@ -142,14 +142,14 @@ function QuotaClause(props: FormProps): JSX.Element {
   const at: Place[] = ["tokens", "period", "burst_capacity"];
   if (isWindow(form.algorithm)) {
     return (
-      <Clause words="may send" at={at} complaint={complaint}>
+      <Clause words="may send" at={at} formError={formError}>
         {rate}
       </Clause>
     );
   }
   if (form.algorithm === "leaky_bucket") {
     return (
-      <Clause words="are served" at={at} complaint={complaint}>
+      <Clause words="are served" at={at} formError={formError}>
         {rate}
         <span class="gap-words">with</span>
         {burst}
@@ -158,7 +158,7 @@ function QuotaClause(props: FormProps): JSX.Element {
     );
   }
   return (
-    <Clause words="may burst to" at={at} complaint={complaint}>
+    <Clause words="may burst to" at={at} formError={formError}>
       {burst}
       <span class="gap-words">refilling</span>
       {rate}
@@ -171,11 +171,11 @@ interface CountProps {
   readonly place: Place;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
 }
 
 /** A whole number, as text: what is not one is the service's to refuse. */
-function Count({ label, place, value, onChange, complaint }: CountProps): JSX.Element {
+function Count({ label, place, value, onChange, formError }: CountProps): JSX.Element {
   return (
     <input
       class="input count"
@@ -183,7 +183,7 @@ function Count({ label, place, value, onChange, complaint }: CountProps): JSX.El
       inputMode="numeric"
       value={value}
       onInput={(event) => onChange(event.currentTarget.value)}
-      {...inputProps(place, complaint)}
+      {...inputProps(place, formError)}
     />
   );
 }
@@ -194,11 +194,11 @@ interface TimeProps {
   readonly amount: string;
   readonly unit: Unit;
   readonly onChange: (amount: string, unit: Unit) => void;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
 }
 
 /** A number and a unit. */
-export function TimeInput({ label, place, amount, unit, onChange, complaint }: TimeProps): JSX.Element {
+export function TimeInput({ label, place, amount, unit, onChange, formError }: TimeProps): JSX.Element {
   return (
     <span class="time-input">
       <input
@@ -207,7 +207,7 @@ export function TimeInput({ label, place, amount, unit, onChange, complaint }: T
         inputMode="decimal"
         value={amount}
         onInput={(event) => onChange(event.currentTarget.value, unit)}
-        {...inputProps(place, complaint)}
+        {...inputProps(place, formError)}
       />
       <select
         class="input"
@@ -231,16 +231,16 @@ const PLAN_WORDS: Record<PlanKind, string> = {
   default: "all other plans (default)",
 };
 
-function PlanClause({ form, set, complaint, plans }: SentenceProps): JSX.Element {
+function PlanClause({ form, set, formError, plans }: SentenceProps): JSX.Element {
   const list = useId();
   return (
-    <Clause words="on" at={["plan"]} complaint={complaint}>
+    <Clause words="on" at={["plan"]} formError={formError}>
       <select
         class="input"
         aria-label="Plans"
         value={form.planKind}
         onChange={(event) => set({ planKind: event.currentTarget.value as PlanKind })}
-        {...(form.planKind === "named" ? {} : inputProps("plan", complaint))}
+        {...(form.planKind === "named" ? {} : inputProps("plan", formError))}
       >
         {Object.entries(PLAN_WORDS).map(([kind, words]) => (
           <option key={kind} value={kind}>
@@ -258,7 +258,7 @@ function PlanClause({ form, set, complaint, plans }: SentenceProps): JSX.Element
             autocapitalize="off"
             value={form.plan}
             onInput={(event) => set({ plan: event.currentTarget.value })}
-            {...inputProps("plan", complaint)}
+            {...inputProps("plan", formError)}
           />
           <datalist id={list}>
             {plans.map((plan) => (

@@ -12,7 +12,7 @@ import { ReadOnly } from "./read-only.tsx";
 
 interface EditorSheetProps {
   /** The number of a rule, `new`, or null for none. */
-  readonly asked: string | null;
+  readonly ruleId: string | null;
   /** The number of the rule that a new one begins as. */
   readonly from: string | null;
   readonly plans: readonly string[];
@@ -25,15 +25,15 @@ interface EditorSheetProps {
 }
 
 export function EditorSheet(props: EditorSheetProps): JSX.Element | null {
-  const { asked, source } = props;
-  if (asked === null || source === undefined) return null;
-  const isNew = asked === "new";
-  if (!isNew && !isRuleId(asked)) return <NoSuchRule onClose={props.onClose} />;
+  const { ruleId, source } = props;
+  if (ruleId === null || source === undefined) return null;
+  const isNew = ruleId === "new";
+  if (!isNew && !isRuleId(ruleId)) return <NoSuchRule onClose={props.onClose} />;
   const from = isRuleId(props.from) ? props.from : null;
-  const title = isNew ? "New rule" : `Rule ${asked}`;
+  const title = isNew ? "New rule" : `Rule ${ruleId}`;
   return (
-    <Sheet key={`${asked}/${from}`} title={title} onClose={props.onClose}>
-      <Opened {...props} id={isNew ? from : asked} isNew={isNew} />
+    <Sheet key={`${ruleId}/${from}`} title={title} onClose={props.onClose}>
+      <Opened {...props} id={isNew ? from : ruleId} isNew={isNew} />
     </Sheet>
   );
 }

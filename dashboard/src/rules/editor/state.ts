@@ -3,13 +3,13 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../api/client.ts";
 import type { Rule } from "../../api/types.ts";
-import { say } from "../../ui/toasts.tsx";
+import { showToast } from "../../ui/toasts.tsx";
 import type { Versions } from "../conflict.ts";
-import { type Draft, draftOf, dropDraft, keepDraft } from "../drafts.ts";
-import { type Complaint, complaintOf, unsayable } from "../fields.ts";
+import { type Draft, draftOf, dropDraft, saveDraft } from "../drafts.ts";
+import { type FormError, formErrorOf, localErrorOf } from "../fields.ts";
 import { bodyOf, formOf, isSameForm, NEW_FORM, type RuleForm } from "../form.ts";
-import { type Checked, useCheck } from "./check.ts";
-import { type Saved, save } from "./save.ts";
+import { type CheckState, useCheck } from "./check.ts";
+import { type SaveResult, save } from "./save.ts";
 
 export interface EditorInput {
   /** The rule that is changed; none for a new one. */
@@ -35,9 +35,9 @@ export interface EditorState {
   /** Whether somebody has deleted the rule meanwhile. */
   readonly isGone: boolean;
   readonly makeAgain: () => void;
-  readonly checked: Checked;
+  readonly checked: CheckState;
   readonly problem: Problem | undefined;
-  readonly complaint: Complaint | undefined;
+  readonly formError: FormError | undefined;
   /** The rule that this one clashes with. */
   readonly clash: number | undefined;
   /** There if somebody else has saved first. */
@@ -52,19 +52,19 @@ export interface EditorState {
 
 export function useEditor(input: EditorInput): EditorState {
   const draftId = input.rule === undefined ? `new:${input.id ?? ""}` : String(input.rule.rule_id);
-  const [kept] = useState(() => draftOf(draftId));
-  const [base, setBase] = useState(() => baseOf(kept, input.rule));
+  const [draft] = useState(() => draftOf(draftId));
+  const [base, setBase] = useState(() => baseOf(draft, input.rule));
   const start = useMemo(() => startOf(base ?? input.like), [base, input.like]);
-  const [form, setForm] = useState(() => kept?.form ?? start);
+  const [form, setForm] = useState(() => draft?.form ?? start);
   const [isFound, setFound] = useState(() => !isSameForm(form, start));
-  const [answer, setAnswer] = useState<Saved>();
+  const [answer, setAnswer] = useState<SaveResult>();
   const [isBusy, setBusy] = useState(false);
   const [refusals, setRefusals] = useState(0);
   const isDirty = !isSameForm(form, start);
   const isShown = useIsShown();
   useDraft(draftId, form, base, isDirty);
 
-  const local = unsayable(form);
+  const local = localErrorOf(form);
   const body = local === undefined ? JSON.stringify(bodyOf(form, base)) : undefined;
   const checked = useCheck(body, base?.rule_id ?? undefined);
   // What was said of something older is not said of this.
@@ -86,7 +86,7 @@ export function useEditor(input: EditorInput): EditorState {
       return;
     }
     // Whoever has closed the editor meanwhile should know; what was typed is kept.
-    if (!isShown()) say("The rule was not saved. What you typed is still there.", "error");
+    if (!isShown()) showToast("The rule was not saved. What you typed is still there.", "error");
     setBusy(false);
     setAnswer(answer);
     if (answer.kind === "refused") setRefusals((times) => times + 1);
@@ -113,7 +113,7 @@ export function useEditor(input: EditorInput): EditorState {
     makeAgain: () => goOnFrom(undefined, { ...form, ruleId: String(base?.rule_id ?? "") }),
     checked,
     problem,
-    complaint: local ?? (problem === undefined ? undefined : complaintOf(problem, form)),
+    formError: local ?? (problem === undefined ? undefined : formErrorOf(problem, form)),
     clash: problem?.conflictingRuleId,
     versions,
     submit: () => {
@@ -133,8 +133,8 @@ export function useEditor(input: EditorInput): EditorState {
 }
 
 /** What the changes are to: what they were to when they were typed, also if somebody has saved another version since. */
-function baseOf(kept: Draft | undefined, rule: Rule | undefined): Rule | undefined {
-  return kept === undefined || kept.base === "current" ? rule : kept.base;
+function baseOf(draft: Draft | undefined, rule: Rule | undefined): Rule | undefined {
+  return draft === undefined || draft.base === "current" ? rule : draft.base;
 }
 
 /** The newer version of a rule. One that is to be made has none. */
@@ -163,7 +163,7 @@ function useIsShown(): () => boolean {
 function useDraft(id: string, form: RuleForm, base: Rule | undefined, isDirty: boolean): void {
   // At once: what is closed right after a key was pressed has that key, too.
   useLayoutEffect(() => {
-    if (isDirty) keepDraft(id, { form, base });
+    if (isDirty) saveDraft(id, { form, base });
     else dropDraft(id);
   }, [id, form, base, isDirty]);
   useEffect(() => {

@@ -29,12 +29,12 @@ const WALL = "M22 44 L36 190 Q37.5 204 52 204 H128 Q142.5 204 144 190 L158 44";
 const WAVE =
   "M-80 0 q10 -5 20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 t20 0 V220 H-80 Z";
 
-interface VesselProps {
+interface BucketDrawingProps {
   readonly state: LaneState;
   readonly now: () => number;
 }
 
-export function Vessel({ state, now }: VesselProps): JSX.Element {
+export function BucketDrawing({ state, now }: BucketDrawingProps): JSX.Element {
   const id = useId();
   const drawing = useRef<SVGSVGElement>(null);
   const water = useRef<SVGGElement>(null);

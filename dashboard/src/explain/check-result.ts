@@ -3,23 +3,23 @@
 import type { Answer } from "../api/client.ts";
 import type { CheckAnswer } from "../api/types.ts";
 
-export interface Sent {
+export interface SentRequest {
   readonly id: number;
   readonly answer: Answer;
 }
 
-export interface Sign {
+export interface CheckResult {
   readonly kind: "allowed" | "denied" | "refused";
   readonly sign: string;
   readonly word: string;
 }
 
-const ALLOWED: Sign = { kind: "allowed", sign: "✓", word: "allowed" };
-const DENIED: Sign = { kind: "denied", sign: "✕", word: "denied" };
-const REFUSED: Sign = { kind: "refused", sign: "!", word: "refused" };
+const ALLOWED: CheckResult = { kind: "allowed", sign: "✓", word: "allowed" };
+const DENIED: CheckResult = { kind: "denied", sign: "✕", word: "denied" };
+const REFUSED: CheckResult = { kind: "refused", sign: "!", word: "refused" };
 
 /** What an answer said, whatever it is: one that makes no sense counts as a refusal. */
-export function signOf({ answer }: Sent): Sign {
+export function resultOf({ answer }: SentRequest): CheckResult {
   if (answer.status !== 200) return REFUSED;
   try {
     return (JSON.parse(answer.text) as CheckAnswer).allowed ? ALLOWED : DENIED;

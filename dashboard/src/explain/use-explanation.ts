@@ -17,52 +17,56 @@ const EVERY_MS = 2000;
 /** What stays wrong until something else is typed, or somebody signs in. */
 const LASTING: readonly number[] = [400, 401, 413];
 
-export interface Asked {
+export interface ExplanationState {
   /** The last answer; it stays while the next one is on its way. */
   readonly explanation: Explanation | undefined;
   /** When it came, by `performance.now()`. */
   readonly at: number;
   readonly problem: Problem | undefined;
-  readonly askNow: () => void;
+  readonly refresh: () => void;
 }
 
 /** Asks about `body`, unless there is none because something about it is wrong. */
-export function useExplanation(body: Body | undefined): Asked {
-  const [state, setState] = useState<Omit<Asked, "askNow">>({ explanation: undefined, at: 0, problem: undefined });
+export function useExplanation(body: Body | undefined): ExplanationState {
+  const [state, setState] = useState<Omit<ExplanationState, "refresh">>({
+    explanation: undefined,
+    at: 0,
+    problem: undefined,
+  });
   const [times, setTimes] = useState(0);
-  const askNow = useCallback(() => setTimes((times) => times + 1), []);
-  useEffect(() => onSession(askNow), [askNow]);
+  const refresh = useCallback(() => setTimes((times) => times + 1), []);
+  useEffect(() => onSession(refresh), [refresh]);
   const text = body === undefined ? undefined : JSON.stringify(body);
   useEffect(() => {
     if (text === undefined || needsToken()) return undefined;
-    const leaving = new AbortController();
+    const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout>;
     let pause = EVERY_MS;
-    const ask = async () => {
+    const poll = async () => {
       try {
         if (document.hidden) pause = EVERY_MS;
         else {
           const last = await call<Explanation>("POST", "/v1/explain", {
             body: JSON.parse(text),
-            signal: leaving.signal,
+            signal: abort.signal,
           });
           pause = pauseOf(last, EVERY_MS);
           setState({ explanation: last, at: performance.now(), problem: undefined });
         }
       } catch (error) {
-        if (leaving.signal.aborted) return;
+        if (abort.signal.aborted) return;
         const problem = asProblem(error);
         setState((before) => ({ ...before, problem }));
         if (LASTING.includes(problem.status)) return;
         pause = pauseAfter(problem, EVERY_MS, pause);
       }
-      timer = setTimeout(ask, pause);
+      timer = setTimeout(poll, pause);
     };
-    timer = setTimeout(ask, TYPING_MS);
+    timer = setTimeout(poll, TYPING_MS);
     return () => {
-      leaving.abort();
+      abort.abort();
       clearTimeout(timer);
     };
   }, [text, times]);
-  return { ...state, askNow };
+  return { ...state, refresh };
 }

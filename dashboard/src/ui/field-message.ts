@@ -5,6 +5,6 @@ const PARSED = /(?:invalid (?:type|value|length): |unknown variant )[\s\S]*, exp
 const POSITION = / at line \d+ column \d+$/;
 
 /** ``invalid value: integer `-5`, expected a whole number`` is `needs a whole number`; what is plain stays as it is. */
-export function plainly(detail: string): string {
+export function fieldMessage(detail: string): string {
   return detail.replace(PARSED, (_, expected: string) => `needs ${expected.replace(POSITION, "")}`);
 }

@@ -1,7 +1,7 @@
 /** Which violations are a subject's own: those of its buckets. */
 
 import type { Rule, Violation } from "../../api/types.ts";
-import type { Looked } from "./buckets.ts";
+import type { BucketState } from "./buckets.ts";
 
 /** What the service, and the view of violations, are asked for. */
 export type Search =
@@ -13,8 +13,8 @@ export type Search =
  * One for the name of each bucket that is known, and none for the user or the address alone: those are of the first
  * request of a minute only, which in a bucket of many is anybody's.
  */
-export function searchesOf(looked: readonly Looked[]): Search[] {
-  const keys = new Set(looked.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket.bucket_key])));
+export function searchesOf(buckets: readonly BucketState[]): Search[] {
+  const keys = new Set(buckets.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket.bucket_key])));
   return [...keys].map((bucket_key) => ({ bucket_key }));
 }
 

@@ -1,99 +1,109 @@
 import { expect, test } from "@playwright/test";
-import { Bench, BURST, IN_FLIGHT_MAX, LOG_MAX, PEEK_MS, PEEK_PAUSE_MAX_MS } from "../../src/playground/bench.ts";
 import { DEFAULT_SETUP } from "../../src/playground/codec.ts";
 import { HISTORY_MS, History, MARKS_MAX, POINTS_MAX } from "../../src/playground/history.ts";
 import { comparison, LANES_MAX, type Lane, laneOf, limitOf, takeBody, withPlan } from "../../src/playground/lane.ts";
+import {
+  BURST,
+  IN_FLIGHT_MAX,
+  LOG_MAX,
+  PEEK_MS,
+  PEEK_PAUSE_MAX_MS,
+  PlaygroundModel,
+} from "../../src/playground/model.ts";
 import { CATCH_UP_MS, Pacer } from "../../src/playground/pace.ts";
 import { play, zeroAtEdge } from "../../src/playground/player.ts";
 import { SCENARIOS, type Step, steadily } from "../../src/playground/scenarios.ts";
 import { nearestStop, stopsUpTo } from "../../src/playground/stops.ts";
-import { FakeWorld, settle } from "./playground-world.ts";
+import { FakeWorld, settle } from "./playground-environment.ts";
 
-function benchOf(...lanes: Lane[]): { world: FakeWorld; bench: Bench } {
-  const world = new FakeWorld();
+function benchOf(...lanes: Lane[]): { environment: FakeWorld; model: PlaygroundModel } {
+  const environment = new FakeWorld();
   return {
-    world,
-    bench: new Bench(world, "tab", { ...DEFAULT_SETUP, lanes: lanes.length > 0 ? lanes : [laneOf("A")] }),
+    environment,
+    model: new PlaygroundModel(environment, "tab", {
+      ...DEFAULT_SETUP,
+      lanes: lanes.length > 0 ? lanes : [laneOf("A")],
+    }),
   };
 }
 
-function counts(bench: Bench): [number, number][] {
-  return bench.states.map(({ allowed, denied }) => [allowed, denied]);
+function counts(model: PlaygroundModel): [number, number][] {
+  return model.states.map(({ allowed, denied }) => [allowed, denied]);
 }
 
 test.describe("the bench", () => {
   test("looks without spending, and knows the level in between", async () => {
-    const { world, bench } = benchOf();
-    bench.wake();
-    await world.advance(0);
-    bench.send(4);
-    await world.advance(0);
-    const [state] = bench.states;
-    expect(state!.level(world.now())).toBeCloseTo(6);
-    world.time += 1500;
-    expect(state!.level(world.now())).toBeCloseTo(7.5);
-    world.time -= 1500;
-    await world.advance(60_000);
-    expect(state!.level(world.now())).toBe(10);
-    expect(counts(bench)).toEqual([[4, 0]]);
-    const spent = world.asked.filter(({ cost }) => cost > 0);
+    const { environment, model } = benchOf();
+    model.wake();
+    await environment.advance(0);
+    model.send(4);
+    await environment.advance(0);
+    const [state] = model.states;
+    expect(state!.level(environment.now())).toBeCloseTo(6);
+    environment.time += 1500;
+    expect(state!.level(environment.now())).toBeCloseTo(7.5);
+    environment.time -= 1500;
+    await environment.advance(60_000);
+    expect(state!.level(environment.now())).toBe(10);
+    expect(counts(model)).toEqual([[4, 0]]);
+    const spent = environment.asked.filter(({ cost }) => cost > 0);
     expect(spent).toHaveLength(4);
-    expect(world.asked.length).toBeGreaterThan(50);
-    bench.rest();
-    const before = world.asked.length;
-    await world.advance(10_000);
-    expect(world.asked).toHaveLength(before);
+    expect(environment.asked.length).toBeGreaterThan(50);
+    model.rest();
+    const before = environment.asked.length;
+    await environment.advance(10_000);
+    expect(environment.asked).toHaveLength(before);
   });
 
   test("does not look while nobody sees it", async () => {
-    const { world, bench } = benchOf();
+    const { environment, model } = benchOf();
     let isHidden = true;
     await settle();
-    const before = world.asked.length;
-    bench.wake(() => isHidden);
-    await world.advance(10_000);
-    expect(world.asked).toHaveLength(before);
+    const before = environment.asked.length;
+    model.wake(() => isHidden);
+    await environment.advance(10_000);
+    expect(environment.asked).toHaveLength(before);
     isHidden = false;
-    await world.advance(PEEK_MS);
-    expect(world.asked).toHaveLength(before + 1);
-    bench.rest();
+    await environment.advance(PEEK_MS);
+    expect(environment.asked).toHaveLength(before + 1);
+    model.rest();
   });
 
   test("looks more and more seldom while the service does not answer, and at once when it does", async () => {
-    const { world, bench } = benchOf();
+    const { environment, model } = benchOf();
     await settle();
-    world.isDown = true;
-    world.asked.length = 0;
+    environment.isDown = true;
+    environment.asked.length = 0;
     const looks: number[] = [];
-    const begun = world.now();
-    bench.wake();
+    const begun = environment.now();
+    model.wake();
     for (let second = 0; second < 32; second += 1) {
-      await world.advance(0);
-      looks.push(...world.asked.splice(0).map(() => (world.now() - begun) / 1000));
-      await world.advance(1000);
+      await environment.advance(0);
+      looks.push(...environment.asked.splice(0).map(() => (environment.now() - begun) / 1000));
+      await environment.advance(1000);
     }
     expect(looks).toEqual([0, 1, 3, 7, 15, 23, 31]);
     expect(looks[5]! - looks[4]!).toBe(PEEK_PAUSE_MAX_MS / 1000);
-    world.isDown = false;
-    world.asked.length = 0;
-    bench.send(1);
+    environment.isDown = false;
+    environment.asked.length = 0;
+    model.send(1);
     await settle();
-    expect(bench.trouble).toBeUndefined();
-    expect(world.asked.map(({ cost }) => cost)).toEqual([1, 0]);
-    await world.advance(PEEK_PAUSE_MAX_MS);
-    world.asked.length = 0;
-    await world.advance(5 * PEEK_MS);
-    expect(world.asked).toHaveLength(5);
-    bench.rest();
+    expect(model.outage).toBeUndefined();
+    expect(environment.asked.map(({ cost }) => cost)).toEqual([1, 0]);
+    await environment.advance(PEEK_PAUSE_MAX_MS);
+    environment.asked.length = 0;
+    await environment.advance(5 * PEEK_MS);
+    expect(environment.asked).toHaveLength(5);
+    model.rest();
   });
 
   test("sends the quota as it is now with each request", async () => {
-    const { world, bench } = benchOf();
-    bench.change(1, (lane) => ({ ...lane, capacity: 2 }));
-    bench.send(3);
+    const { environment, model } = benchOf();
+    model.change(1, (lane) => ({ ...lane, capacity: 2 }));
+    model.send(3);
     await settle();
-    expect(counts(bench)).toEqual([[2, 1]]);
-    expect(world.asked.findLast(({ cost }) => cost > 0)).toEqual({
+    expect(counts(model)).toEqual([[2, 1]]);
+    expect(environment.asked.findLast(({ cost }) => cost > 0)).toEqual({
       key: "playground:tab:1:1",
       capacity: 2,
       refill_rate: 1,
@@ -103,48 +113,48 @@ test.describe("the bench", () => {
   });
 
   test("starts over with full buckets under other keys", async () => {
-    const { world, bench } = benchOf();
-    bench.send(BURST);
+    const { environment, model } = benchOf();
+    model.send(BURST);
     await settle();
-    bench.startOver();
+    model.startOver();
     await settle();
-    expect(bench.states[0]!.level(world.now())).toBe(10);
-    expect(bench.log).toEqual([]);
-    bench.send(1);
+    expect(model.states[0]!.level(environment.now())).toBe(10);
+    expect(model.log).toEqual([]);
+    model.send(1);
     await settle();
-    expect(world.asked.findLast(({ cost }) => cost > 0)!.key).toBe("playground:tab:2:1");
-    expect(counts(bench)).toEqual([[1, 0]]);
+    expect(environment.asked.findLast(({ cost }) => cost > 0)!.key).toBe("playground:tab:2:1");
+    expect(counts(model)).toEqual([[1, 0]]);
   });
 
   test("forgets answers to what was asked before it started over", async () => {
-    const { world, bench } = benchOf();
-    world.latency = 100;
-    bench.send(5);
-    bench.startOver();
-    await world.advance(1000);
-    expect(counts(bench)).toEqual([[0, 0]]);
-    expect(bench.inFlight).toBe(0);
+    const { environment, model } = benchOf();
+    environment.latency = 100;
+    model.send(5);
+    model.startOver();
+    await environment.advance(1000);
+    expect(counts(model)).toEqual([[0, 0]]);
+    expect(model.inFlight).toBe(0);
   });
 
   test("bounds what is under way, and counts what was not sent", async () => {
-    const { world, bench } = benchOf(laneOf("A"), laneOf("B"));
-    world.latency = 50;
-    bench.send(IN_FLIGHT_MAX);
-    expect(bench.inFlight).toBe(IN_FLIGHT_MAX);
-    expect(bench.notSent).toBe(IN_FLIGHT_MAX);
-    await world.advance(100);
-    expect(bench.inFlight).toBe(0);
-    expect(bench.log).toHaveLength(LOG_MAX);
+    const { environment, model } = benchOf(laneOf("A"), laneOf("B"));
+    environment.latency = 50;
+    model.send(IN_FLIGHT_MAX);
+    expect(model.inFlight).toBe(IN_FLIGHT_MAX);
+    expect(model.notSent).toBe(IN_FLIGHT_MAX);
+    await environment.advance(100);
+    expect(model.inFlight).toBe(0);
+    expect(model.log).toHaveLength(LOG_MAX);
   });
 
   test("sends at a steady rate, from all lanes, until it is stopped", async () => {
-    const { world, bench } = benchOf(laneOf("A"), laneOf("B", { capacity: 100, tokens: 100 }));
-    bench.setRate(20);
-    bench.startSteady();
-    await world.advance(4990);
-    bench.stopSteady();
-    await world.advance(3000);
-    const [[allowed, denied], other] = counts(bench) as [[number, number], [number, number]];
+    const { environment, model } = benchOf(laneOf("A"), laneOf("B", { capacity: 100, tokens: 100 }));
+    model.setRate(20);
+    model.startSteady();
+    await environment.advance(4990);
+    model.stopSteady();
+    await environment.advance(3000);
+    const [[allowed, denied], other] = counts(model) as [[number, number], [number, number]];
     expect(allowed + denied).toBe(100);
     // Ten that were there, and one a second since.
     expect(allowed).toBe(14);
@@ -152,91 +162,91 @@ test.describe("the bench", () => {
   });
 
   test("does not go on twice if it is stopped and started at once", async () => {
-    const { world, bench } = benchOf(laneOf("A", { capacity: 1000 }));
-    bench.setRate(10);
-    bench.startSteady();
-    await world.advance(5);
-    bench.stopSteady();
-    bench.startSteady();
-    await world.advance(990);
-    const [[allowed]] = counts(bench) as [[number, number]];
+    const { environment, model } = benchOf(laneOf("A", { capacity: 1000 }));
+    model.setRate(10);
+    model.startSteady();
+    await environment.advance(5);
+    model.stopSteady();
+    model.startSteady();
+    await environment.advance(990);
+    const [[allowed]] = counts(model) as [[number, number]];
     expect(allowed).toBe(11);
   });
 
   test("says what the service says is wrong, at the lane, until it is mended", async () => {
-    const { bench } = benchOf();
-    bench.change(1, (lane) => ({ ...lane, capacity: 0 }));
+    const { model } = benchOf();
+    model.change(1, (lane) => ({ ...lane, capacity: 0 }));
     await settle();
-    expect(bench.states[0]!.problem).toMatchObject({ field: "capacity" });
-    bench.send(1);
+    expect(model.states[0]!.problem).toMatchObject({ field: "capacity" });
+    model.send(1);
     await settle();
-    expect(bench.log[0]).toMatchObject({ outcome: "refused" });
-    bench.change(1, (lane) => ({ ...lane, capacity: 3 }));
+    expect(model.log[0]).toMatchObject({ outcome: "refused" });
+    model.change(1, (lane) => ({ ...lane, capacity: 3 }));
     await settle();
-    expect(bench.states[0]!.problem).toBeUndefined();
+    expect(model.states[0]!.problem).toBeUndefined();
   });
 
   test("goes on asking a service that is down, and says so meanwhile", async () => {
-    const { world, bench } = benchOf();
-    bench.wake();
-    world.isDown = true;
-    await world.advance(3000);
-    expect(bench.trouble).toBeDefined();
-    bench.send(1);
+    const { environment, model } = benchOf();
+    model.wake();
+    environment.isDown = true;
+    await environment.advance(3000);
+    expect(model.outage).toBeDefined();
+    model.send(1);
     await settle();
-    expect(bench.log[0]).toMatchObject({ outcome: "unanswered" });
-    world.isDown = false;
-    await world.advance(2000);
-    expect(bench.trouble).toBeUndefined();
+    expect(model.log[0]).toMatchObject({ outcome: "unanswered" });
+    environment.isDown = false;
+    await environment.advance(2000);
+    expect(model.outage).toBeUndefined();
   });
 
   test("has one to four lanes", async () => {
-    const { bench } = benchOf();
-    bench.removeLane(1);
-    expect(bench.states).toHaveLength(1);
-    for (let times = 0; times < 10; times++) bench.addLane();
-    expect(bench.states).toHaveLength(LANES_MAX);
-    expect(new Set(bench.states.map(({ lane }) => lane.name)).size).toBe(LANES_MAX);
-    bench.removeLane(2);
-    bench.addLane();
-    expect(new Set(bench.states.map((state) => bench.keyOf(state))).size).toBe(LANES_MAX);
+    const { model } = benchOf();
+    model.removeLane(1);
+    expect(model.states).toHaveLength(1);
+    for (let times = 0; times < 10; times++) model.addLane();
+    expect(model.states).toHaveLength(LANES_MAX);
+    expect(new Set(model.states.map(({ lane }) => lane.name)).size).toBe(LANES_MAX);
+    model.removeLane(2);
+    model.addLane();
+    expect(new Set(model.states.map((state) => model.keyOf(state))).size).toBe(LANES_MAX);
   });
 
   test("shows a cost that can never pass as that", async () => {
-    const { world, bench } = benchOf(laneOf("A", { cost: 11 }));
-    bench.send(1);
+    const { environment, model } = benchOf(laneOf("A", { cost: 11 }));
+    model.send(1);
     await settle();
-    expect(bench.log[0]).toMatchObject({ outcome: "never" });
-    expect(bench.states[0]!.wait(11, world.now())).toBeUndefined();
+    expect(model.log[0]).toMatchObject({ outcome: "never" });
+    expect(model.states[0]!.wait(11, environment.now())).toBeUndefined();
   });
 });
 
 test.describe("scenarios", () => {
   for (const scenario of SCENARIOS) {
     test(`${scenario.title} plays to its end`, async () => {
-      const { world, bench } = benchOf();
-      bench.choose(scenario);
-      void bench.playScenario();
-      await world.advance(40_000);
-      expect(bench.playing).toBeUndefined();
-      const sent = counts(bench).flat();
+      const { environment, model } = benchOf();
+      model.choose(scenario);
+      void model.playScenario();
+      await environment.advance(40_000);
+      expect(model.playing).toBeUndefined();
+      const sent = counts(model).flat();
       const steps = scenario.steps.reduce(
-        (sum, { count, lane }) => sum + count * (lane === undefined ? bench.states.length : 1),
+        (sum, { count, lane }) => sum + count * (lane === undefined ? model.states.length : 1),
         0,
       );
       expect(sent.reduce((sum, count) => sum + count)).toBe(steps);
-      expect(bench.notSent).toBe(0);
+      expect(model.notSent).toBe(0);
       expect(scenario.watch.split(/(?<=\.) /)).toHaveLength(2);
       expect(scenario.steps.map(({ at }) => at)).toEqual(scenario.steps.map(({ at }) => at).sort((a, b) => a - b));
     });
   }
 
   async function played(id: string): Promise<[number, number][]> {
-    const { world, bench } = benchOf();
-    bench.choose(SCENARIOS.find((scenario) => scenario.id === id)!);
-    void bench.playScenario();
-    await world.advance(40_000);
-    return counts(bench);
+    const { environment, model } = benchOf();
+    model.choose(SCENARIOS.find((scenario) => scenario.id === id)!);
+    void model.playScenario();
+    await environment.advance(40_000);
+    return counts(model);
   }
 
   test("around the edge, the fixed window lets twice as many pass", async () => {
@@ -253,15 +263,15 @@ test.describe("scenarios", () => {
       [100, false],
       [2000, true],
     ] as const) {
-      const { world, bench } = benchOf();
-      bench.choose(SCENARIOS.find(({ id }) => id === "edge")!);
-      world.latency = latency;
-      void bench.playScenario();
-      await world.advance(40_000);
-      expect(bench.playing).toBeUndefined();
-      expect(bench.hasMissedEdge).toBe(isMissed);
-      bench.startOver();
-      expect(bench.hasMissedEdge).toBe(false);
+      const { environment, model } = benchOf();
+      model.choose(SCENARIOS.find(({ id }) => id === "edge")!);
+      environment.latency = latency;
+      void model.playScenario();
+      await environment.advance(40_000);
+      expect(model.playing).toBeUndefined();
+      expect(model.hasMissedEdge).toBe(isMissed);
+      model.startOver();
+      expect(model.hasMissedEdge).toBe(false);
     }
   });
 
@@ -287,23 +297,29 @@ test.describe("scenarios", () => {
   });
 
   test("one that is stopped sends no more", async () => {
-    const { world, bench } = benchOf();
-    bench.choose(SCENARIOS.find(({ id }) => id === "login")!);
-    void bench.playScenario();
-    await world.advance(1000);
-    bench.stop();
-    const before = world.asked.length;
-    await world.advance(20_000);
-    expect(world.asked).toHaveLength(before);
-    expect(bench.playing).toBeUndefined();
+    const { environment, model } = benchOf();
+    model.choose(SCENARIOS.find(({ id }) => id === "login")!);
+    void model.playScenario();
+    await environment.advance(1000);
+    model.stop();
+    const before = environment.asked.length;
+    await environment.advance(20_000);
+    expect(environment.asked).toHaveLength(before);
+    expect(model.playing).toBeUndefined();
   });
 
   test("steps are done in their order and at their times", async () => {
-    const world = new FakeWorld(5000);
+    const environment = new FakeWorld(5000);
     const done: [number, Step][] = [];
     const steps = [{ at: -100, count: 1 }, ...steadily(0, 1000, 4, 1)];
-    const ended = play(steps, 5200, world, (step) => done.push([world.time, step]), new AbortController().signal);
-    await world.advance(5000);
+    const ended = play(
+      steps,
+      5200,
+      environment,
+      (step) => done.push([environment.time, step]),
+      new AbortController().signal,
+    );
+    await environment.advance(5000);
     expect(await ended).toBe(true);
     expect(done.map(([time]) => time)).toEqual([5100, 5200, 5450, 5700, 5950]);
   });

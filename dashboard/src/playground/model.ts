@@ -39,25 +39,25 @@ const SAMPLE_MS = 200;
 const TAIL_MS = 1500;
 
 /** What the bench needs of the world. */
-export interface World extends Clock {
-  ask(body: TakeBody): Promise<Answer>;
+export interface Environment extends Clock {
+  take(body: TakeBody): Promise<Answer>;
   /** Milliseconds since the Unix epoch. */
   timeOfDay(): number;
 }
 
 /** A scenario that is being played. Times are those of the clock. */
-export interface Playing {
+export interface Playback {
   readonly scenario: Scenario;
   /** When the first step is done; before, one waits for an edge. */
   readonly begins: number;
   readonly ends: number;
 }
 
-export class Bench {
+export class PlaygroundModel {
   states: readonly LaneState[] = [];
   rate = RATE_DEFAULT;
   scenario = "";
-  playing: Playing | undefined;
+  playing: Playback | undefined;
   isSteady = false;
   /** Newest first. */
   log: readonly Exchange[] = [];
@@ -67,7 +67,7 @@ export class Bench {
   /** What was played lately was not what it should have been: requests meant for before the edge came after it. */
   hasMissedEdge = false;
   /** The service does not answer. */
-  trouble: Problem | undefined;
+  outage: Problem | undefined;
 
   private generation = 0;
   private lastLaneId = 0;
@@ -80,7 +80,7 @@ export class Bench {
 
   /** `tab` tells this tab's keys from those of others. */
   constructor(
-    private readonly world: World,
+    private readonly environment: Environment,
     private readonly tab: string,
     setup: Setup = DEFAULT_SETUP,
   ) {
@@ -125,7 +125,7 @@ export class Bench {
     this.stopped = new AbortController();
     void this.watch(isHidden);
     this.repeat(SAMPLE_MS, () => {
-      for (const state of this.states) state.sample(this.world.now());
+      for (const state of this.states) state.sample(this.environment.now());
     });
   }
 
@@ -192,13 +192,13 @@ export class Bench {
     if (this.isSteady) return;
     this.isSteady = true;
     this.changed();
-    const pacer = new Pacer(this.world.now());
+    const pacer = new Pacer(this.environment.now());
     this.lastRun += 1;
     const run = this.lastRun;
     this.repeat(
       TICK_MS,
       () => {
-        const { send, skipped } = pacer.due(this.world.now(), this.rate);
+        const { send, skipped } = pacer.due(this.environment.now(), this.rate);
         if (isHidden()) return;
         this.notSent += skipped * this.states.length;
         if (send > 0) this.send(send);
@@ -229,8 +229,8 @@ export class Bench {
       const state = lane === undefined ? undefined : this.states[lane];
       if (lane === undefined || state !== undefined) this.send(count, state?.id);
     };
-    const isDone = await play(scenario.steps, zero, this.world, act, stop.signal);
-    if (isDone) await this.world.sleep(TAIL_MS, stop.signal);
+    const isDone = await play(scenario.steps, zero, this.environment, act, stop.signal);
+    if (isDone) await this.environment.sleep(TAIL_MS, stop.signal);
     if (stop.signal.aborted) return;
     this.hasMissedEdge = scenario.edgeOf !== undefined && hasMissedEdge(scenario.steps, zero, this.states);
     this.playing = undefined;
@@ -238,7 +238,7 @@ export class Bench {
   }
 
   now(): number {
-    return this.world.now();
+    return this.environment.now();
   }
 
   peekAll(): void {
@@ -267,25 +267,25 @@ export class Bench {
 
   /** Time 0 of a scenario. Where the windows have their edges is the service's to say: its clock is not this one. */
   private async zeroOf({ steps, edgeOf }: Scenario): Promise<number | undefined> {
-    if (edgeOf === undefined) return this.world.now() - (steps[0]?.at ?? 0);
+    if (edgeOf === undefined) return this.environment.now() - (steps[0]?.at ?? 0);
     const window = laneOf("", { algorithm: "fixed_window", tokens: LANES_MAX, period: edgeOf });
     const key = `playground:${this.tab}:${this.generation}:edge`;
-    const decision = await this.ask(takeBody(key, window, 1)).then(decisionOf, () => undefined);
+    const decision = await this.take(takeBody(key, window, 1)).then(decisionOf, () => undefined);
     if (decision === undefined) return undefined;
-    return zeroAtEdge(steps, this.world.now(), decision.reset_after_ms, periodMs(window));
+    return zeroAtEdge(steps, this.environment.now(), decision.reset_after_ms, periodMs(window));
   }
 
   private async request(state: LaneState): Promise<void> {
     const { generation } = this;
     const { lane, version } = state;
     const body = takeBody(this.keyOf(state), lane, lane.cost);
-    const sent = { now: this.world.now(), timeOfDay: this.world.timeOfDay() };
+    const sent = { now: this.environment.now(), timeOfDay: this.environment.timeOfDay() };
     this.inFlight += 1;
-    const answer = await this.ask(body).catch(() => undefined);
+    const answer = await this.take(body).catch(() => undefined);
     this.inFlight -= 1;
     if (generation !== this.generation) return this.changed();
     const decision = answer && decisionOf(answer);
-    const now = this.world.now();
+    const now = this.environment.now();
     this.lastExchangeId += 1;
     const exchange: Exchange = {
       id: this.lastExchangeId,
@@ -316,8 +316,8 @@ export class Bench {
     while (!signal.aborted) {
       // A look that is still under way is not to be followed by another at once.
       if (!isHidden()) for (const state of this.states) if (!state.isPeeking) this.peek(state);
-      await this.world.sleep(pause, signal);
-      pause = this.trouble === undefined ? PEEK_MS : Math.min(pause * 2, PEEK_PAUSE_MAX_MS);
+      await this.environment.sleep(pause, signal);
+      pause = this.outage === undefined ? PEEK_MS : Math.min(pause * 2, PEEK_PAUSE_MAX_MS);
     }
   }
 
@@ -339,29 +339,29 @@ export class Bench {
   private async look(state: LaneState): Promise<void> {
     const { generation } = this;
     const { version, lane } = state;
-    const sent = this.world.now();
-    const answer = await this.ask(takeBody(this.keyOf(state), lane, 0)).catch(() => undefined);
+    const sent = this.environment.now();
+    const answer = await this.take(takeBody(this.keyOf(state), lane, 0)).catch(() => undefined);
     if (generation !== this.generation || version !== state.version || answer === undefined) return this.changed();
     const decision = decisionOf(answer);
     if (decision === undefined) state.problem = problemOf(answer);
     else {
       // What a request has done wrong, its cost, a look cannot do right.
       if (state.problem?.field !== "cost") state.problem = undefined;
-      state.learn(decision, sent, this.world.now());
+      state.learn(decision, sent, this.environment.now());
     }
     this.changed();
   }
 
-  private async ask(body: TakeBody): Promise<Answer> {
+  private async take(body: TakeBody): Promise<Answer> {
     try {
-      const answer = await this.world.ask(body);
-      const isBack = this.trouble !== undefined;
-      this.trouble = undefined;
+      const answer = await this.environment.take(body);
+      const isBack = this.outage !== undefined;
+      this.outage = undefined;
       // What was missed meanwhile is looked up at once.
       if (isBack) this.peekAll();
       return answer;
     } catch (error) {
-      this.trouble = error instanceof Problem ? error : new Problem(0, String(error), undefined);
+      this.outage = error instanceof Problem ? error : new Problem(0, String(error), undefined);
       throw error;
     }
   }
@@ -371,7 +371,7 @@ export class Bench {
     const again = async () => {
       while (!signal.aborted && goesOn()) {
         act();
-        await this.world.sleep(every, signal);
+        await this.environment.sleep(every, signal);
       }
     };
     void again();

@@ -4,13 +4,13 @@ import type { JSX } from "preact";
 import { Field } from "../../ui/field.tsx";
 import { Key } from "../../ui/key.tsx";
 
-interface FurtherProps {
+interface PlaceholderFieldsProps {
   readonly names: readonly string[];
   readonly values: Readonly<Record<string, string>>;
   readonly onChange: (values: Readonly<Record<string, string>>) => void;
 }
 
-export function Further({ names, values, onChange }: FurtherProps): JSX.Element {
+export function PlaceholderFields({ names, values, onChange }: PlaceholderFieldsProps): JSX.Element {
   return (
     <div class="further">
       <p class="muted small">This rule has a bucket for each of these, too. Overrides are for all of them together.</p>

@@ -1,10 +1,10 @@
 /** The bench of this tab, and the view of it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask } from "../api/client.ts";
-import { hrefOf, keepInAddress, useRoute } from "../route.ts";
-import { Bench, type World } from "./bench.ts";
+import { request } from "../api/client.ts";
+import { hrefOf, replaceAddress, useRoute } from "../route.ts";
 import { readSetup, writeSetup } from "./codec.ts";
+import { type Environment, PlaygroundModel } from "./model.ts";
 import { PAGE_CLOCK } from "./player.ts";
 import { TAKE_PATH, TAKE_QUERY } from "./take.ts";
 
@@ -13,14 +13,14 @@ const REDRAW_MS = 100;
 /** Browsers refuse to change the address all the time. */
 const ADDRESS_MS = 300;
 
-const WORLD: World = {
+const ENVIRONMENT: Environment = {
   ...PAGE_CLOCK,
-  ask: (body) => ask("POST", TAKE_PATH, { query: TAKE_QUERY, body }),
+  take: (body) => request("POST", TAKE_PATH, { query: TAKE_QUERY, body }),
   timeOfDay: () => Date.now(),
 };
 
 /** It outlives the view: who comes back from another one finds everything as it was. */
-let bench: Bench | undefined;
+let model: PlaygroundModel | undefined;
 
 /** A few letters that no other tab has. */
 function randomName(): string {
@@ -28,15 +28,15 @@ function randomName(): string {
 }
 
 /** The bench, and a new rendering whenever it changes. It works as long as the view is shown. */
-export function useBench(): Bench {
+export function useModel(): PlaygroundModel {
   const { params } = useRoute();
   const address = params.toString();
   const [current] = useState(() => {
-    bench ??= new Bench(WORLD, randomName(), readSetup(params));
+    model ??= new PlaygroundModel(ENVIRONMENT, randomName(), readSetup(params));
     // An address that says nothing, or nothing else, leaves what is there.
-    const isOther = address !== "" && address !== writeSetup(bench.setup()).toString();
-    if (isOther) bench.load(readSetup(params));
-    return bench;
+    const isOther = address !== "" && address !== writeSetup(model.setup()).toString();
+    if (isOther) model.load(readSetup(params));
+    return model;
   });
   const kept = useRef(address);
   useRedraw(current);
@@ -53,7 +53,7 @@ export function useBench(): Bench {
     const timer = setTimeout(() => {
       if (text === kept.current) return;
       kept.current = text;
-      keepInAddress(hrefOf("playground", wanted));
+      replaceAddress(hrefOf("playground", wanted));
     }, ADDRESS_MS);
     return () => clearTimeout(timer);
   }, [text, address]);
@@ -61,25 +61,25 @@ export function useBench(): Bench {
 }
 
 /** Where the playground can be found as it is now. */
-export function linkTo(bench: Bench): string {
-  return `${location.origin}${location.pathname}${hrefOf("playground", writeSetup(bench.setup()))}`;
+export function linkTo(model: PlaygroundModel): string {
+  return `${location.origin}${location.pathname}${hrefOf("playground", writeSetup(model.setup()))}`;
 }
 
 /** Works until the answer is called. What was missed while the page was hidden is looked up at once. */
-function awake(bench: Bench): () => void {
+function awake(model: PlaygroundModel): () => void {
   const look = () => {
-    if (!document.hidden) bench.peekAll();
+    if (!document.hidden) model.peekAll();
   };
-  bench.wake(() => document.hidden);
+  model.wake(() => document.hidden);
   document.addEventListener("visibilitychange", look);
   return () => {
     document.removeEventListener("visibilitychange", look);
-    bench.rest();
+    model.rest();
   };
 }
 
 /** Renders at once, and then at most every `REDRAW_MS`. */
-function useRedraw(bench: Bench): void {
+function useRedraw(model: PlaygroundModel): void {
   const [, setTimes] = useState(0);
   useEffect(() => {
     let timer: number | undefined;
@@ -92,7 +92,7 @@ function useRedraw(bench: Bench): void {
         if (isDue) redraw();
       }, REDRAW_MS);
     };
-    const end = bench.subscribe(() => {
+    const end = model.subscribe(() => {
       if (timer === undefined) redraw();
       else isDue = true;
     });
@@ -100,5 +100,5 @@ function useRedraw(bench: Bench): void {
       end();
       clearTimeout(timer);
     };
-  }, [bench]);
+  }, [model]);
 }

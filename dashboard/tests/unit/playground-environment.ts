@@ -1,15 +1,15 @@
 /** A world without waiting: a clock that is moved by hand, and a service whose arithmetic is exact. */
 
 import type { Answer } from "../../src/api/client.ts";
-import type { World } from "../../src/playground/bench.ts";
 import type { TakeBody } from "../../src/playground/lane.ts";
+import type { Environment } from "../../src/playground/model.ts";
 
 interface Sleeper {
   readonly until: number;
   readonly wake: () => void;
 }
 
-export class FakeWorld implements World {
+export class FakeWorld implements Environment {
   /** Milliseconds, on all clocks. */
   time: number;
   readonly asked: TakeBody[] = [];
@@ -43,7 +43,7 @@ export class FakeWorld implements World {
     });
   }
 
-  async ask(body: TakeBody): Promise<Answer> {
+  async take(body: TakeBody): Promise<Answer> {
     this.asked.push(body);
     if (this.isDown) throw new Error("down");
     const answer = this.service.take(body, BigInt(Math.round(this.time * 1000)));
