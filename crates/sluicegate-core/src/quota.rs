@@ -485,6 +485,15 @@ named_values! {
     Interval = "interval",
 }
 
+impl Algorithm {
+    /// Whether quotas of this algorithm have a capacity apart from their tokens. The capacity of a window is its
+    /// tokens.
+    #[must_use]
+    pub const fn has_capacity(self) -> bool {
+        matches!(self, Self::TokenBucket | Self::LeakyBucket)
+    }
+}
+
 // ===== impl QuotaError =====
 
 impl From<RateError> for QuotaError {

@@ -139,7 +139,6 @@ impl RuleRow {
     fn read(self) -> Result<StoredRule, DataError> {
         let micros = |column, number| unsigned(column, number).map(Duration::from_micros);
         let algorithm: Algorithm = named("algorithm", &self.algorithm)?;
-        let has_burst = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         let burst = unsigned("burst_capacity", self.burst_capacity)?;
         let spec = RuleSpec {
             rule_id: unsigned("rule_id", self.rule_id)?,
@@ -149,7 +148,8 @@ impl RuleRow {
             tokens: Some(unsigned("tokens", self.tokens)?),
             period: Some(micros("period", self.period)?),
             // A window has its tokens and no other capacity; the column says so.
-            burst_capacity: (has_burst || self.burst_capacity != self.tokens).then_some(burst),
+            burst_capacity: (algorithm.has_capacity() || self.burst_capacity != self.tokens)
+                .then_some(burst),
             algorithm,
             refill: named("refill", &self.refill)?,
             max_wait: self.max_wait.map(|wait| micros("max_wait", wait)).transpose()?,

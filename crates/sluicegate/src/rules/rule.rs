@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Algorithm, Quota, named_values};
+use sluicegate_core::{Quota, named_values};
 use thiserror::Error;
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
@@ -359,7 +359,6 @@ impl Rule {
     pub fn spec(&self) -> RuleSpec {
         let (tokens, period_us) = self.quota.rate().tokens_and_period_us();
         let algorithm = self.quota.algorithm();
-        let has_capacity = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         let conditions = self.conditions.iter();
         RuleSpec {
             rule_id: self.rule_id,
@@ -368,7 +367,7 @@ impl Rule {
             rate_per_second: None,
             tokens: Some(tokens),
             period: Some(Duration::from_micros(period_us)),
-            burst_capacity: has_capacity.then(|| self.quota.capacity()),
+            burst_capacity: algorithm.has_capacity().then(|| self.quota.capacity()),
             algorithm,
             refill: self.quota.refill(),
             max_wait: self.quota.max_wait(),

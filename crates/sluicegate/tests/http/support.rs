@@ -36,7 +36,7 @@ pub(crate) fn any_quota() -> impl Strategy<Value = Quota> {
         (1..40_u64, select(periods_us.to_vec()), 1..60_u64, any::<bool>(), 0..4_000_000_u64);
     (kinds, parts).prop_map(|(algorithm, (tokens, period_us, capacity, flag, max_wait_us))| {
         let rate = sluicegate::Rate::new(tokens, Duration::from_micros(period_us)).unwrap();
-        let is_window = !matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
+        let is_window = !algorithm.has_capacity();
         let refill = match algorithm {
             Algorithm::TokenBucket if flag => Refill::Interval,
             _ => Refill::Continuous,

@@ -24,7 +24,7 @@ pub(super) fn wait(quota: &Quota, seen: &Decision, cost: u64) -> Option<Duration
     let reset_after = seen.reset_after();
     let early = match (quota.algorithm(), quota.refill()) {
         (Algorithm::TokenBucket, Refill::Interval) => grid_time(quota, seen, cost),
-        (Algorithm::TokenBucket | Algorithm::LeakyBucket, _) => refill_time(quota, cost),
+        (algorithm, _) if algorithm.has_capacity() => refill_time(quota, cost),
         _ => Duration::ZERO,
     };
     Some(reset_after.saturating_sub(early))

@@ -205,14 +205,11 @@ impl TakeBody<'_> {
             Some(Err(RateError::ZeroPeriod)) => Some(Duration::ZERO),
             max_wait => max_wait.transpose().map_err(|error| Problem::field("max_wait", error))?,
         };
-        let capacity = match algorithm {
-            Algorithm::TokenBucket | Algorithm::LeakyBucket if self.capacity.is_none() => {
-                return Err(Problem::field("capacity", "missing field `capacity`"));
-            }
-            Algorithm::TokenBucket | Algorithm::LeakyBucket => self.capacity,
-            // A window's capacity is its tokens, whatever is given here.
-            _ => None,
-        };
+        if algorithm.has_capacity() && self.capacity.is_none() {
+            return Err(Problem::field("capacity", "missing field `capacity`"));
+        }
+        // A window's capacity is its tokens, whatever is given here.
+        let capacity = self.capacity.filter(|_| algorithm.has_capacity());
         let capacity = capacity.map(|Whole(capacity)| capacity);
         Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)
     }

@@ -248,6 +248,6 @@ mod tests {
     }
 
     fn is_window(quota: &Quota) -> bool {
-        !matches!(quota.algorithm(), Algorithm::TokenBucket | Algorithm::LeakyBucket)
+        !quota.algorithm().has_capacity()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use sluicegate::rules::{FieldError, RuleSpec};
-use sluicegate::{Algorithm, Decimal, DecimalError, Rate, RateError, UnknownName};
+use sluicegate::{Decimal, DecimalError, Rate, RateError, UnknownName};
 
 use crate::time::Timestamp;
 use crate::web::scalar::{Seconds, Text, Whole};
@@ -172,7 +172,7 @@ impl Columns<'_> {
         max_wait.set(&mut spec.max_wait, |max_wait| Some(*max_wait));
         let is_given =
             self.burst_capacity.set(&mut spec.burst_capacity, |Whole(capacity)| Some(*capacity));
-        let is_window = !matches!(spec.algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
+        let is_window = !spec.algorithm.has_capacity();
         if is_window && !is_given {
             // What it was follows from its tokens, and so does what it becomes.
             spec.burst_capacity = None;

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use sluicegate::{Mode, OnError, Refill, Scope};
+use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 
 use super::*;
 use crate::admin::rules::RuleView;

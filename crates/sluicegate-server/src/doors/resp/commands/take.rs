@@ -140,12 +140,10 @@ pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<
             return Err(Fault::field(shown(option), "is given twice"));
         }
     }
-    let (algorithm, refill) = (algorithm.unwrap_or_default(), refill.unwrap_or_default());
-    let capacity = match algorithm {
-        Algorithm::TokenBucket | Algorithm::LeakyBucket => Some(capacity),
-        // A window's capacity is its tokens, whatever is given here.
-        _ => None,
-    };
+    let algorithm: Algorithm = algorithm.unwrap_or_default();
+    let refill = refill.unwrap_or_default();
+    // A window's capacity is its tokens, whatever is given here.
+    let capacity = algorithm.has_capacity().then_some(capacity);
     let quota = Rate::new(tokens, Duration::from_millis(period_ms))
         .map_err(QuotaError::Rate)
         .and_then(|rate| Quota::build(rate, algorithm, refill, capacity, max_wait))
