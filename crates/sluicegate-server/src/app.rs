@@ -6,8 +6,8 @@ use std::time::Duration;
 use sluicegate::client_ip::ClientIp;
 use sluicegate::headers::Headers;
 use sluicegate::{
-    Answer, AnyStore, Ask, Charge, Charged, Decision, Limiter, LocalStore, MemoryStore, Mode,
-    OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
+    Answer, AnyStore, Ask, Charge, Charged, Decision, Limiter, LocalStore, MemoryStore, OnError,
+    Quota, Request, Space, Store, Together, Trouble, Verdict,
 };
 
 use crate::auth::guard::Guard;
@@ -157,7 +157,7 @@ pub(crate) fn take_now(store: &MemoryStore, key: &[u8], quota: &Quota, cost: u64
 /// What a bucket without a rule is charged.
 #[inline]
 fn take_charge<'a, K>(key: &'a K, quota: &'a Quota, cost: u64) -> Charge<'a, K> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: TAKE_ON_ERROR, is_probe: false }
+    Charge::new(key, quota, cost).with_on_error(TAKE_ON_ERROR)
 }
 
 /// What clients are told of store trouble: the kind only. What the server said is for the operator, and in the log.

@@ -6,7 +6,7 @@ use sluicegate_core::{Decision, Quota};
 
 use crate::limiter::Limiter;
 use crate::request::Request;
-use crate::rules::{Mode, OnError, Override};
+use crate::rules::{OnError, Override};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::tiers;
 
@@ -131,9 +131,7 @@ impl<S: Store> Bucket<S> {
 
     /// A charge of nothing.
     fn nothing(&self) -> Charge<'_, S::Key> {
-        let (quota, on_error) = (&self.quota, self.on_error);
-        let (mode, is_probe) = (Mode::Enforce, false);
-        Charge { key: &self.stored, quota, cost: 0, mode, on_error, is_probe }
+        Charge::new(&self.stored, &self.quota, 0).with_on_error(self.on_error)
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use sluicegate_core::{Decision, Quota};
 
 use crate::clock::{Clock, SystemClock};
-use crate::rules::{Mode, OnError};
 use crate::store::memory::{MemoryKey, MemoryStore};
 use crate::store::{Charge, LocalStore, Space, Store};
 
@@ -71,14 +70,7 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
     #[must_use]
     pub fn take_as(&self, key: &K, quota: &Quota, cost: u64) -> Decision {
         let key = MemoryKey::of(&self.name, key);
-        self.store.charge_one_now(Charge {
-            key: &key,
-            quota,
-            cost,
-            mode: Mode::Enforce,
-            on_error: OnError::Local,
-            is_probe: false,
-        })
+        self.store.charge_one_now(Charge::new(&key, quota, cost))
     }
 
     /// Looks at the bucket of a key, spending nothing.

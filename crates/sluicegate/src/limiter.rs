@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
-use crate::rules::{Mode, OnError, RuleSet};
+use crate::rules::{OnError, RuleSet};
 use crate::store::memory::MemoryStore;
 use crate::store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 use crate::sync::Mutex;
@@ -155,8 +155,7 @@ impl<S: Store> Limiter<S> {
         on_error: OnError,
     ) -> Result<Charged, S::Error> {
         let key = self.take_key(key);
-        let charge =
-            Charge { key: &key, quota, cost, mode: Mode::Enforce, on_error, is_probe: false };
+        let charge = Charge::new(&key, quota, cost).with_on_error(on_error);
         self.store.charge(&[charge]).await
     }
 
@@ -294,14 +293,7 @@ impl<S: LocalStore> Limiter<S> {
     #[must_use]
     pub fn take_now(&self, key: &str, quota: &Quota, cost: u64) -> Decision {
         let key = self.take_key(key);
-        self.store.charge_one_now(Charge {
-            key: &key,
-            quota,
-            cost,
-            mode: Mode::Enforce,
-            on_error: OnError::default(),
-            is_probe: false,
-        })
+        self.store.charge_one_now(Charge::new(&key, quota, cost))
     }
 
     /// [`peek`](Self::peek), at once and without a runtime.

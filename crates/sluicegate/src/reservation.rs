@@ -4,7 +4,7 @@ use sluicegate_core::Quota;
 use smallvec::SmallVec;
 
 use crate::limiter::Limiter;
-use crate::rules::{Mode, OnError, Override};
+use crate::rules::{Mode, Override};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::verdict::Verdict;
 
@@ -181,8 +181,7 @@ impl More {
     fn charges<'a, K>(&'a self, paid: &'a [Paid<K>]) -> SmallVec<[Charge<'a, K>; 4]> {
         let parts = paid.iter().zip(&self.parts).filter(|(_, (cost, _))| *cost > 0);
         let charge = |(bucket, (cost, quota)): (&'a Paid<K>, &'a (u64, Quota))| {
-            let (mode, on_error) = (Mode::Shadow, OnError::default());
-            Charge { key: &bucket.key, quota, cost: *cost, mode, on_error, is_probe: false }
+            Charge::new(&bucket.key, quota, *cost).with_mode(Mode::Shadow)
         };
         parts.map(charge).collect()
     }

@@ -91,8 +91,10 @@ impl<K> Tiers<K> {
         self.charged.iter().map(move |tier| {
             let rule = self.rules.rule(tier.rule);
             let quota = self.rules.quota(tier.rule, tier.overridden);
-            let (mode, on_error) = (rule.mode(), rule.on_error());
-            Charge { key: &tier.key, quota, cost, mode, on_error, is_probe }
+            Charge::new(&tier.key, quota, cost)
+                .with_mode(rule.mode())
+                .with_on_error(rule.on_error())
+                .with_is_probe(is_probe)
         })
     }
 

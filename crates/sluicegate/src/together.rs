@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::limiter::Limiter;
 use crate::request::Request;
-use crate::rules::{Matches, Mode, OnError};
+use crate::rules::{Matches, OnError};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::tiers::{BLOCKED, Tiers};
 use crate::verdict::Verdict;
@@ -196,14 +196,11 @@ fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
             Asked::Request { tiers, cost, is_probe } => {
                 charges.extend(tiers.charges(*cost, *is_probe || is_blocked));
             }
-            Asked::Take { key, quota, cost, on_error, is_probe } => charges.push(Charge {
-                key,
-                quota,
-                cost: *cost,
-                mode: Mode::Enforce,
-                on_error: *on_error,
-                is_probe: *is_probe || is_blocked,
-            }),
+            Asked::Take { key, quota, cost, on_error, is_probe } => charges.push(
+                Charge::new(key, *quota, *cost)
+                    .with_on_error(*on_error)
+                    .with_is_probe(*is_probe || is_blocked),
+            ),
             Asked::Blocked => {}
         }
     }

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use shuttle::thread;
 use sluicegate::{
-    Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
-    OnError, Quota, Space, Store,
+    Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Quota,
+    Space, Store,
 };
 
 /// Schedules a test, of each kind.
@@ -45,7 +45,7 @@ fn key(store: &ManualStore, name: &str) -> MemoryKey {
 }
 
 fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
+    Charge::new(key, quota, cost)
 }
 
 fn take(store: &ManualStore, key: &MemoryKey, quota: &Quota, cost: u64) -> bool {

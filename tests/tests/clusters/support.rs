@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use sluicegate::{
-    Charge, Mode, OnError, Quota, RedisKey, RedisStore, RedisStoreBuilder, Space, Store,
-    TroubleKind,
+    Charge, OnError, Quota, RedisKey, RedisStore, RedisStoreBuilder, Space, Store, TroubleKind,
 };
 use sluicegate_tests::cluster::Cluster;
 use sluicegate_tests::proxy::FaultProxy;
@@ -141,15 +140,10 @@ impl Target {
     }
 
     pub(crate) fn charges(&self, cost: u64) -> Vec<Charge<'_, RedisKey>> {
-        let charge = |(key, quota)| Charge {
-            key,
-            quota,
-            cost,
-            mode: Mode::Enforce,
-            on_error: self.on_error,
-            is_probe: false,
-        };
-        self.tiers.iter().map(|(key, quota)| charge((key, quota))).collect()
+        let tiers = self.tiers.iter();
+        tiers
+            .map(|(key, quota)| Charge::new(key, quota, cost).with_on_error(self.on_error))
+            .collect()
     }
 }
 

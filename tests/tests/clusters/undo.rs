@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::{
-    Algorithm, Charge, Charged, Clock as _, Decision, ManualClock, Micros, Mode, OnError, Quota,
+    Algorithm, Charge, Charged, Clock as _, Decision, ManualClock, Micros, OnError, Quota,
     RedisKey, RedisStore, Refill, Store as _,
 };
 use sluicegate_tests::cluster::Cluster;
@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
 }
 
 fn charge_of<'a>((key, quota): &'a (RedisKey, Quota), cost: u64) -> Charge<'a, RedisKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Deny, is_probe: false }
+    Charge::new(key, quota, cost).with_on_error(OnError::Deny)
 }
 
 fn ten(algorithm: Algorithm) -> Quota {
@@ -292,7 +292,7 @@ fn undo_follows_the_policy_of_a_silent_node() {
         let pair = Pair::new(&trial, shared_cluster(), number, bucket, budget);
         pair.charge(&pair.spare, 3);
         pair.proxies.1.set(Direction::Down, Faults::STALL);
-        let silent = Charge { on_error, ..charge_of(&pair.drained, 1) };
+        let silent = charge_of(&pair.drained, 1).with_on_error(on_error);
         let charges = [charge_of(&pair.spare, COST), silent];
         let charged = trial.runtime.block_on(pair.store.charge(&charges)).unwrap();
         let is_allowed = charged.decisions.iter().all(Decision::is_granted);

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use sluicegate::{
-    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Mode, OnError, Quota, Space,
+    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Quota, Space,
     Store, SystemClock,
 };
 
@@ -51,7 +51,7 @@ impl Three {
 
 #[inline]
 fn charge<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u32) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost: cost.into(), mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
+    Charge::new(key, quota, cost.into())
 }
 
 impl<C: Clock> Limiter for Single<C> {

@@ -88,10 +88,8 @@ fn with_keys<'a, K>(
     charges: &[Charge<'a, AnyKey>],
     key: fn(&'a AnyKey) -> Result<&'a K, Trouble>,
 ) -> Result<SmallVec<[Charge<'a, K>; 4]>, Trouble> {
-    let convert = |charge: &Charge<'a, AnyKey>| {
-        let Charge { key: any, quota, cost, mode, on_error, is_probe } = *charge;
-        Ok(Charge { key: key(any)?, quota, cost, mode, on_error, is_probe })
-    };
+    let convert =
+        |charge: &Charge<'a, AnyKey>| Ok(charge.with_bucket(key(charge.key)?, charge.quota));
     charges.iter().map(convert).collect()
 }
 

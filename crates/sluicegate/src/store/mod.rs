@@ -57,6 +57,44 @@ impl<K> Clone for Charge<'_, K> {
 
 impl<K> Copy for Charge<'_, K> {}
 
+impl<'a, K> Charge<'a, K> {
+    /// Takes `cost` tokens in `Enforce` mode, with the default policy for store trouble.
+    #[inline]
+    #[must_use]
+    pub const fn new(key: &'a K, quota: &'a Quota, cost: u64) -> Self {
+        Self { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
+    }
+
+    /// This charge in another mode.
+    #[inline]
+    #[must_use]
+    pub const fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// This charge with another policy for store trouble.
+    #[inline]
+    #[must_use]
+    pub const fn with_on_error(self, on_error: OnError) -> Self {
+        Self { on_error, ..self }
+    }
+
+    /// This charge as a probe, or not: see [`is_probe`](Self::is_probe).
+    #[inline]
+    #[must_use]
+    pub const fn with_is_probe(self, is_probe: bool) -> Self {
+        Self { is_probe, ..self }
+    }
+
+    /// This charge of another bucket, under a quota of that bucket; everything else stays.
+    #[cfg(feature = "redis")]
+    #[inline]
+    pub(crate) const fn with_bucket<'b, B>(self, key: &'b B, quota: &'b Quota) -> Charge<'b, B> {
+        let Self { cost, mode, on_error, is_probe, .. } = self;
+        Charge { key, quota, cost, mode, on_error, is_probe }
+    }
+}
+
 /// What became of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charged {

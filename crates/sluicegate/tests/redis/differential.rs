@@ -254,13 +254,11 @@ impl<'a> Three<'a> {
 }
 
 fn charges<'a, K>(parts: &'a [Part], keys: &'a [K]) -> Vec<Charge<'a, K>> {
-    let charge = |part: &'a Part| Charge {
-        key: &keys[part.name],
-        quota: &part.quota,
-        cost: part.cost,
-        mode: part.mode,
-        on_error: OnError::Deny,
-        is_probe: part.is_probe,
+    let charge = |part: &'a Part| {
+        Charge::new(&keys[part.name], &part.quota, part.cost)
+            .with_mode(part.mode)
+            .with_on_error(OnError::Deny)
+            .with_is_probe(part.is_probe)
     };
     parts.iter().map(charge).collect()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sluicegate::{
-    Algorithm, BreakerState, Charge, Mode, OnError, OnEviction, Quota, RedisStore,
-    RedisStoreBuilder, Space, Store, TroubleKind,
+    Algorithm, BreakerState, Charge, OnError, OnEviction, Quota, RedisStore, RedisStoreBuilder,
+    Space, Store, TroubleKind,
 };
 use sluicegate_tests::cluster::Cluster;
 use sluicegate_tests::proxy::FaultProxy;
@@ -30,8 +30,7 @@ fn quota(text: &str) -> Quota {
 /// Whether Redis decided.
 async fn decides(store: &RedisStore, quota: &Quota) -> bool {
     let key = store.key(Space::Take, &[format!("{quota:?}").as_bytes()]);
-    let (mode, on_error) = (Mode::Enforce, OnError::Allow);
-    let charge = Charge { key: &key, quota, cost: 1, mode, on_error, is_probe: false };
+    let charge = Charge::new(&key, quota, 1).with_on_error(OnError::Allow);
     !store.charge(&[charge]).await.unwrap().degraded
 }
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use sluicegate::{
-    Charge, Clock, Decision, ManualClock, Micros, Mode, OnError, Quota, RedisKey, RedisStore,
-    Space, Store,
+    Charge, Clock, Decision, ManualClock, Micros, OnError, Quota, RedisKey, RedisStore, Space,
+    Store,
 };
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
@@ -35,11 +35,8 @@ impl Bench {
     }
 
     async fn take(&self, key: &RedisKey, quota: &Quota, cost: u64) -> Decision {
-        let (mode, on_error) = (Mode::Enforce, OnError::Deny);
-        let charged = self
-            .store
-            .charge(&[Charge { key, quota, cost, mode, on_error, is_probe: false }])
-            .await;
+        let charge = Charge::new(key, quota, cost).with_on_error(OnError::Deny);
+        let charged = self.store.charge(&[charge]).await;
         let charged = charged.unwrap();
         assert!(!charged.degraded, "{:?}", self.store.health());
         charged.decisions[0]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluicegate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, OnError, Quota};
+use sluicegate::{Charge, LocalStore, ManualClock, MemoryKey, Micros, Mode, Quota};
 
 use crate::store::naive::{Naive, Part};
 use crate::store::quotas::any_quota;
@@ -128,13 +128,10 @@ impl Both {
         let parts: Vec<_> = parts.iter().map(of).collect();
         let charges: Vec<_> = parts
             .iter()
-            .map(|part| Charge {
-                key: &self.keys[part.name],
-                quota: &part.quota,
-                cost: part.cost,
-                mode: part.mode,
-                on_error: OnError::Local,
-                is_probe: part.is_probe,
+            .map(|part| {
+                Charge::new(&self.keys[part.name], &part.quota, part.cost)
+                    .with_mode(part.mode)
+                    .with_is_probe(part.is_probe)
             })
             .collect();
         prop_assert_eq!(self.store.charge_now(&charges).to_vec(), self.model.charge(&parts));

@@ -6,8 +6,8 @@ use std::thread;
 
 use proptest::prelude::ProptestConfig;
 use sluicegate::{
-    Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode,
-    OnError, Quota, Space, Store,
+    Charge, Clock, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Mode, Quota,
+    Space, Store,
 };
 
 /// Some day in November 2023.
@@ -35,17 +35,17 @@ pub(crate) fn key<C: Clock>(store: &MemoryStore<C>, name: &str) -> MemoryKey {
 
 /// An enforced part of a charge.
 pub(crate) fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Enforce, on_error: OnError::Local, is_probe: false }
+    Charge::new(key, quota, cost)
 }
 
 /// A part of a charge whose denial does not count.
 pub(crate) fn shadow<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { key, quota, cost, mode: Mode::Shadow, on_error: OnError::Local, is_probe: false }
+    Charge::new(key, quota, cost).with_mode(Mode::Shadow)
 }
 
 /// A part of a charge that can deny and is not charged.
 pub(crate) fn probe<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
-    Charge { is_probe: true, ..part(key, quota, cost) }
+    Charge::new(key, quota, cost).with_is_probe(true)
 }
 
 /// What a look at a bucket shows.

@@ -49,7 +49,7 @@ fn a_probe_denies_the_whole_and_is_never_charged() {
     let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&asked, &quota, 5)]);
     assert!(decisions[0].is_granted() && !decisions[1].is_granted());
     assert_eq!((decisions[0].remaining, decisions[1].remaining), (2, 4));
-    let shadowed = sluicegate::Charge { mode: Mode::Shadow, ..probe(&asked, &quota, 5) };
+    let shadowed = probe(&asked, &quota, 5).with_mode(Mode::Shadow);
     let decisions = store.charge_now(&[part(&paid, &quota, 1), shadowed]);
     assert!(!decisions[1].is_granted(), "{decisions:?}");
     assert_eq!((decisions[0].remaining, remaining(&store, &asked, &quota)), (1, 4));

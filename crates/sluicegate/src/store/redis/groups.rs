@@ -157,7 +157,6 @@ mod tests {
 
     use super::super::call::Seen;
     use super::*;
-    use crate::rules::OnError;
     use crate::store::Space;
 
     fn key(name: &str) -> RedisKey {
@@ -169,10 +168,7 @@ mod tests {
         asked: &[(&'a RedisKey, u64, bool)],
         quota: &'a Quota,
     ) -> Vec<Charge<'a, RedisKey>> {
-        let charge = |&(key, cost, is_probe)| {
-            let (mode, on_error) = (Mode::Enforce, OnError::Local);
-            Charge { key, quota, cost, mode, on_error, is_probe }
-        };
+        let charge = |&(key, cost, is_probe)| Charge::new(key, quota, cost).with_is_probe(is_probe);
         asked.iter().map(charge).collect()
     }
 

@@ -129,20 +129,12 @@ impl<C: Clock> Local<C> {
         let refuser = self.store.key(SPACE, &[]);
         let mut parts: SmallVec<[Charge<'_, MemoryKey>; 4]> = locals()
             .zip(&stands)
-            .map(|(charge, Stand { key, quota })| Charge {
-                key,
-                quota,
-                cost: charge.cost,
-                mode: charge.mode,
-                on_error: charge.on_error,
-                is_probe: charge.is_probe,
-            })
+            .map(|(charge, Stand { key, quota })| charge.with_bucket(key, quota))
             .collect();
         // One more part, that costs more than anything can hold: so the store charges nothing, and still
         // says of every bucket what it would have answered.
         if let Some(first) = parts.first().copied().filter(|_| is_refused) {
-            let mode = Mode::Enforce;
-            parts.push(Charge { key: &refuser, cost: u64::MAX, mode, is_probe: false, ..first });
+            parts.push(Charge::new(&refuser, first.quota, u64::MAX));
         }
         let mut decisions = self.store.charge_now(&parts);
         for (charge, decision) in locals().zip(&mut decisions) {
@@ -217,13 +209,8 @@ mod tests {
 
     fn charges(asks: &[Ask]) -> Vec<Charge<'_, RedisKey>> {
         asks.iter()
-            .map(|Ask(key, quota, cost, mode, on_error)| Charge {
-                key,
-                quota,
-                cost: *cost,
-                mode: *mode,
-                on_error: *on_error,
-                is_probe: false,
+            .map(|Ask(key, quota, cost, mode, on_error)| {
+                Charge::new(key, quota, *cost).with_mode(*mode).with_on_error(*on_error)
             })
             .collect()
     }
@@ -312,7 +299,7 @@ mod tests {
         let asks = all.map(|on_error| ask("a", 10, on_error));
         let probes = asks.each_ref().map(|ask| {
             let charge = charges(std::slice::from_ref(ask))[0];
-            Charge { is_probe: true, ..charge }
+            charge.with_is_probe(true)
         });
         let paid = ask("b", 1, OnError::Local);
         let paid = charges(std::slice::from_ref(&paid))[0];

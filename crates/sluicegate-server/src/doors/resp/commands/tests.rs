@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sluicegate::{LocalStore, ManualClock, MemoryStore, Micros, Mode, OnError, Space, Store};
+use sluicegate::{LocalStore, ManualClock, MemoryStore, Micros, Space, Store};
 
 use super::*;
 use crate::doors::resp::commands::table::Known;
@@ -17,15 +17,7 @@ fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     let known = Known::find(command.argument(0)).unwrap();
     let take = read_throttle(&command, known, &mut None).unwrap();
     let key = store.key(Space::Take, &[take.key]);
-    let (mode, on_error) = (Mode::Enforce, OnError::Local);
-    let charge = sluicegate::Charge {
-        key: &key,
-        quota: &take.quota,
-        cost: take.cost,
-        mode,
-        on_error,
-        is_probe: false,
-    };
+    let charge = sluicegate::Charge::new(&key, &take.quota, take.cost);
     let mut replies = Replies::default();
     take.answer(&store.charge_one_now(charge), false, &mut replies);
     let text = String::from_utf8(replies.bytes).unwrap();

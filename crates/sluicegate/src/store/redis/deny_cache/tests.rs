@@ -8,7 +8,6 @@ use sluicegate_core::{Algorithm, Rate, Refill, State, decide};
 use super::super::decide::decisions;
 use super::*;
 use crate::clock::{ManualClock, SystemClock};
-use crate::rules::OnError;
 use crate::store::Space;
 
 /// The server's clock is another than ours.
@@ -25,7 +24,7 @@ fn part(name: &str, quota: Quota, cost: u64, mode: Mode) -> Part {
 
 fn charge(part: &Part) -> Charge<'_, RedisKey> {
     let Part { key, quota, cost, mode, is_probe } = part;
-    Charge { key, quota, cost: *cost, mode: *mode, on_error: OnError::Local, is_probe: *is_probe }
+    Charge::new(key, quota, *cost).with_mode(*mode).with_is_probe(*is_probe)
 }
 
 /// Ten a second, of which this many are left.
