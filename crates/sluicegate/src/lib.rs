@@ -51,6 +51,7 @@ pub mod client_ip;
 mod clock;
 #[cfg(feature = "http")]
 pub mod headers;
+mod in_process;
 mod keyed;
 mod limiter;
 #[cfg(feature = "tower")]
@@ -68,6 +69,7 @@ mod wait;
 
 pub use bucket::Bucket;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use in_process::InProcessLimiter;
 pub use keyed::KeyedLimiter;
 pub use limiter::Limiter;
 pub use request::Request;
@@ -91,7 +93,7 @@ pub use store::redis::{
     RedisUrl, RedisUrlError, SettingsError, StartError, TlsFiles, TlsFilesError, Trouble,
     TroubleKind, Unfit, Version,
 };
-pub use store::{Charge, Charged, Decisions, LocalStore, Space, Store};
+pub use store::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store};
 pub use together::{ASKS_MAX, Answer, Ask, Together};
 pub use verdict::{Tier, Verdict};
 #[cfg(feature = "tokio")]

@@ -241,7 +241,7 @@ impl<S: Store> Limiter<S> {
         self.rules.current.load()
     }
 
-    fn reservation(
+    pub(crate) fn reservation(
         &self,
         tiers: Tiers<S::Key>,
         charged: Charged,
@@ -324,6 +324,9 @@ impl<S: LocalStore> Limiter<S> {
 
 /// What to charge for a request.
 #[inline]
-fn charges<'a, K>(tiers: &'a Tiers<K>, request: &Request<'_>) -> SmallVec<[Charge<'a, K>; 4]> {
+pub(crate) fn charges<'a, K>(
+    tiers: &'a Tiers<K>,
+    request: &Request<'_>,
+) -> SmallVec<[Charge<'a, K>; 4]> {
     tiers.charges(request.get_cost(), false).collect()
 }

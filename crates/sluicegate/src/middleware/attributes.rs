@@ -1,4 +1,4 @@
-//! From the head of an HTTP request to a request of ours.
+//! Attributes and cost of an HTTP request, extracted from its head.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -14,41 +14,41 @@ use super::policy::{OnMissing, OnOversized};
 use crate::client_ip::ClientIp;
 use crate::request::Request;
 
-/// The longest value that an attribute may have.
+/// Longest value of an attribute, in bytes; longer ones are subject to [`OnOversized`].
 pub const VALUE_BYTES_MAX: usize = 4096;
 
-/// What attributes that are too long are, where they are told apart no more.
+/// Value that stands for all oversized ones under [`OnOversized::Share`].
 const OVERSIZED: &str = "(oversized)";
 
-/// What the address is where it is not known.
+/// Value of `ip` where the peer's address is not known.
 const IP_UNKNOWN: &str = "unknown";
 
-/// The longest text of an address: an IPv6 one with an IPv4 one in it.
+/// Longest text of an address: IPv6 with an embedded IPv4 address.
 const IP_BYTES_MAX: usize = 45;
 
 type Extractor = Arc<dyn for<'a> Fn(&'a Parts) -> Option<Cow<'a, str>> + Send + Sync>;
 type Cost = Arc<dyn Fn(&Parts) -> u64 + Send + Sync>;
 type PeerIp = Arc<dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync>;
 
-/// How the attributes and the cost of requests are found.
+/// Extractors of the attributes and the cost of requests.
 #[derive(Clone)]
 pub(super) struct Attributes {
     named: Vec<(Box<str>, Extractor)>,
     on_missing: Vec<(Box<str>, OnMissing)>,
     pub(super) on_oversized: OnOversized,
     pub(super) cost: Option<Cost>,
-    /// Whose address it is; `None` leaves `ip` out.
+    /// Source of `ip`; `None` for outgoing requests, which have none.
     pub(super) client: Option<Client>,
 }
 
-/// How the client's address is found.
+/// Source of the client's address.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) ip: ClientIp,
     pub(super) peer: PeerIp,
 }
 
-/// Why a request is refused before any rule has seen it.
+/// Reason to reject a request before any rule is applied: the attribute's name and the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unfit<'a> {
     Missing(&'a str, StatusCode),
@@ -64,17 +64,17 @@ pub(super) struct Gathered<'a> {
 }
 
 impl Attributes {
-    /// Those of requests to a server.
+    /// Defaults for requests to a server.
     pub(super) fn incoming() -> Self {
         let client = Client { ip: ClientIp::default(), peer: Arc::new(extract::peer) };
         let mut attributes = Self::new(Some(client), OnOversized::default());
         attributes.set("endpoint", Arc::new(extract::endpoint));
-        // A server that does not tell its peers' addresses limits all of them together, not none of them.
+        // A server that does not provide its peers' addresses limits them all together instead of not at all.
         attributes.set_on_missing("ip", OnMissing::StandIn(IP_UNKNOWN.into()));
         attributes
     }
 
-    /// Those of a client's requests.
+    /// Defaults for a client's requests.
     pub(super) fn outgoing() -> Self {
         let mut attributes = Self::new(None, OnOversized::Share);
         attributes.set("endpoint", Arc::new(extract::path));
@@ -86,7 +86,7 @@ impl Attributes {
         Self { named: Vec::new(), on_missing: Vec::new(), on_oversized, cost: None, client }
     }
 
-    /// Sets how an attribute is found, instead of how it was.
+    /// Sets the extractor of an attribute, replacing an earlier one.
     pub(super) fn set(&mut self, name: &str, extract: Extractor) {
         self.named.retain(|(other, _)| **other != *name);
         self.named.push((name.into(), extract));
@@ -97,11 +97,11 @@ impl Attributes {
         self.on_missing.push((name.into(), on_missing));
     }
 
-    /// The attributes of a request. An empty value is none.
+    /// Extracts the attributes of a request. An empty value counts as missing.
     ///
     /// # Errors
     ///
-    /// Something is missing or too long, and the policy for that is to refuse the request.
+    /// An attribute is missing or too long, and its policy is to refuse the request.
     pub(super) fn gather<'a>(&'a self, parts: &'a Parts) -> Result<Gathered<'a>, Unfit<'a>> {
         let mut others = SmallVec::new();
         for (name, extract) in &self.named {
@@ -148,7 +148,7 @@ impl Client {
 }
 
 impl Gathered<'_> {
-    /// What is asked.
+    /// The request to check against the rules.
     pub(super) fn request(&self) -> Request<'_> {
         let mut request = Request::new().method(self.method).cost(self.cost);
         if let Some(ip) = &self.ip {

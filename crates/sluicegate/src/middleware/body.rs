@@ -1,4 +1,4 @@
-//! The body of an answer: the service's, or a short one of ours.
+//! Response body: the service's, or a short one of the layer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,32 +8,30 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The body of an answer: the service's, or the layer's own.
+    /// Response body of [`RateLimit`](super::RateLimit): the service's, or the layer's own.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]
-        of: Of<B>,
+        source: Source<B>,
     }
 }
 
 pin_project! {
-    #[project = OfProjection]
+    #[project = SourceProjection]
     #[derive(Debug)]
-    enum Of<B> {
+    enum Source<B> {
         Service { #[pin] body: B },
         Layer { body: Option<Bytes> },
     }
 }
 
 impl<B> ResponseBody<B> {
-    /// The service's.
     pub(super) fn service(body: B) -> Self {
-        Self { of: Of::Service { body } }
+        Self { source: Source::Service { body } }
     }
 
-    /// The layer's.
     pub(super) fn layer(body: Bytes) -> Self {
-        Self { of: Of::Layer { body: Some(body).filter(|body| !body.is_empty()) } }
+        Self { source: Source::Layer { body: Some(body).filter(|body| !body.is_empty()) } }
     }
 }
 
@@ -45,25 +43,25 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().of.project() {
-            OfProjection::Service { body } => body.poll_frame(cx),
-            OfProjection::Layer { body } => {
+        match self.project().source.project() {
+            SourceProjection::Service { body } => body.poll_frame(cx),
+            SourceProjection::Layer { body } => {
                 Poll::Ready(body.take().map(|body| Ok(Frame::data(body))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.of {
-            Of::Service { body } => body.is_end_stream(),
-            Of::Layer { body } => body.is_none(),
+        match &self.source {
+            Source::Service { body } => body.is_end_stream(),
+            Source::Layer { body } => body.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.of {
-            Of::Service { body } => body.size_hint(),
-            Of::Layer { body } => SizeHint::with_exact(
+        match &self.source {
+            Source::Service { body } => body.size_hint(),
+            Source::Layer { body } => SizeHint::with_exact(
                 body.as_ref().map_or(0, Bytes::len).try_into().unwrap_or(u64::MAX),
             ),
         }

@@ -1,4 +1,4 @@
-//! What a client is told that may not pass.
+//! Responses to rejected requests.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -12,10 +12,10 @@ use crate::headers::{PROBLEM_JSON, Policies};
 use crate::rules::Attribute;
 use crate::verdict::Verdict;
 
-/// A refusal is about one client at one time: no cache may keep it.
+/// A rejection concerns one client at one time: no cache may store it.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A request that may not pass, or in shadow mode one that might not have.
+/// A rejected request, or in shadow mode one that would have been rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct Denied<'a> {
     pub(super) request: &'a Parts,
@@ -23,17 +23,17 @@ pub struct Denied<'a> {
     pub(super) is_shadow: bool,
 }
 
-/// Why a request may not pass.
+/// Reason of a rejection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Reason<'a> {
     /// A limit is reached.
     Limit(&'a Verdict),
-    /// This attribute is missing, and the policy for that is to refuse.
+    /// This attribute is missing, and its policy is to refuse.
     Missing(&'a str),
-    /// This attribute is too long, and the policy for that is to refuse.
+    /// This attribute is too long, and its policy is to refuse.
     Oversized(&'a str),
-    /// The store has no answer, and the policy for that is to refuse.
+    /// The store failed, and the policy for that is to refuse.
     StoreError,
 }
 
@@ -44,13 +44,13 @@ impl<'a> Denied<'a> {
         self.request
     }
 
-    /// Why it may not pass.
+    /// Reason of the rejection.
     #[must_use]
     pub fn reason(&self) -> Reason<'a> {
         self.reason
     }
 
-    /// The verdict, if a limit is the reason.
+    /// The verdict; `None` unless a limit is the reason.
     #[must_use]
     pub fn verdict(&self) -> Option<&'a Verdict> {
         match self.reason {
@@ -59,13 +59,13 @@ impl<'a> Denied<'a> {
         }
     }
 
-    /// Does it pass all the same, because the layer only watches?
+    /// Is the layer in [shadow](super::RateLimitLayer::shadow) mode, so that the request passes all the same?
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         self.is_shadow
     }
 
-    /// What the client is told, with this status where it is no limit that is reached.
+    /// The response to the client. `status` is used unless the reason is a limit.
     pub(super) fn answer(&self, settings: &Settings, status: StatusCode) -> Response<Bytes> {
         let answer = match self.reason {
             Reason::Limit(verdict) => self.limit_answer(settings, verdict),
@@ -83,7 +83,7 @@ impl<'a> Denied<'a> {
     fn limit_answer(&self, settings: &Settings, verdict: &Verdict) -> Response<Bytes> {
         let policies = Policies::of(verdict);
         let mut response = if grpc::is_call(self.request) {
-            // For never, there is no time after which to retry.
+            // A cost above the capacity is never granted: there is no time after which to retry.
             let retry_after = verdict.retry_after();
             grpc::answer(self.request, grpc::RESOURCE_EXHAUSTED, &self.detail(), retry_after)
         } else {
@@ -107,9 +107,9 @@ impl<'a> Denied<'a> {
         response
     }
 
-    /// What is wrong, for people; nothing in it needs escaping.
+    /// Text for people. Contains nothing that JSON would have to escape.
     fn detail(&self) -> String {
-        // Whoever wrote the server chose the names, but no rule has one that is none.
+        // The application chose the names, and may have chosen one that no rule can have.
         let named =
             |name: &str| if Attribute::is_name(name) { name.to_owned() } else { "?".into() };
         match self.reason {

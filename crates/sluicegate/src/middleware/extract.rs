@@ -1,6 +1,6 @@
-//! Where attributes come from: functions of the request's head.
+//! Extractors of attributes from the head of a request.
 //!
-//! An extractor is any `Fn(&Parts) -> Option<Cow<str>>`; those here are the usual ones.
+//! An extractor is any `Fn(&Parts) -> Option<Cow<str>>`; this module has the common ones.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use http::HeaderName;
 use http::request::Parts;
 
-/// The address at the other end of the connection, as an extension of a request. Servers that know no other
-/// way to tell put it there.
+/// Address of the connection's peer, as an extension of a request. Servers without another way to pass it
+/// on insert it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer(pub IpAddr);
 
-/// The value of a header field, of the first line if there are several. Whoever sends the request writes
-/// it: good for identities only behind something that has checked them.
+/// Extracts the value of a header field, of the first line if there are several. The client writes it: use it
+/// for identities only behind a proxy or layer that has verified them.
 ///
 /// ```
 /// use http::HeaderName;
@@ -31,7 +31,7 @@ pub fn header(
     move |parts| Some(String::from_utf8_lossy(parts.headers.get(&name)?.as_bytes()))
 }
 
-/// Something of an extension that a layer before this one has set: the user, say, once authenticated.
+/// Extracts a value from an extension that an earlier layer has set, such as the authenticated user.
 ///
 /// ```
 /// use sluicegate::middleware::{RateLimitLayer, extract};
@@ -64,15 +64,14 @@ pub fn path(parts: &Parts) -> Option<Cow<'_, str>> {
     Some(parts.uri.path().into())
 }
 
-/// The template of axum's route, such as `/users/{id}`; nothing if no route matched.
+/// The template of axum's route, such as `/users/{id}`; `None` if no route matched.
 #[cfg(feature = "axum")]
 #[must_use]
 pub fn matched_path(parts: &Parts) -> Option<Cow<'_, str>> {
     Some(parts.extensions.get::<axum::extract::MatchedPath>()?.as_str().into())
 }
 
-/// What `endpoint` is if nobody says otherwise: the template of axum's route if there is one (feature `axum`),
-/// else the [path].
+/// Default extractor of `endpoint`: the template of axum's route (feature `axum`) if one matched, else the [path].
 #[must_use]
 pub fn endpoint(parts: &Parts) -> Option<Cow<'_, str>> {
     #[cfg(feature = "axum")]
@@ -82,7 +81,7 @@ pub fn endpoint(parts: &Parts) -> Option<Cow<'_, str>> {
     path(parts)
 }
 
-/// The host that a request is for, in lower case: that of its URI, else of its `Host` field.
+/// The host of a request in lower case: of its URI, else of its `Host` field.
 #[must_use]
 pub fn host(parts: &Parts) -> Option<Cow<'_, str>> {
     let named = || parts.headers.get(http::header::HOST)?.to_str().ok();
@@ -91,7 +90,7 @@ pub fn host(parts: &Parts) -> Option<Cow<'_, str>> {
     Some(if is_lower { host.into() } else { host.to_ascii_lowercase().into() })
 }
 
-/// The peer's address if nobody says otherwise: the request's extension [`Peer`], else axum's
+/// Default source of the peer's address: the request's extension [`Peer`], else axum's
 /// `ConnectInfo<SocketAddr>` (feature `axum`).
 #[must_use]
 pub fn peer(parts: &Parts) -> Option<IpAddr> {

@@ -1,4 +1,4 @@
-//! The answer, as long as it is not there.
+//! Response future of `RateLimit`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use bytes::Bytes;
 use http::Response;
 use pin_project_lite::pin_project;
 
+use super::admission::Grant;
 use super::body::ResponseBody;
-use super::judge::Passed;
 use crate::store::Store;
 
 type Boxed<RB, E> = Pin<Box<dyn Future<Output = Result<Response<ResponseBody<RB>>, E>> + Send>>;
 
 pin_project! {
-    /// The future of a [`RateLimit`](super::RateLimit). Over a store in this process nothing is boxed, unless there is a
-    /// delay or a correction.
+    /// Response future of [`RateLimit`](super::RateLimit). Over a store in this process nothing is boxed, unless there
+    /// is a delay or a correction.
     pub struct ResponseFuture<F, S: Store, RB, E> {
         #[pin]
         state: State<F, S, RB, E>,
@@ -26,23 +26,23 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<F, S: Store, RB, E> {
-        /// The request does not reach the service.
-        Refused { answer: Option<Response<Bytes>> },
-        /// The service is at it.
-        Running { #[pin] future: F, passed: Option<Passed<S>> },
-        /// There is something to wait for besides the service.
+        /// The layer answers; the service is not called. `None` once it has answered.
+        Rejected { response: Option<Response<Bytes>> },
+        /// The service was called. No grant: the request is not limited.
+        Running { #[pin] future: F, grant: Option<Grant<S>> },
+        /// Waits for the store or a delay besides the service.
         Boxed { future: Boxed<RB, E> },
     }
 }
 
 impl<F, S: Store, RB, E> ResponseFuture<F, S, RB, E> {
-    pub(super) fn refused(answer: Response<Bytes>) -> Self {
-        Self { state: State::Refused { answer: Some(answer) } }
+    pub(super) fn rejected(response: Response<Bytes>) -> Self {
+        Self { state: State::Rejected { response: Some(response) } }
     }
 
-    /// A request that passed; `None` if it is not limited.
-    pub(super) fn running(future: F, passed: Option<Passed<S>>) -> Self {
-        Self { state: State::Running { future, passed } }
+    /// Response of the service; `grant` is `None` for a request that is not limited.
+    pub(super) fn running(future: F, grant: Option<Grant<S>>) -> Self {
+        Self { state: State::Running { future, grant } }
     }
 
     pub(super) fn boxed(
@@ -65,21 +65,21 @@ where
         let mut state = self.project().state;
         loop {
             let correcting = match state.as_mut().project() {
-                // ## Refused => done
-                StateProjection::Refused { answer } => match answer.take() {
-                    Some(answer) => return Poll::Ready(Ok(answer.map(ResponseBody::layer))),
-                    // It was polled after it was done.
+                // ## Rejected => done
+                StateProjection::Rejected { response } => match response.take() {
+                    Some(response) => return Poll::Ready(Ok(response.map(ResponseBody::layer))),
+                    // Polled after completion, against the contract of `Future`: pending instead of a panic.
                     None => return Poll::Pending,
                 },
                 // ## Running => (done | Boxed)
-                StateProjection::Running { future, passed } => {
+                StateProjection::Running { future, grant } => {
                     let result = ready!(future.poll(cx));
-                    match passed.take() {
-                        None => return Poll::Ready(result.map(|a| a.map(ResponseBody::service))),
-                        Some(passed) if passed.is_final() => {
-                            return Poll::Ready(result.map(|answer| passed.tell(answer)));
+                    match grant.take() {
+                        None => return Poll::Ready(result.map(|r| r.map(ResponseBody::service))),
+                        Some(grant) if grant.is_final() => {
+                            return Poll::Ready(result.map(|response| grant.finish(response)));
                         }
-                        Some(passed) => Box::pin(passed.correct(result)),
+                        Some(grant) => Box::pin(grant.correct(result)),
                     }
                 }
                 // ## Boxed => done

@@ -1,4 +1,4 @@
-//! Refusals as gRPC clients understand them: a status, and when to come back.
+//! Rejections of gRPC calls: a status with `RetryInfo`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,11 +19,10 @@ const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bi
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// `RESOURCE_EXHAUSTED`.
 pub(super) const RESOURCE_EXHAUSTED: u32 = 8;
 
-/// Is it a gRPC call, or one of gRPC-Web? Those are always `POST`: a client that only says so of its `GET` would have
-/// its denial made an empty 200, which a cache might keep for others.
+/// Is it a gRPC or gRPC-Web call? Those are always `POST`: a `GET` with such a content type would have
+/// its denial answered with an empty 200, which a cache might store for other clients.
 pub(super) fn is_call(parts: &Parts) -> bool {
     if parts.method != Method::POST {
         return false;
@@ -35,7 +34,7 @@ pub(super) fn is_call(parts: &Parts) -> bool {
     starts && content_type.get(GRPC.len()).is_none_or(|next| !next.is_ascii_alphanumeric())
 }
 
-/// The code that says what an HTTP status says.
+/// The gRPC code that corresponds to an HTTP status.
 pub(super) fn code(status: StatusCode) -> u32 {
     match status.as_u16() {
         429 => RESOURCE_EXHAUSTED,
@@ -48,8 +47,7 @@ pub(super) fn code(status: StatusCode) -> u32 {
     }
 }
 
-/// An answer without a body: all of it is in the head. It carries a `RetryInfo` if there is a time after which
-/// to retry.
+/// A trailers-only response: no body, the status in the head. Has a `RetryInfo` if `retry_after` is given.
 pub(super) fn answer(
     parts: &Parts,
     code: u32,
@@ -58,12 +56,12 @@ pub(super) fn answer(
 ) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     let fields = response.headers_mut();
-    // Clients of gRPC-Web want their own type back.
+    // gRPC-Web clients expect their own content type.
     let content_type = parts.headers.get(CONTENT_TYPE).cloned().unwrap_or(GRPC);
     fields.insert(CONTENT_TYPE, content_type);
     fields.insert(CACHE_CONTROL, NO_STORE);
     fields.insert(GRPC_STATUS, code.into());
-    // Neither has anything in it that a field could not hold.
+    // Both are encoded, so both conversions succeed.
     if let Ok(message) = HeaderValue::try_from(percent_encoded(message)) {
         fields.insert(GRPC_MESSAGE, message);
     }
@@ -90,7 +88,7 @@ fn percent_encoded(message: &str) -> String {
     encoded
 }
 
-/// A `google.rpc.Status` with one `google.rpc.RetryInfo`, as its bytes.
+/// Encodes a `google.rpc.Status` with one `google.rpc.RetryInfo`.
 fn status(code: u32, message: &str, retry_after: Duration) -> Vec<u8> {
     let mut delay = Vec::new();
     number(&mut delay, 1, retry_after.as_secs());
@@ -108,7 +106,7 @@ fn status(code: u32, message: &str, retry_after: Duration) -> Vec<u8> {
     status
 }
 
-/// A field that is a number; zero is left out.
+/// Appends a varint field; zero, its default, is left out.
 fn number(to: &mut Vec<u8>, field: u8, value: u64) {
     if value > 0 {
         to.push(field << 3);
@@ -116,14 +114,14 @@ fn number(to: &mut Vec<u8>, field: u8, value: u64) {
     }
 }
 
-/// A field that is bytes, text or a message.
+/// Appends a length-delimited field: bytes, text or a message.
 fn bytes(to: &mut Vec<u8>, field: u8, value: &[u8]) {
     to.push(field << 3 | 2);
     varint(to, value.len() as u64);
     to.extend_from_slice(value);
 }
 
-/// Seven bits a byte, the lowest first.
+/// Appends a varint: seven bits a byte, the lowest first.
 fn varint(to: &mut Vec<u8>, mut value: u64) {
     while let [low, ..] = value.to_le_bytes()
         && value > 0x7f

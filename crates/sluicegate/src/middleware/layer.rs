@@ -1,4 +1,4 @@
-//! The layer: what is limited, and how.
+//! `RateLimitLayer` and its settings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,13 +28,13 @@ type Correct = Arc<dyn Fn(&http::response::Parts) -> Option<u64> + Send + Sync>;
 
 /// Limits the requests of any `http` service by the rules of a [`Limiter`].
 ///
-/// A request is charged before it reaches the service. One that is denied is answered with 429, or with
-/// `RESOURCE_EXHAUSTED` where it is a gRPC call, and never reaches it. Every answer that was limited says how
-/// its client stands, in the fields of [`Headers`].
+/// A request is charged before it reaches the service. A denied one is answered with 429, or with
+/// `RESOURCE_EXHAUSTED` if it is a gRPC call, and never reaches the service. Responses to limited requests carry the
+/// limit fields of [`Headers`].
 ///
-/// What is known of a request: its `method`, its `endpoint` ([`extract::endpoint`](super::extract::endpoint)) and
-/// the `ip` of its client ([`client_ip`](Self::client_ip)); all else by functions of its head. Clones, and services
-/// made by one layer, share everything.
+/// Attributes of a request are its `method`, its `endpoint` ([`extract::endpoint`](super::extract::endpoint)) and
+/// the `ip` of its client ([`client_ip`](Self::client_ip)); further ones are extracted by functions of its head. Clones,
+/// and services made by one layer, share state.
 ///
 /// ```
 /// use sluicegate::middleware::{RateLimitLayer, extract};
@@ -57,18 +57,18 @@ type Correct = Arc<dyn Fn(&http::response::Parts) -> Option<u64> + Send + Sync>;
 ///
 /// # Delays
 ///
-/// A request that stands in the queue of a `leaky_bucket` rule waits out its delay before the service is called.
-/// The rule's `max_wait` bounds it.
+/// A request queued by a `leaky_bucket` rule waits for its delay before the service is called.
+/// The rule's `max_wait` bounds the delay.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a request that was charged keeps the charge.
+/// Dropping the response future of a charged request keeps the charge.
 pub struct RateLimitLayer<S: Store = MemoryStore> {
     limiter: Limiter<S>,
     settings: Arc<Settings>,
 }
 
-/// What one layer, its clones and its services share.
+/// Settings that a layer, its clones and its services share.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) attributes: Attributes,
@@ -83,7 +83,7 @@ pub(super) struct Settings {
 }
 
 impl<S: Store> RateLimitLayer<S> {
-    /// A layer that asks this limiter.
+    /// A layer over this limiter, with the default settings.
     #[must_use]
     pub fn new(limiter: Limiter<S>) -> Self {
         let settings = Settings {
@@ -100,7 +100,7 @@ impl<S: Store> RateLimitLayer<S> {
         Self { limiter, settings: Arc::new(settings) }
     }
 
-    /// Whose address `ip` is, behind proxies. By default it is the socket's peer, whatever header fields say.
+    /// Sets how `ip` is found behind proxies. By default it is the socket's peer, and header fields are ignored.
     #[must_use]
     pub fn client_ip(mut self, client_ip: ClientIp) -> Self {
         if let Some(client) = &mut self.settings().attributes.client {
@@ -109,7 +109,7 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// How the address of the socket's peer is found; by default by [`extract::peer`](super::extract::peer).
+    /// Sets how the address of the socket's peer is found; by default by [`extract::peer`](super::extract::peer).
     #[must_use]
     pub fn peer<F>(mut self, peer: F) -> Self
     where
@@ -121,7 +121,7 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// Who asks. Take it from what an authentication layer has found out, not from what the client says.
+    /// Sets the extractor of `user_id`. Take it from an authentication layer, not from an unverified field.
     #[must_use]
     pub fn user_id<F>(self, user_id: F) -> Self
     where
@@ -130,7 +130,7 @@ impl<S: Store> RateLimitLayer<S> {
         self.attribute("user_id", user_id)
     }
 
-    /// Under which plan. Without one, the rules for `default` apply.
+    /// Sets the extractor of `plan`. A request without a plan gets the rules for `default`.
     #[must_use]
     pub fn plan<F>(self, plan: F) -> Self
     where
@@ -139,7 +139,7 @@ impl<S: Store> RateLimitLayer<S> {
         self.attribute("plan", plan)
     }
 
-    /// For what; by default [`extract::endpoint`](super::extract::endpoint).
+    /// Sets the extractor of `endpoint`; by default [`extract::endpoint`](super::extract::endpoint).
     #[must_use]
     pub fn endpoint<F>(self, endpoint: F) -> Self
     where
@@ -148,7 +148,7 @@ impl<S: Store> RateLimitLayer<S> {
         self.attribute("endpoint", endpoint)
     }
 
-    /// Anything else that rules know by name; also `ip`, to find it another way. An empty value is none.
+    /// Sets the extractor of any attribute that rules name, including `ip`. An empty value counts as missing.
     #[must_use]
     pub fn attribute<F>(mut self, name: &str, value: F) -> Self
     where
@@ -158,7 +158,7 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// How many tokens a request takes from every bucket; without this, one. Zero only looks, and always passes.
+    /// Sets the cost of a request, in tokens of every bucket; one by default. Zero is a peek, which always passes.
     #[must_use]
     pub fn cost<F>(mut self, cost: F) -> Self
     where
@@ -168,9 +168,9 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// Corrects the charge once the answer tells the true cost; `None` leaves it. What was too much is given back,
-    /// what was too little is taken as far as there is ([`Reservation::settle`](crate::Reservation::settle)), and the
-    /// header fields say what is left then. The answer waits for that; if the store is in trouble, it goes out
+    /// Corrects the charge to the cost that the response shows; `None` leaves it. An excess is refunded,
+    /// a shortfall is taken as far as tokens are left ([`Reservation::settle`](crate::Reservation::settle)), and the
+    /// header fields show the corrected state. The response waits for the correction; if the store fails, it is sent
     /// all the same and the charge stays.
     ///
     /// ```
@@ -178,7 +178,7 @@ impl<S: Store> RateLimitLayer<S> {
     /// # use sluicegate::middleware::RateLimitLayer;
     /// # use sluicegate::{Limiter, MemoryStore, RuleSet};
     /// # let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
-    /// // Ten at first; then what the handler says, and nothing if it broke.
+    /// // Charge ten, then correct to the handler's figure, or to zero if the handler failed.
     /// let layer = RateLimitLayer::new(limiter).cost(|_| 10).correct(|answer| {
     ///     match answer.status {
     ///         StatusCode::INTERNAL_SERVER_ERROR => Some(0),
@@ -195,7 +195,7 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// Which requests are not limited at all: health checks, say, or the preflights of browsers.
+    /// Exempts requests from all limits: health checks, for example, or preflight requests of browsers.
     #[must_use]
     pub fn skip<F>(mut self, skip: F) -> Self
     where
@@ -205,15 +205,15 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// Which header fields answers get.
+    /// Sets the header fields of responses.
     #[must_use]
     pub fn headers(mut self, headers: Headers) -> Self {
         self.settings().headers = headers;
         self
     }
 
-    /// Is called with every request that may not pass, and the answer that it would get; sends what it returns.
-    /// In [shadow](Self::shadow) mode it is called too, and what it returns is not sent.
+    /// Sets a hook that is called with every rejected request and its response, and returns the response to send.
+    /// In [shadow](Self::shadow) mode it is called too, and the response it returns is discarded.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -235,38 +235,38 @@ impl<S: Store> RateLimitLayer<S> {
         self
     }
 
-    /// What happens to requests that lack this attribute. Without a policy it is [`OnMissing::Skip`], except for `ip`:
-    /// addresses that are not known are all `unknown`, so that a server which does not tell its peers' addresses
-    /// limits all of them together, not none of them.
+    /// Sets the policy for requests without this attribute: [`OnMissing::Skip`] by default, except for `ip`.
+    /// An unknown address becomes `unknown`, so that a server which does not provide its peers' addresses
+    /// limits them all together instead of not at all.
     #[must_use]
     pub fn on_missing(mut self, name: &str, on_missing: OnMissing) -> Self {
         self.settings().attributes.set_on_missing(name, on_missing);
         self
     }
 
-    /// What happens to requests with an attribute that is too long.
+    /// Sets the policy for requests with an attribute that is too long.
     #[must_use]
     pub fn on_oversized(mut self, on_oversized: OnOversized) -> Self {
         self.settings().attributes.on_oversized = on_oversized;
         self
     }
 
-    /// What happens to requests that the store has no answer for.
+    /// Sets the policy for requests that the store returns an error for.
     #[must_use]
     pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
         self.settings().on_store_error = on_store_error;
         self
     }
 
-    /// What happens to the charge when the service fails.
+    /// Sets the policy for the charge when the service fails.
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.settings().on_failure = on_failure;
         self
     }
 
-    /// Only watches: requests are charged, but all of them pass at once, and no answer says anything about limits.
-    /// What would have been denied is told to [`on_denied`](Self::on_denied).
+    /// Switches to shadow mode: requests are charged, but all of them pass without delay, and responses carry no limit
+    /// fields. Requests that would have been denied are reported to [`on_denied`](Self::on_denied).
     #[must_use]
     pub fn shadow(mut self) -> Self {
         self.settings().is_shadow = true;
@@ -283,12 +283,12 @@ impl Settings {
         self.skip.as_ref().is_some_and(|skip| skip(parts))
     }
 
-    /// May the charge of a request that passed still change?
+    /// May the charge of an admitted request still change?
     pub(super) fn may_correct(&self) -> bool {
         self.correct.is_some() || self.on_failure == OnFailure::Refund
     }
 
-    /// The time, for fields that tell it.
+    /// The current time, for fields that contain it.
     pub(super) fn now(&self) -> Micros {
         self.clock.now()
     }

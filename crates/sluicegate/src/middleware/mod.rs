@@ -1,7 +1,7 @@
 //! Middleware for tower services.
 //!
-//! [`RateLimitLayer`] limits the requests that a server gets: of axum, tonic, plain hyper, or anything else that is a
-//! tower service over [`http`]. [`OutgoingLayer`] is its twin for clients, that must respect somebody else's limits.
+//! [`RateLimitLayer`] limits the requests that a server gets: of axum, tonic, plain hyper, or any other
+//! tower service over [`http`]. [`OutgoingLayer`] paces a client's requests to keep the limits of another service.
 //!
 //! ```
 //! # #[cfg(feature = "axum")]
@@ -21,16 +21,17 @@
 //! # }
 //! ```
 //!
-//! Nothing that can go wrong here is a 500: what happens to a request that [lacks](OnMissing) an attribute, has one that
-//! is [too long](OnOversized), or that the store has [no answer](OnStoreError) for is the layer's to say.
+//! No failure of the layer is a 500. The layer has a policy for a request that [lacks](OnMissing) an attribute, one whose
+//! attribute is [too long](OnOversized), and a [store error](OnStoreError).
 
+mod admission;
 mod attributes;
 mod body;
 mod denied;
 pub mod extract;
 mod future;
 mod grpc;
-mod judge;
+
 mod layer;
 mod outgoing;
 mod policy;

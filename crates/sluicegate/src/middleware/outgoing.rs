@@ -1,4 +1,4 @@
-//! The twin for clients: somebody else's limit is kept by waiting, not by refusing.
+//! Client-side pacing: requests wait for another service's limit instead of being rejected by it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,11 +24,11 @@ use crate::store::Store;
 use crate::store::memory::MemoryStore;
 use crate::wait::WaitError;
 
-/// Paces the requests of a client by the rules of a [`Limiter`]: one that is not allowed yet waits, but not longer than
-/// it may.
+/// Paces the requests of a client by the rules of a [`Limiter`]: a request that is not allowed yet waits, up to a
+/// maximum.
 ///
-/// What is known of a request: its `host` (in lower case), its `endpoint` (the path), its `method`, and what
-/// [`attribute`](Self::attribute) adds. Clones, and services made by one layer, share everything; over Redis, so do
+/// Attributes of a request are its `host` (in lower case), its `endpoint` (the path), its `method`, and those that
+/// [`attribute`](Self::attribute) adds. Clones, and services made by one layer, share state; over Redis, so do
 /// processes.
 ///
 /// ```
@@ -39,7 +39,7 @@ use crate::wait::WaitError;
 /// use tower::{Layer, Service, ServiceExt, service_fn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// // For every host: ten a second, of which one may have to wait for two seconds.
+/// // Ten requests a second to each host; a request waits for at most two seconds.
 /// let layer = OutgoingLayer::per_host(Quota::per_second(10)?, Duration::from_secs(2));
 /// # let client = service_fn(|_: Request<()>| async { Ok::<_, std::io::Error>(Response::new(())) });
 /// let mut client = layer.layer(client);
@@ -50,64 +50,64 @@ use crate::wait::WaitError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A request that cannot be sent in time fails at once, with how long it would have taken. The delay of `leaky_bucket`
-/// rules is waited for too, as part of the same time.
+/// A request that cannot be sent in time fails at once, with the time it would have taken. The delay of `leaky_bucket`
+/// rules counts towards the same maximum.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a request that waits for tokens spends nothing; one that stands in the queue of a
-/// `leaky_bucket` keeps its place there.
+/// Dropping the future of a request that waits for tokens spends nothing; one that is queued by a
+/// `leaky_bucket` keeps its place in the queue.
 pub struct OutgoingLayer<S: Store = MemoryStore> {
     pace: Arc<Pace<S>>,
 }
 
-/// What one layer, its clones and its services share.
+/// Settings that a layer, its clones and its services share.
 struct Pace<S: Store> {
     limiter: Limiter<S>,
-    /// What every host has, instead of rules.
+    /// Quota of each host; `None`: the limiter's rules apply.
     per_host: Option<Quota>,
     attributes: Attributes,
     within: Duration,
 }
 
-/// A client whose requests are paced: made by an [`OutgoingLayer`].
+/// A paced client, made by an [`OutgoingLayer`].
 ///
-/// It is ready when the client is. A request that waits holds on to that: put limits of concurrency inside of it, where
-/// they count only what was sent.
+/// Ready when the inner client is. A waiting request keeps that readiness: put concurrency limits inside this service,
+/// where they count only requests that were sent.
 #[derive(Debug)]
 pub struct Outgoing<I, S: Store = MemoryStore> {
     inner: I,
     pace: Arc<Pace<S>>,
 }
 
-/// Why a request was not sent, or what became of it.
+/// Error of an [`Outgoing`] request: it was not sent, or sending it failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OutgoingError<E> {
-    /// It could not be sent in time: not before this long.
-    #[error("not before {} ms, which is too late", retry_after.as_micros().div_ceil(1000))]
+    /// The request could not be sent within the maximum wait.
+    #[error("longer than the maximum wait: retry in {} ms", retry_after.as_micros().div_ceil(1000))]
     TooLate {
-        /// How long it would have taken at least.
+        /// Time after which a retry may succeed, at the earliest.
         retry_after: Duration,
     },
-    /// It costs more than the limit ever allows.
-    #[error("it costs more than the limit ever allows")]
+    /// The request costs more than the limit ever allows.
+    #[error("the request costs more than the limit ever allows")]
     Never,
-    /// The limiter's store has no answer.
-    #[error("the store has no answer")]
+    /// The limiter's store failed.
+    #[error("the store failed")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It was sent, and failed.
+    /// The request was sent, and the client failed.
     #[error(transparent)]
     Client(E),
 }
 
-/// The future of an [`Outgoing`] request.
+/// Response future of [`Outgoing`].
 pub struct OutgoingFuture<R, E> {
     future: Pin<Box<dyn Future<Output = Result<R, OutgoingError<E>>> + Send>>,
 }
 
 impl OutgoingLayer {
-    /// A quota for every host, in this process.
+    /// A layer with one quota per host, counted in this process. A request waits for at most `within`.
     #[must_use]
     pub fn per_host(quota: Quota, within: Duration) -> Self {
         let limiter = Limiter::new(MemoryStore::new(), RuleSet::default());
@@ -117,14 +117,14 @@ impl OutgoingLayer {
 }
 
 impl<S: Store> OutgoingLayer<S> {
-    /// A layer that asks this limiter, and lets no request wait for longer than `within`.
+    /// A layer over this limiter. A request waits for at most `within`.
     #[must_use]
     pub fn new(limiter: Limiter<S>, within: Duration) -> Self {
         let attributes = Attributes::outgoing();
         Self { pace: Arc::new(Pace { limiter, per_host: None, attributes, within }) }
     }
 
-    /// Anything else that rules know by name: whose key a request is sent with, say.
+    /// Sets the extractor of any attribute that rules name, such as the API key that a request is sent with.
     #[must_use]
     pub fn attribute<F>(mut self, name: &str, value: F) -> Self
     where
@@ -134,7 +134,7 @@ impl<S: Store> OutgoingLayer<S> {
         self
     }
 
-    /// How many tokens a request takes from every bucket; without this, one.
+    /// Sets the cost of a request, in tokens of every bucket; one by default.
     #[must_use]
     pub fn cost<F>(mut self, cost: F) -> Self
     where
@@ -148,7 +148,7 @@ impl<S: Store> OutgoingLayer<S> {
 impl<S: Store> Pace<S> {
     /// Waits until the request may be sent.
     async fn wait<E>(&self, parts: &Parts) -> Result<(), OutgoingError<E>> {
-        // Nothing of a request of one's own is refused.
+        // The policies of outgoing attributes refuse nothing: this does not fail.
         let Ok(gathered) = self.attributes.gather(parts) else { return Ok(()) };
         let request = gathered.request();
         let delay = match &self.per_host {
@@ -183,7 +183,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The client that was found ready, not a clone of it that was not.
+        // Takes the clone whose readiness was polled, and leaves a new one, which has to be polled again.
         let clone = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, clone);
         let pace = Arc::clone(&self.pace);

@@ -1,30 +1,30 @@
-//! What happens where something is amiss: every case is somebody's choice, and none is a 500.
+//! Policies for requests that cannot be checked as usual. None of them is a 500.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 
-/// What happens to a request that lacks an attribute.
+/// Policy for a request that lacks an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnMissing {
-    /// The rules that need the attribute do not apply, as always; the others do.
+    /// The rules that need the attribute do not apply; the others do.
     #[default]
     Skip,
-    /// The attribute has this value, so that all who lack it share one bucket.
+    /// The attribute gets this value, so that all requests without it share one bucket.
     StandIn(Cow<'static, str>),
-    /// It is refused with this status, uncharged.
+    /// The request is refused with this status, and not charged.
     Refuse(StatusCode),
 }
 
-/// What happens to a request with an attribute that is longer than [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX).
+/// Policy for a request with an attribute longer than [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnOversized {
-    /// It is refused with this status, uncharged.
+    /// The request is refused with this status, and not charged.
     Refuse(StatusCode),
-    /// All values that are too long count as one, `(oversized)`, which is what conditions of rules are
-    /// compared with too.
+    /// All values that are too long become `(oversized)` and share one bucket; conditions of rules are compared
+    /// with that value too.
     Share,
 }
 
@@ -34,29 +34,29 @@ impl Default for OnOversized {
     }
 }
 
-/// What happens to a request that the store has no answer for.
+/// Policy for a request that the store returns an error for.
 ///
-/// That is rare: a store in trouble answers by the [`OnError`](crate::OnError) of each rule. This is for what is
-/// left, such as answers that make no sense.
+/// That is rare: a degraded store answers by the [`OnError`](crate::OnError) of each rule. Other errors,
+/// such as a malformed reply, are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnStoreError {
-    /// It is refused with 503, or `UNAVAILABLE` in gRPC.
+    /// The request is refused with 503, or `UNAVAILABLE` in gRPC.
     #[default]
     Refuse,
-    /// It passes, without a limit.
+    /// The request passes without a limit.
     Allow,
 }
 
-/// What happens to the charge of a request when the service answers it with an error. That is an error in
-/// the sense of tower, such as a connection that broke: an answer with a status of 500 is an answer, and
-/// [`correct`](super::RateLimitLayer::correct) is there for it.
+/// Policy for the charge of a request whose service call returns an error. That is an error of the tower
+/// service, such as a broken connection: a response with status 500 is not one, and is handled by
+/// [`correct`](super::RateLimitLayer::correct).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// It stays: the attempt was work too, and who makes requests fail gets none of them for free.
+    /// The charge stays: the attempt was work too, and a client that makes requests fail gets none for free.
     #[default]
     Keep,
-    /// It is given back.
+    /// The charge is refunded.
     Refund,
 }

@@ -1,4 +1,4 @@
-//! The service: asks before it calls the one that it guards.
+//! The service: charges a request, then calls the inner service.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use http::{Request, Response};
 use tokio::time::sleep;
 use tower_service::Service;
 
+use super::admission::{Admission, Grant, admit, admit_in_process};
 use super::body::ResponseBody;
 use super::future::ResponseFuture;
-use super::judge::{Judgement, Passed, at_once, judge};
 use super::layer::Settings;
 use crate::limiter::Limiter;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 
-/// A service whose requests are limited: made by a [`RateLimitLayer`](super::RateLimitLayer).
+/// A rate-limited service, made by a [`RateLimitLayer`](super::RateLimitLayer).
 ///
-/// It is ready when the service that it guards is, and calls the very clone that said so, once.
+/// Ready when the inner service is. Each request calls the clone whose readiness was polled, once.
 #[derive(Debug)]
 pub struct RateLimit<I, S: Store = MemoryStore> {
     inner: I,
@@ -32,17 +32,17 @@ impl<I, S: Store> RateLimit<I, S> {
         Self { inner, limiter, settings }
     }
 
-    /// The service that it guards.
+    /// The inner service.
     pub fn get_ref(&self) -> &I {
         &self.inner
     }
 
-    /// The service that it guards.
+    /// The inner service, mutably.
     pub fn get_mut(&mut self) -> &mut I {
         &mut self.inner
     }
 
-    /// The service that it guards.
+    /// Returns the inner service.
     pub fn into_inner(self) -> I {
         self.inner
     }
@@ -79,44 +79,43 @@ where
                 None,
             );
         }
-        if self.limiter.store().is_local() {
-            // Nothing is waited for, and so nothing is boxed and the service is called right here.
-            match at_once(judge(&self.limiter, &self.settings, &parts)) {
-                Some(Judgement::Refused(answer)) => return ResponseFuture::refused(answer),
-                Some(Judgement::Passed(passed)) if passed.delay.is_zero() => {
+        if let Some(limiter) = self.limiter.in_process() {
+            // Fast path: nothing is waited for, so nothing is boxed, and the service is called here.
+            return match admit_in_process(&limiter, &self.settings, &parts) {
+                Admission::Rejected(response) => ResponseFuture::rejected(response),
+                Admission::Granted(grant) if grant.delay.is_zero() => {
                     let future = self.inner.call(Request::from_parts(parts, body));
-                    return ResponseFuture::running(future, Some(passed));
+                    ResponseFuture::running(future, Some(grant))
                 }
-                Some(Judgement::Passed(passed)) => {
+                Admission::Granted(grant) => {
                     let inner = self.take_ready();
-                    return ResponseFuture::boxed(delayed(inner, passed, parts, body));
+                    ResponseFuture::boxed(delayed(inner, grant, parts, body))
                 }
-                None => {}
-            }
+            };
         }
         let (inner, limiter) = (self.take_ready(), self.limiter.clone());
         let settings = Arc::clone(&self.settings);
         ResponseFuture::boxed(async move {
-            match judge(&limiter, &settings, &parts).await {
-                Judgement::Refused(answer) => Ok(answer.map(ResponseBody::layer)),
-                Judgement::Passed(passed) => delayed(inner, passed, parts, body).await,
+            match admit(&limiter, &settings, &parts).await {
+                Admission::Rejected(response) => Ok(response.map(ResponseBody::layer)),
+                Admission::Granted(grant) => delayed(inner, grant, parts, body).await,
             }
         })
     }
 }
 
 impl<I: Clone, S: Store> RateLimit<I, S> {
-    /// The service that was found ready, not a clone of it that was not.
+    /// Takes the clone whose readiness was polled, and leaves a new one, which has to be polled again.
     fn take_ready(&mut self) -> I {
         let clone = self.inner.clone();
         mem::replace(&mut self.inner, clone)
     }
 }
 
-/// Waits out the request's delay, calls the service, and corrects the charge.
+/// Waits for the request's delay, calls the service, and corrects the charge.
 async fn delayed<I, S, B, RB>(
     mut inner: I,
-    passed: Passed<S>,
+    grant: Grant<S>,
     parts: Parts,
     body: B,
 ) -> Result<Response<ResponseBody<RB>>, I::Error>
@@ -124,9 +123,9 @@ where
     I: Service<Request<B>, Response = Response<RB>>,
     S: Store,
 {
-    if !passed.delay.is_zero() {
-        sleep(passed.delay).await;
+    if !grant.delay.is_zero() {
+        sleep(grant.delay).await;
     }
     let result = inner.call(Request::from_parts(parts, body)).await;
-    passed.correct(result).await
+    grant.correct(result).await
 }

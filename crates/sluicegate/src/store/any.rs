@@ -1,13 +1,13 @@
-//! A store that is chosen when the program runs.
+//! A store that is chosen at run time.
 
 use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 
 use super::memory::{MemoryKey, MemoryStore};
 use super::redis::{RedisKey, RedisStore, Trouble, TroubleKind};
-use super::{Charge, Charged, LocalStore, Space, Store, sealed};
+use super::{Charge, Charged, InProcess, LocalStore, Space, Store, sealed};
 
-/// One of the stores there are, chosen when the program runs.
+/// A store in memory or in Redis, chosen at run time.
 #[derive(Debug)]
 pub enum AnyStore {
     /// In this process.
@@ -26,7 +26,7 @@ pub enum AnyKey {
 }
 
 impl AnyStore {
-    /// The store in this process, if it is that.
+    /// The store in this process; `None` if this one is in Redis.
     #[must_use]
     pub fn memory(&self) -> Option<&MemoryStore> {
         match self {
@@ -35,7 +35,7 @@ impl AnyStore {
         }
     }
 
-    /// The store in Redis, if it is that.
+    /// The store in Redis; `None` if this one is in this process.
     #[must_use]
     pub fn redis(&self) -> Option<&RedisStore> {
         match self {
@@ -80,10 +80,10 @@ impl AnyKey {
 }
 
 fn foreign() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the key is another store's")
+    Trouble::new(TroubleKind::Unexpected, "the key belongs to another store")
 }
 
-/// The charges with the keys of one store.
+/// Converts the keys of charges to those of one store.
 fn with_keys<'a, K>(
     charges: &[Charge<'a, AnyKey>],
     key: fn(&'a AnyKey) -> Result<&'a K, Trouble>,
@@ -91,6 +91,14 @@ fn with_keys<'a, K>(
     let convert =
         |charge: &Charge<'a, AnyKey>| Ok(charge.with_bucket(key(charge.key)?, charge.quota));
     charges.iter().map(convert).collect()
+}
+
+// The store in memory by the keys and errors of `AnyStore`.
+impl InProcess<AnyKey, Trouble> for MemoryStore {
+    fn charge_in_process(&self, charges: &[Charge<'_, AnyKey>]) -> Result<Charged, Trouble> {
+        let decisions = self.charge_now(&with_keys(charges, AnyKey::memory)?);
+        Ok(Charged { decisions, degraded: false })
+    }
 }
 
 impl sealed::Sealed for AnyStore {}
@@ -107,18 +115,18 @@ impl Store for AnyStore {
         }
     }
 
-    fn is_local(&self) -> bool {
-        matches!(self, Self::Memory(_))
+    fn in_process(&self) -> Option<&dyn InProcess<AnyKey, Trouble>> {
+        match self {
+            Self::Memory(store) => Some(store),
+            Self::Redis(_) => None,
+        }
     }
 
     async fn charge(&self, charges: &[Charge<'_, AnyKey>]) -> Result<Charged, Trouble> {
         match self {
-            Self::Memory(store) => {
-                let decisions = store.charge_now(&with_keys(charges, AnyKey::memory)?);
-                Ok(Charged { decisions, degraded: false })
-            }
+            Self::Memory(store) => store.charge_in_process(charges),
             Self::Redis(store) => {
-                // Boxed, so that whoever charges memory carries no room for a call to Redis around.
+                // Boxed: the future of a charge in memory does not include that of a call to Redis.
                 Box::pin(async { store.charge(&with_keys(charges, AnyKey::redis)?).await }).await
             }
         }

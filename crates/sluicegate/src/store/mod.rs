@@ -129,9 +129,9 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     /// different names never share a key.
     fn key(&self, space: Space<'_>, parts: &[&[u8]]) -> Self::Key;
 
-    /// Is it inside this process, so that its futures are ready when they are first polled?
-    fn is_local(&self) -> bool {
-        false
+    /// The same store without futures; `None` unless it is in this process.
+    fn in_process(&self) -> Option<&dyn InProcess<Self::Key, Self::Error>> {
+        None
     }
 
     /// Charges all buckets or none, in one atomic step.
@@ -156,7 +156,20 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     fn reset(&self, key: &Self::Key) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
-/// A store inside this process: the same contract without waiting, and without a runtime.
+/// A store in this process by the keys and errors of a [`Store`], which may be one that is chosen at run time.
+///
+/// Having this value is the proof that nothing has to be waited for: no future is polled once in the hope
+/// that it is ready.
+pub trait InProcess<K, E>: sealed::Sealed + Sync {
+    /// [`Store::charge`], without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::charge`].
+    fn charge_in_process(&self, charges: &[Charge<'_, K>]) -> Result<Charged, E>;
+}
+
+/// A store in this process: the same contract without waiting, and without a runtime.
 pub trait LocalStore: Store<Error = std::convert::Infallible> {
     /// [`Store::charge`], at once.
     fn charge_now(&self, charges: &[Charge<'_, Self::Key>]) -> Decisions;

@@ -53,7 +53,7 @@ async fn what_cannot_be_sent_in_time_fails_at_once_and_says_how_long() {
     let started = Instant::now();
     let error = send(&client, "/").await.unwrap_err();
     assert!(matches!(error, OutgoingError::TooLate { retry_after } if retry_after == ms(1000)));
-    assert_eq!(error.to_string(), "not before 1000 ms, which is too late");
+    assert_eq!(error.to_string(), "longer than the maximum wait: retry in 1000 ms");
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
 

@@ -21,7 +21,7 @@ use sluicegate_core::{Decision, Quota};
 pub use self::key::MemoryKey;
 use self::shard::{Locked, Shard};
 use self::view::View;
-use super::{Charge, Charged, Decisions, LocalStore, Space, Store, sealed};
+use super::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sealed};
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
@@ -326,8 +326,8 @@ impl<C: Clock> Store for MemoryStore<C> {
         MemoryKey::new(space, parts)
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn in_process(&self) -> Option<&dyn InProcess<MemoryKey, Infallible>> {
+        Some(self)
     }
 
     async fn charge(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Charged, Infallible> {
@@ -345,6 +345,12 @@ impl<C: Clock> Store for MemoryStore<C> {
 
     async fn reset(&self, key: &MemoryKey) -> Result<bool, Infallible> {
         Ok(self.reset_now(key))
+    }
+}
+
+impl<C: Clock> InProcess<MemoryKey, Infallible> for MemoryStore<C> {
+    fn charge_in_process(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Charged, Infallible> {
+        Ok(Charged { decisions: self.charge_now(charges), degraded: false })
     }
 }
 
