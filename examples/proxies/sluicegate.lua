@@ -1,15 +1,15 @@
--- Asks Sluicegate about a request: `http-request lua.sluicegate` in a frontend. A denial ends it, and so does
--- what Sluicegate refuses to read, for a client can choose to send such a thing. If Sluicegate fails, or does not answer in
--- time, the request goes on.
+-- Checks a request with Sluicegate: `http-request lua.sluicegate` in a frontend. A denial ends the request, and so does a
+-- request that Sluicegate refuses to parse, because a client could send one on purpose. If Sluicegate fails, or does not
+-- answer in time, the request passes.
 --
--- A socket and not core.httpclient(): that one tries a dead server for three seconds before it gives up.
+-- Uses a socket because core.httpclient() retries an unreachable server for three seconds.
 
 local ADDRESS, PORT = "127.0.0.1", 8080
-local PATIENCE_S = 0.1
+local TIMEOUT_S = 0.1
 
--- What is told about the request. Nothing else that the client sent: no other header of its own can mislead Sluicegate. What
--- no header may hold becomes a question mark.
-local function question(txn)
+-- The request to Sluicegate. Forwards only these headers, so that no other header of the client can mislead Sluicegate.
+-- Control characters, which are invalid in a header, become question marks.
+local function authorize_request(txn)
     local headers = {
         ["X-Forwarded-Method"] = txn.sf:method(),
         ["X-Forwarded-Uri"] = txn.sf:pathq(),
@@ -25,10 +25,10 @@ local function question(txn)
     return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- The status, the headers by their names in small letters, and the body; nothing if there is no answer in time.
-local function ask(text)
+-- Returns the status, the headers by lower-case name, and the body; nil without an answer in time.
+local function send(text)
     local socket = core.tcp()
-    socket:settimeout(PATIENCE_S)
+    socket:settimeout(TIMEOUT_S)
     if not socket:connect(ADDRESS, PORT) or not socket:send(text) then
         socket:close()
         return nil
@@ -57,7 +57,7 @@ local function deny(txn, status, headers, body)
 end
 
 core.register_action("sluicegate", { "http-req" }, function(txn)
-    local status, headers, body = ask(question(txn))
+    local status, headers, body = send(authorize_request(txn))
     if not status or status >= 500 then
         return
     elseif status ~= 200 then

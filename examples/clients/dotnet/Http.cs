@@ -1,7 +1,6 @@
-// Asks Sluicegate over HTTP, with nothing but .NET.
+// Calls Sluicegate over HTTP, with .NET alone.
 //
-// Not run by the tests: `apt-get install dotnet-sdk-8.0` found no such package in Debian, and `dotnet-install.sh` could not
-// be fetched where they run.
+// Not run by the tests: Debian has no package dotnet-sdk-8.0, and the test machine cannot download `dotnet-install.sh`.
 using System.Net.Http.Json;
 using System.Text.Json.Serialization;
 
@@ -13,7 +12,7 @@ for (var i = 0; i < 4; i++)
     Console.WriteLine($"allowed, {await Take("client:dotnet:http")} left");
 }
 
-// Three at once, and one per second. Waits as long as it is told to.
+// Takes a token from a bucket of three that refills at one per second. Waits after a denial.
 async Task<ulong> Take(string key)
 {
     while (true)

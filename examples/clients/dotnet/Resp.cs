@@ -1,11 +1,10 @@
-// Asks Sluicegate over the Redis protocol, with StackExchange.Redis (`dotnet add package StackExchange.Redis`).
+// Calls Sluicegate over the Redis protocol, with StackExchange.Redis (`dotnet add package StackExchange.Redis`).
 //
-// Not run by the tests: `apt-get install dotnet-sdk-8.0` found no such package in Debian, and `dotnet-install.sh` could not
-// be fetched where they run.
+// Not run by the tests: Debian has no package dotnet-sdk-8.0, and the test machine cannot download `dotnet-install.sh`.
 using StackExchange.Redis;
 
 var address = Environment.GetEnvironmentVariable("SLUICEGATE_RESP") ?? "127.0.0.1:6380";
-// What it would look for in a Redis, and is not here.
+// Switches off features of Redis that Sluicegate does not have.
 using var connection = await ConnectionMultiplexer.ConnectAsync($"{address},$SUBSCRIBE=,$CLUSTER=,tiebreaker=");
 var sluicegate = connection.GetDatabase();
 
@@ -14,7 +13,7 @@ for (var i = 0; i < 4; i++)
     Console.WriteLine($"allowed, {await Take("client:dotnet")} left");
 }
 
-// Three at once, and one per second. Waits as long as it is told to.
+// Takes a token from a bucket of three that refills at one per second. Waits after a denial.
 async Task<long> Take(string key)
 {
     while (true)

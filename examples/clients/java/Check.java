@@ -1,4 +1,4 @@
-// Asks Sluicegate over HTTP, with Java's standard library: `java Check.java`
+// Calls Sluicegate over HTTP, with Java's standard library: `java Check.java`
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -13,13 +13,13 @@ public class Check {
     private static final String URL =
             System.getenv().getOrDefault("SLUICEGATE_URL", "http://127.0.0.1:8080");
 
-    /** Three at once, and one per second. Waits as long as it is told to. */
+    /** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
     static String take(String key) throws Exception {
-        String ask = "{\"key\":\"" + key + "\",\"capacity\":3,\"refill_rate\":1}";
+        String body = "{\"key\":\"" + key + "\",\"capacity\":3,\"refill_rate\":1}";
         HttpRequest request = HttpRequest.newBuilder(URI.create(URL + "/v1/take"))
                 .timeout(Duration.ofSeconds(5))
                 .header("content-type", "application/json")
-                .POST(BodyPublishers.ofString(ask))
+                .POST(BodyPublishers.ofString(body))
                 .build();
         while (true) {
             var response = CLIENT.send(request, BodyHandlers.ofString());
@@ -38,7 +38,7 @@ public class Check {
         }
     }
 
-    /** A number, a truth value or null of a flat answer; with a JSON library, use that. */
+    /** Returns a number, boolean or null of a flat JSON object. Use a JSON library if you have one. */
     static String field(String json, String name) {
         Matcher found = Pattern.compile("\"" + name + "\":(\\w+)").matcher(json);
         if (!found.find()) {

@@ -1,7 +1,7 @@
-// Asks Sluicegate over the Redis protocol, with Jedis.
+// Calls Sluicegate over the Redis protocol, with Jedis.
 //
-// Not run by the tests: `mvn dependency:get -Dartifact=redis.clients:jedis:5.2.0` needs Maven Central, and failed where
-// they run.
+// Not run by the tests: `mvn dependency:get -Dartifact=redis.clients:jedis:5.2.0` needs Maven Central, which
+// the test machine cannot reach.
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import redis.clients.jedis.JedisPooled;
@@ -10,7 +10,7 @@ import redis.clients.jedis.commands.ProtocolCommand;
 public class JedisCheck {
     private static final ProtocolCommand THROTTLE = () -> "CL.THROTTLE".getBytes(StandardCharsets.UTF_8);
 
-    /** Three at once, and one per second. Waits as long as it is told to. */
+    /** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
     static long take(JedisPooled sluicegate, String key) throws InterruptedException {
         while (true) {
             List<?> answer = (List<?>) sluicegate.sendCommand(THROTTLE, key, "2", "1", "1");

@@ -1,7 +1,7 @@
-// Asks Sluicegate over the Redis protocol, with Lettuce.
+// Calls Sluicegate over the Redis protocol, with Lettuce.
 //
-// Not run by the tests: `mvn dependency:get -Dartifact=io.lettuce:lettuce-core:6.5.0.RELEASE` needs Maven Central, and
-// failed where they run.
+// Not run by the tests: `mvn dependency:get -Dartifact=io.lettuce:lettuce-core:6.5.0.RELEASE` needs Maven Central, which
+// the test machine cannot reach.
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.codec.StringCodec;
@@ -26,7 +26,7 @@ public class LettuceCheck {
         }
     }
 
-    /** Three at once, and one per second. Waits as long as it is told to. */
+    /** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
     static long take(RedisCommands<String, String> sluicegate, String key) throws InterruptedException {
         while (true) {
             List<Object> answer = sluicegate.dispatch(Command.THROTTLE, new ArrayOutput<>(StringCodec.UTF8),

@@ -1,9 +1,9 @@
-// Asks Sluicegate over HTTP, with nothing but Node.js.
+// Calls Sluicegate over HTTP, with Node.js alone.
 import { setTimeout as sleep } from "node:timers/promises";
 
 const url = process.env.SLUICEGATE_URL ?? "http://127.0.0.1:8080";
 
-/** Three at once, and one per second. Waits as long as it is told to. */
+/** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
 async function take(key) {
   for (;;) {
     const response = await fetch(`${url}/v1/take`, {

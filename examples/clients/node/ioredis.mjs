@@ -1,10 +1,10 @@
-// Asks Sluicegate over the Redis protocol, with ioredis (`npm install ioredis`), at its default settings.
+// Calls Sluicegate over the Redis protocol, with ioredis (`npm install ioredis`), at its default settings.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 
 const sluicegate = new Redis(`redis://${process.env.SLUICEGATE_RESP ?? "127.0.0.1:6380"}`);
 
-/** Three at once, and one per second. Waits as long as it is told to. */
+/** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
 async function take(key) {
   for (;;) {
     const [denied, , left, retryAfter] = await sluicegate.call("CL.THROTTLE", key, 2, 1, 1);

@@ -1,11 +1,11 @@
-// Asks Sluicegate over the Redis protocol, with node-redis (`npm install redis`), at its default settings.
+// Calls Sluicegate over the Redis protocol, with node-redis (`npm install redis`), at its default settings.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "redis";
 
 const sluicegate = createClient({ url: `redis://${process.env.SLUICEGATE_RESP ?? "127.0.0.1:6380"}` });
 await sluicegate.connect();
 
-/** Three at once, and one per second. Waits as long as it is told to. */
+/** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
 async function take(key) {
   for (;;) {
     const [denied, , left, retryAfter] = await sluicegate.sendCommand(["CL.THROTTLE", key, "2", "1", "1"]);

@@ -1,11 +1,11 @@
 <?php
-// Asks Sluicegate over the Redis protocol, with the phpredis extension (`apt install php-redis`, `pecl install redis`).
+// Calls Sluicegate over the Redis protocol, with the phpredis extension (`apt install php-redis`, `pecl install redis`).
 
 [$host, $port] = explode(':', getenv('SLUICEGATE_RESP') ?: '127.0.0.1:6380');
 $sluicegate = new Redis();
 $sluicegate->connect($host, (int) $port);
 
-/** Three at once, and one per second. Waits as long as it is told to. */
+/** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
 function take(Redis $sluicegate, string $key): int
 {
     while (true) {

@@ -1,12 +1,12 @@
 <?php
-// Asks Sluicegate over the Redis protocol, with Predis (`composer require predis/predis`, `apt install php-predis`).
+// Calls Sluicegate over the Redis protocol, with Predis (`composer require predis/predis`, `apt install php-predis`).
 
 require 'Predis/Autoloader.php'; // with Composer: vendor/autoload.php
 Predis\Autoloader::register();
 
 $sluicegate = new Predis\Client('tcp://' . (getenv('SLUICEGATE_RESP') ?: '127.0.0.1:6380'));
 
-/** Three at once, and one per second. Waits as long as it is told to. */
+/** Takes a token from a bucket of three that refills at one per second. Waits after a denial. */
 function take(Predis\Client $sluicegate, string $key): int
 {
     while (true) {

@@ -1,4 +1,4 @@
-"""Asks Sluicegate over HTTP, with Python's standard library."""
+"""Calls Sluicegate over HTTP, with Python's standard library."""
 
 import json
 import os
@@ -9,10 +9,10 @@ url = os.environ.get("SLUICEGATE_URL", "http://127.0.0.1:8080")
 
 
 def take(key):
-    """Three at once, and one per second. Waits as long as it is told to."""
-    ask = json.dumps({"key": key, "capacity": 3, "refill_rate": 1}).encode()
+    """Takes a token from a bucket of three that refills at one per second. Waits after a denial."""
+    body = json.dumps({"key": key, "capacity": 3, "refill_rate": 1}).encode()
     while True:
-        request = urllib.request.Request(f"{url}/v1/take", ask, {"content-type": "application/json"})
+        request = urllib.request.Request(f"{url}/v1/take", body, {"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=5) as response:
             answer = json.load(response)
         if answer["allowed"]:

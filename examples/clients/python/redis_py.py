@@ -1,4 +1,4 @@
-"""Asks Sluicegate over the Redis protocol, with redis-py (`pip install redis`), at its default settings."""
+"""Calls Sluicegate over the Redis protocol, with redis-py (`pip install redis`), at its default settings."""
 
 import os
 import time
@@ -10,7 +10,7 @@ sluicegate = redis.Redis(host=host, port=int(port))
 
 
 def take(key):
-    """Three at once, and one per second. Waits as long as it is told to."""
+    """Takes a token from a bucket of three that refills at one per second. Waits after a denial."""
     while True:
         denied, _limit, left, retry_after, _reset = sluicegate.execute_command("CL.THROTTLE", key, 2, 1, 1)
         if not denied:

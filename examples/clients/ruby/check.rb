@@ -1,7 +1,7 @@
-# Asks Sluicegate over the Redis protocol, with redis-rb (`gem install redis`).
+# Calls Sluicegate over the Redis protocol, with redis-rb (`gem install redis`).
 require "redis"
 
-# Three at once, and one per second. Waits as long as it is told to.
+# Takes a token from a bucket of three that refills at one per second. Waits after a denial.
 def take(sluicegate, key)
   loop do
     denied, _limit, left, retry_after = sluicegate.call("CL.THROTTLE", key, 2, 1, 1)

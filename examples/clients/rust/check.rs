@@ -1,10 +1,10 @@
-// Asks Sluicegate over the Redis protocol, with redis-rs (`cargo add redis`).
+// Calls Sluicegate over the Redis protocol, with redis-rs (`cargo add redis`).
 
 use std::error::Error;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Three at once, and one per second. Waits as long as it is told to.
+/// Takes a token from a bucket of three that refills at one per second. Waits after a denial.
 fn take(sluicegate: &mut redis::Connection, key: &str) -> Result<u64, Box<dyn Error>> {
     loop {
         let (denied, _limit, left, retry_after, _reset): (bool, u64, u64, i64, u64) =

@@ -198,7 +198,7 @@ fn with_addresses(
 fn patient(text: &str) -> String {
     text.replace("100ms", "15s")
         .replace("50ms", "15s")
-        .replace("PATIENCE_S = 0.1", "PATIENCE_S = 15")
+        .replace("TIMEOUT_S = 0.1", "TIMEOUT_S = 15")
 }
 
 /// The files that people are given.

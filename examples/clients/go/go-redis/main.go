@@ -1,6 +1,6 @@
-// Asks Sluicegate over the Redis protocol, with go-redis (`go get github.com/redis/go-redis/v9`).
+// Calls Sluicegate over the Redis protocol, with go-redis (`go get github.com/redis/go-redis/v9`).
 //
-// Not run by the tests: that command needs the module proxy, and failed where they run.
+// Not run by the tests: that command needs the module proxy, which the test machine cannot reach.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
+// take takes a token from a bucket of three that refills at one per second. It waits after a denial.
 func take(ctx context.Context, sluicegate *redis.Client, key string) (int64, error) {
 	for {
 		got, err := sluicegate.Do(ctx, "CL.THROTTLE", key, 2, 1, 1).Int64Slice()

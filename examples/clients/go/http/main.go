@@ -1,4 +1,4 @@
-// Asks Sluicegate over HTTP, with Go's standard library: `go run main.go`
+// Calls Sluicegate over HTTP, with Go's standard library: `go run main.go`
 package main
 
 import (
@@ -19,14 +19,14 @@ type answer struct {
 
 var client = http.Client{Timeout: 5 * time.Second}
 
-// take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
+// take takes a token from a bucket of three that refills at one per second. It waits after a denial.
 func take(url, key string) (uint64, error) {
-	ask, err := json.Marshal(map[string]any{"key": key, "capacity": 3, "refill_rate": 1})
+	body, err := json.Marshal(map[string]any{"key": key, "capacity": 3, "refill_rate": 1})
 	if err != nil {
 		return 0, err
 	}
 	for {
-		response, err := client.Post(url+"/v1/take", "application/json", bytes.NewReader(ask))
+		response, err := client.Post(url+"/v1/take", "application/json", bytes.NewReader(body))
 		if err != nil {
 			return 0, err
 		}

@@ -1,4 +1,4 @@
-// Asks Sluicegate over the Redis protocol, with Redigo (`go get github.com/gomodule/redigo`).
+// Calls Sluicegate over the Redis protocol, with Redigo (`go get github.com/gomodule/redigo`).
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// take takes a token from a bucket of three that gets one per second. It waits as long as it is told to.
+// take takes a token from a bucket of three that refills at one per second. It waits after a denial.
 func take(sluicegate redis.Conn, key string) (int, error) {
 	for {
 		got, err := redis.Ints(sluicegate.Do("CL.THROTTLE", key, 2, 1, 1))
