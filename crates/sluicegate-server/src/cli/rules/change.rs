@@ -17,7 +17,7 @@ use crate::cli::table::text_of;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
+  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/h --condition endpoint=/export
   sluicegate rules create --key-pattern 'tenant:{tenant}' --rate \"10/s burst 50\" --mode shadow
   echo '{\"key_pattern\":\"everything\",\"tokens\":1000,\"period\":1}' | sluicegate rules create --file -")]
 pub(super) struct Create {

@@ -18,7 +18,7 @@ use super::options::{Direct, Form, Server};
 const EXAMPLES: &str = "\
 Examples:
   sluicegate rules list
-  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/hour --condition endpoint=/export
+  sluicegate rules create --key-pattern 'export:{user_id}' --rate 5/h --condition endpoint=/export
   sluicegate rules update 1 --rate \"20/s burst 100\" --dry-run
   sluicegate rules history 1
   sluicegate rules export --out rules.toml
