@@ -1,4 +1,4 @@
-//! Where buckets live: the contract that every store keeps.
+//! Stores of buckets, and the contract that every store keeps.
 //!
 //! A store charges several buckets in one atomic step, all of them or none, and reports every bucket's
 //! decision. It knows nothing of requests, rules or plans.
@@ -34,21 +34,22 @@ pub enum Space<'a> {
 /// One bucket's part in a charge.
 #[derive(Debug)]
 pub struct Charge<'a, K> {
-    /// Which bucket.
+    /// Key of the bucket, from [`Store::key`].
     pub key: &'a K,
-    /// What it holds and how it refills.
+    /// Capacity and refill of the bucket.
     pub quota: &'a Quota,
-    /// How many tokens to take; zero only looks.
+    /// Tokens to take; zero is a peek.
     pub cost: u64,
-    /// Whether its denial denies the whole charge: in `Enforce` mode only.
+    /// A denial denies the whole charge in `Enforce` mode only.
     pub mode: Mode,
-    /// What answers for it while the store is in trouble.
+    /// Policy for this bucket while the store is unavailable.
     pub on_error: OnError,
-    /// It is only asked whether it would grant its cost: it can deny the whole charge, and is never charged.
+    /// Probes only test whether the bucket would grant the cost: a probe can deny the whole charge, and is never
+    /// charged itself.
     pub is_probe: bool,
 }
 
-// A charge borrows its key, whatever that is.
+// Written by hand: a derive would ask for `K: Clone`, and a charge only borrows its key.
 impl<K> Clone for Charge<'_, K> {
     fn clone(&self) -> Self {
         *self
@@ -95,16 +96,16 @@ impl<'a, K> Charge<'a, K> {
     }
 }
 
-/// What became of a charge.
+/// Result of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charged {
     /// The decisions, in the order of the charges.
     pub decisions: Decisions,
-    /// The store was in trouble: some decisions are made by their buckets' [`OnError`].
+    /// The store was unavailable: some decisions were made by their buckets' [`OnError`].
     pub degraded: bool,
 }
 
-/// A place where buckets live.
+/// A store of buckets.
 ///
 /// # The contract of `charge`
 ///
@@ -115,14 +116,14 @@ pub struct Charged {
 /// - The same bucket twice in one charge: its costs are added, under the quota of the first of the two.
 /// - A probe is judged by itself: on what its bucket held before the charge, and by its own cost, which is not
 ///   added to others'. One that is granted shows what was left then.
-/// - A bucket is only ever forgotten when it is full.
-/// - A store in trouble answers by each bucket's [`OnError`], and says so.
+/// - Only full buckets are evicted.
+/// - An unavailable store answers by each bucket's [`OnError`], and sets [`degraded`](Charged::degraded).
 ///
 /// This trait is sealed: it will still change before 1.0.
 pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
-    /// What this store calls a bucket.
+    /// Key of a bucket in this store.
     type Key: Clone + Debug + Send + Sync + 'static;
-    /// Store trouble. [`Infallible`](std::convert::Infallible) for stores that cannot have any.
+    /// Store error. [`Infallible`](std::convert::Infallible) for stores that cannot fail.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// The key of the bucket with this name: a space and any number of parts, of arbitrary bytes. Two
@@ -138,13 +139,13 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future before it is done charges either everything or nothing.
+    /// Dropping the future before it resolves charges either everything or nothing.
     fn charge(
         &self,
         charges: &[Charge<'_, Self::Key>],
     ) -> impl Future<Output = Result<Charged, Self::Error>> + Send;
 
-    /// Gives back `amount` tokens, capped at full, and reports what is left then.
+    /// Refunds `amount` tokens, capped at the capacity, and reports the bucket's figures after that.
     fn refund(
         &self,
         key: &Self::Key,
@@ -152,7 +153,7 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
         amount: u64,
     ) -> impl Future<Output = Result<Decision, Self::Error>> + Send;
 
-    /// Forgets a bucket: it is full again. Says whether there was anything to forget.
+    /// Removes a bucket, so that it is full again. False if it was not stored.
     fn reset(&self, key: &Self::Key) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
@@ -171,20 +172,20 @@ pub trait InProcess<K, E>: sealed::Sealed + Sync {
 
 /// A store in this process: the same contract without waiting, and without a runtime.
 pub trait LocalStore: Store<Error = std::convert::Infallible> {
-    /// [`Store::charge`], at once.
+    /// [`Store::charge`], without waiting.
     fn charge_now(&self, charges: &[Charge<'_, Self::Key>]) -> Decisions;
 
-    /// [`Store::charge`] of a single bucket, at once.
+    /// [`Store::charge`] of a single bucket, without waiting.
     fn charge_one_now(&self, charge: Charge<'_, Self::Key>) -> Decision;
 
-    /// [`Store::refund`], at once.
+    /// [`Store::refund`], without waiting.
     fn refund_now(&self, key: &Self::Key, quota: &Quota, amount: u64) -> Decision;
 
-    /// [`Store::reset`], at once.
+    /// [`Store::reset`], without waiting.
     fn reset_now(&self, key: &Self::Key) -> bool;
 }
 
-/// Was the whole charge granted? That is, did every enforced part of it grant?
+/// Did every enforced part of the charge grant, and so the whole charge?
 pub(crate) fn is_granted<K>(charges: &[Charge<'_, K>], decisions: &[Decision]) -> bool {
     charges
         .iter()
@@ -193,6 +194,6 @@ pub(crate) fn is_granted<K>(charges: &[Charge<'_, K>], decisions: &[Decision]) -
 }
 
 pub(crate) mod sealed {
-    /// Only stores of this crate keep the contract.
+    /// Sealed: only stores of this crate can keep the contract.
     pub trait Sealed {}
 }

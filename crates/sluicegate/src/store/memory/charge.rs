@@ -1,5 +1,5 @@
-//! The charges that are unusual: of buckets that are new, that were written under another quota, that keep
-//! a log, or that are charged twice at once; and probes.
+//! Slow path: charges of buckets that are new, were written under another quota, keep
+//! a log, or appear twice in one charge; and probes.
 
 use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
@@ -14,36 +14,36 @@ use crate::clock::Clock;
 use crate::store::{Charge, Decisions, is_granted};
 use crate::sync::Ordering;
 
-/// What a new key of a full store is told to wait where it is denied: nobody can know when there will
-/// be room.
+/// `retry_after` of a new key that is denied because the store is full. The time at which there will be room is
+/// unknown, so this is a guess.
 const FULL_RETRY_US: u64 = 1_000_000;
 
-/// Where a bucket is to be found.
+/// Room of a bucket in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// It is here, or only looked for.
+    /// The bucket is stored, or only peeked at, which needs no room.
     Held,
-    /// It is new, and room for it is reserved.
+    /// The bucket is new, and room for it is reserved.
     Reserved,
-    /// It is new, and there is no room for it: it is charged to an overflow bucket.
+    /// The bucket is new, and the store is full: its overflow bucket is charged instead.
     None,
-    /// There is no room for that either, or new keys are denied.
+    /// There is no room for an overflow bucket either, or new keys are denied.
     Refused,
 }
 
 /// A charge's bucket in the shards that are locked for it.
 #[derive(Debug)]
 struct Part {
-    /// Which of the locked shards.
+    /// Index of its shard in the locks.
     lock: usize,
     key: MemoryKey,
     room: Room,
-    /// What all parts of this bucket cost together that are charged; or what a probe would.
+    /// Sum of the costs of all charged parts of this bucket; of a probe, its own cost.
     cost: u64,
     is_probe: bool,
-    /// Which part is the first of this bucket: its quota is that of all.
+    /// Index of the first part of this bucket, whose quota applies to all of them.
     first: usize,
-    /// Which part writes for all of this bucket: the first that is charged, if there is any.
+    /// Index of the part that writes for all parts of this bucket: the first that is charged, else the first.
     payer: usize,
 }
 
@@ -102,7 +102,7 @@ impl<C: Clock> MemoryStore<C> {
         decision
     }
 
-    /// Charges all buckets or none, whatever they are.
+    /// Charges all buckets or none, with any kind of bucket among them.
     #[cold]
     pub(super) fn charge_unusual<'a>(
         &'a self,
@@ -110,7 +110,7 @@ impl<C: Clock> MemoryStore<C> {
         charges: &[Charge<'_, MemoryKey>],
     ) -> Decisions {
         let parts = self.find_room(locks, charges);
-        // Read under all locks, that of the overflow shard too.
+        // Read under all locks, including that of the overflow shard.
         let now = self.now_of_all(locks);
 
         let decided: SmallVec<[(Decision, Write); 4]> = parts
@@ -133,7 +133,7 @@ impl<C: Clock> MemoryStore<C> {
             let (answer, write) =
                 if is_spared { view(locks, part, quota, now).hold() } else { (decision, write) };
             answers.push(answer);
-            // Where nothing is charged, looks write nothing, and probes all the same.
+            // If no part of this bucket is charged, each writes for itself: peeks and probes write clamps only.
             if part.payer == number || parts[part.payer].cost == 0 {
                 self.settle(locks, part, quota, write, granted || decision.is_granted());
             }
@@ -141,9 +141,9 @@ impl<C: Clock> MemoryStore<C> {
         answers
     }
 
-    /// Says for every charge in which locked shard its bucket is, making room for those that are new.
+    /// Finds the locked shard of every bucket, and reserves room for new ones.
     fn find_room<'a>(&'a self, locks: &mut Locks<'a>, charges: &[Charge<'_, MemoryKey>]) -> Parts {
-        // All sweeps come first: they may forget a full bucket of this very charge, which is new then.
+        // All sweeps come first: they may evict a full bucket of this charge, which is new then.
         let mut new = 0;
         for charge in charges {
             let lock = lock_of(locks, self.shard_of(charge.key));
@@ -160,7 +160,7 @@ impl<C: Clock> MemoryStore<C> {
             let room = match twin {
                 Some(twin) => twin.room,
                 None if locks[lock].1.find(charge.key.hash).is_some() => Room::Held,
-                // It may be the twin of a look that is charged.
+                // A peek needs room too if a later part charges the same bucket.
                 None => {
                     self.take_room(charges.iter().any(|c| c.key == charge.key && is_charged(c)))
                 }
@@ -181,7 +181,7 @@ impl<C: Clock> MemoryStore<C> {
         parts
     }
 
-    /// Sends the parts that found no room to their overflow buckets, whose shard is the last in order.
+    /// Redirects the parts without room to their overflow buckets, whose shard is the last in lock order.
     fn redirect<'a>(
         &'a self,
         locks: &mut Locks<'a>,
@@ -206,8 +206,8 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Is this overflow bucket there, or is there room for it? There are few of them: one for each quota of a
-    /// rule, and for each that comes with the charges.
+    /// Is this overflow bucket stored, or is there room for it? There are few of them: one for each quota of a
+    /// rule, and for each quota that comes with a charge.
     fn has_overflow_room(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
         if locked.find(key.hash).is_some() || locked.buckets() < OVERFLOW_BUCKETS_MAX {
             return true;
@@ -216,7 +216,7 @@ impl<C: Clock> MemoryStore<C> {
         locked.buckets() < OVERFLOW_BUCKETS_MAX
     }
 
-    /// Decides on a part by itself. What a probe would be granted stays where it is.
+    /// Decides on one part. A granted probe takes nothing.
     fn judge(
         &self,
         view: &View<'_>,
@@ -229,8 +229,8 @@ impl<C: Clock> MemoryStore<C> {
         if is_spared { view.hold() } else { (decision, write) }
     }
 
-    /// Decides, and refuses a grant that would make a log longer when all logs together are as long as
-    /// they may be.
+    /// Decides, and denies a grant that would grow a log while all logs together are at their
+    /// maximum.
     fn decide_within_logs(&self, view: &View<'_>, quota: &Quota, cost: u64) -> (Decision, Write) {
         let (decision, write) = view.decide(cost);
         let grows = matches!(&write, Write::Log(edit)
@@ -242,7 +242,7 @@ impl<C: Clock> MemoryStore<C> {
         (decision, write)
     }
 
-    /// May logs grow? Those whose windows are over must not keep others from it, so they are looked for.
+    /// May logs grow? Sweeps first if they may not, so that expired logs do not block others.
     fn has_log_room(&self) -> bool {
         let entries_max = self.max_buckets.saturating_mul(LOG_ENTRIES_PER_BUCKET);
         let has_room = || self.log_entries.load(Ordering::Relaxed) < entries_max;
@@ -252,7 +252,7 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Room for one more bucket; one that is only looked for needs none.
+    /// Room for one more bucket; a peek reserves none.
     fn take_room(&self, is_charged: bool) -> Room {
         if !is_charged {
             let is_full = self.held.load(Ordering::Relaxed) >= self.max_buckets;
@@ -272,7 +272,7 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Writes one part's outcome and gives back room that was not used.
+    /// Writes one part's outcome and releases room that was not used.
     fn settle(
         &self,
         locks: &mut Locks<'_>,
@@ -290,7 +290,7 @@ impl<C: Clock> MemoryStore<C> {
         locked.set_denied_last(!granted);
     }
 
-    /// Writes what a view said; says whether a bucket was added.
+    /// Applies a write. Returns whether a bucket was added.
     #[inline]
     pub(super) fn write(
         &self,
@@ -322,23 +322,23 @@ impl<C: Clock> MemoryStore<C> {
     }
 }
 
-/// The bucket of a part as its quota sees it.
+/// The bucket of a part under its quota.
 fn view<'a>(locks: &'a Locks<'_>, part: &Part, quota: &'a Quota, now: Micros) -> View<'a> {
     let locked = &locks[part.lock].1;
     View::read(locked, locked.find(part.key.hash), quota, now)
 }
 
-/// Which of the locks is that of this shard. There is one for every shard involved.
+/// Index of this shard in the locks, which hold every shard involved.
 fn lock_of(locks: &Locks<'_>, number: usize) -> usize {
     locks.iter().position(|(held, _)| *held == number).unwrap_or_default()
 }
 
-/// Is it to take something?
+/// Does the charge take tokens, if granted?
 fn is_charged(charge: &Charge<'_, MemoryKey>) -> bool {
     charge.cost > 0 && !charge.is_probe
 }
 
-/// Adds up the costs of parts that are the same bucket, but for probes; the first of them is charged for all.
+/// Adds up the costs of parts of the same bucket, except probes; the first of them is charged for all.
 fn join_twins(parts: &mut Parts) {
     for later in 1..parts.len() {
         let Part { key, cost, is_probe, .. } = parts[later];
@@ -360,8 +360,8 @@ fn join_twins(parts: &mut Parts) {
     }
 }
 
-/// The answer to a new key of a full store where those are denied. A look is granted as ever, and shows
-/// that there is nothing.
+/// Decision on a new key that is denied because the store is full. A peek is granted, and shows
+/// no remaining tokens.
 fn no_room(quota: &Quota, cost: u64) -> Decision {
     let outcome = match cost {
         0 => Outcome::Granted { delay: 0 },

@@ -1,8 +1,8 @@
-//! The charges that nearly all are: every bucket is in the store, was written under the form of its
-//! quota, keeps no log, and is charged. Whatever is unusual goes to `charge`.
+//! Fast path: every bucket is stored, was written under the form of its
+//! quota, keeps no log, and is charged. All other charges take the slow path in `charge`.
 //!
-//! What costs time here is memory, so each bucket is found once, and found before the locks behind its own
-//! are taken: those of the buckets that everybody shares come last and are held only to decide and write.
+//! Memory access dominates the time, so each bucket is looked up once, and before the next lock in order
+//! is taken: the locks of buckets that all requests share come last and are held only to decide and write.
 
 use sluicegate_core::{Decision, Micros, State, clamp, decide};
 use smallvec::SmallVec;
@@ -17,10 +17,10 @@ use crate::store::{Charge, Decisions, is_granted};
 /// Shards by number, their locks held.
 pub(super) type Locks<'a> = SmallVec<[(usize, Locked<'a>); 4]>;
 
-/// Where a charge's bucket is, and what it holds.
+/// Position and content of a charge's bucket.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Which of the locks.
+    /// Index of its shard in the locks.
     lock: usize,
     index: usize,
     record: Record,
@@ -89,8 +89,8 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Takes the locks of all shards involved, in the order of their numbers, so that two charges never
-    /// wait for each other; and finds the buckets, in the order of the charges. Those that are unusual
-    /// are not found.
+    /// deadlock; and finds the buckets, in the order of the charges. Buckets that need the slow path
+    /// are left out.
     fn lock_and_find(
         &self,
         charges: &[Charge<'_, MemoryKey>],
@@ -113,7 +113,7 @@ impl<C: Clock> MemoryStore<C> {
         (locks, found.into_iter().map(|(_, found)| found).collect())
     }
 
-    /// Answers from a look without a lock if that shows a denial that would write nothing.
+    /// Answers from an optimistic read without a lock, if that shows a denial that writes nothing.
     #[inline]
     fn deny_one_without_lock(
         &self,
@@ -132,7 +132,7 @@ impl<C: Clock> MemoryStore<C> {
         (!decision.is_granted() && state.is_none()).then_some(decision)
     }
 
-    /// The same for several buckets: every one is there, undisturbed while all of them were read, and
+    /// The same for several buckets: every bucket is stored, none was written while all of them were read, and
     /// none needs a clamp.
     fn deny_without_lock(&self, charges: &[Charge<'_, MemoryKey>]) -> Option<Decisions> {
         let mut glimpses = SmallVec::<[Glimpse; 4]>::new();
@@ -144,7 +144,7 @@ impl<C: Clock> MemoryStore<C> {
             glimpses.push(shard.glimpse(charge.key.hash, charge.quota.form())?);
         }
         // Read between the glimpses and the check that they are current, as if under all locks: no
-        // bucket was charged at a later time, nor changes at this one.
+        // bucket was charged at a later time, and none changes at this time.
         let now = self.clock.now();
         for (charge, glimpse) in charges.iter().zip(&glimpses) {
             if !self.shards[self.shard_of(charge.key)].is_current(*glimpse) {
@@ -164,8 +164,8 @@ impl<C: Clock> MemoryStore<C> {
         (!is_granted(charges, &answers) && !has_twins(charges)).then_some(answers)
     }
 
-    /// The time of a charge of one shard's buckets. It is read under the lock, so that a charge that comes
-    /// later never has an earlier time.
+    /// The time of a charge of one shard's buckets. It is read under the lock, so that a later charge
+    /// never has an earlier time.
     #[inline]
     pub(super) fn now(&self, locked: &mut Locked<'_>) -> Micros {
         let now = self.clock.now();
@@ -193,13 +193,13 @@ impl<C: Clock> MemoryStore<C> {
     }
 }
 
-/// What a bucket that would have granted its part shows and stores when another denied the whole.
+/// Decision and write of a bucket that would have granted its part, when another bucket denied the charge.
 fn spare(charge: &Charge<'_, MemoryKey>, state: State, now: Micros) -> (Decision, Option<State>) {
     let (figures, _) = decide(charge.quota, Some(state), now, 0);
     (figures, clamp(charge.quota, Some(state), now))
 }
 
-/// Is any bucket only asked?
+/// Is any part a probe?
 fn has_probes(charges: &[Charge<'_, MemoryKey>]) -> bool {
     charges.iter().any(|charge| charge.is_probe)
 }

@@ -1,8 +1,8 @@
 //! Keys of the memory store: 128-bit hashes under a key drawn once per process.
 //!
-//! The table keeps nothing of a bucket's name but its hash, so two names with one hash would share a
-//! bucket. `SipHash` with a secret key makes that a matter of chance, 2^-128 a pair, for names that an
-//! attacker chooses too.
+//! The table stores only the hash of a bucket's name, so two names with one hash would share a
+//! bucket. `SipHash` with a secret key makes the probability of that 2^-128 a pair, also for names that an
+//! attacker chooses.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use sluicegate_core::Quota;
 use super::table::encode;
 use crate::store::Space;
 
-/// Names up to this many bytes, lengths included, are hashed from the stack in one go.
+/// Names of up to this many bytes, lengths included, are hashed from the stack in one call.
 const INLINE_BYTES: usize = 192;
 
-/// The secret of this process.
+/// Hash key of this process.
 static SECRET: LazyLock<[u64; 2]> = LazyLock::new(|| {
     let draw = || RandomState::new().build_hasher().finish();
     [draw(), draw()]
@@ -25,9 +25,9 @@ static SECRET: LazyLock<[u64; 2]> = LazyLock::new(|| {
 /// The key of a bucket in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryKey {
-    /// The hash of its name; the first half is never zero.
+    /// Hash of its name; the first half is never zero.
     pub(super) hash: [u64; 2],
-    /// Which overflow bucket it shares with the rest of its space when the store is full.
+    /// Number of its space, which determines the overflow bucket that it shares when the store is full.
     pub(super) space: u64,
 }
 
@@ -36,7 +36,7 @@ impl MemoryKey {
     #[inline]
     pub(super) fn new(space: Space<'_>, parts: &[&[u8]]) -> Self {
         let space = match space {
-            // A rule has placeholders or it has none: both are never asked for.
+            // A rule either has placeholders or has none, so the bit is a property of the rule.
             Space::Rule(id) => id << 2 | u64::from(!parts.is_empty()),
             Space::Take => 2,
             Space::Named(name) => hash_under(*SECRET, &[name.as_bytes()])[0] | 3,
@@ -45,8 +45,8 @@ impl MemoryKey {
         Self { hash: sound(hash_under([first ^ space, second], parts)), space }
     }
 
-    /// The key of anything hashable in the space of a named limiter, whose own hash is the key that its
-    /// keys are hashed under.
+    /// The key of any hashable value in the space of a named limiter. The limiter's own hash is the hash key
+    /// of its keys.
     #[inline]
     pub(crate) fn of<K: Hash + ?Sized>(limiter: &Self, key: &K) -> Self {
         let mut hasher = SipHasher13::new_with_keys(limiter.hash[0], limiter.hash[1]);
@@ -61,8 +61,8 @@ impl MemoryKey {
         self.space & 3 == 0
     }
 
-    /// The key of the bucket that all new keys of this one's space and quota share when the store is full. A
-    /// rule has one quota, and those of the subjects that have another.
+    /// The key of the overflow bucket that all new keys of this space and quota share when the store is full. A
+    /// rule has its own quota and those of its overrides.
     pub(super) fn overflow(&self, quota: &Quota) -> Self {
         let (n, rest) = encode(quota.form());
         let words = [self.space, n, rest, quota.capacity()].map(u64::to_le_bytes);
@@ -71,8 +71,8 @@ impl MemoryKey {
     }
 }
 
-/// The hash of parts. All but the last stand behind their lengths, so that no choice of parts can
-/// imitate another of as many; how many there are is part of the key.
+/// Hashes parts. All but the last are preceded by their lengths, so that different parts of the same number
+/// never hash the same bytes; their number is part of the hash key.
 #[inline]
 fn hash_under([first, second]: [u64; 2], parts: &[&[u8]]) -> [u64; 2] {
     let mut hasher = SipHasher13::new_with_keys(first, second ^ parts.len() as u64);
@@ -98,7 +98,7 @@ fn hash_under([first, second]: [u64; 2], parts: &[&[u8]]) -> [u64; 2] {
     [hash.h1, hash.h2]
 }
 
-/// The pieces of a name in order, each part but the last behind its length.
+/// Writes the pieces of a name in order, each part but the last preceded by its length.
 fn each_piece(parts: &[&[u8]], last: &[u8], mut write: impl FnMut(&[u8])) {
     for part in parts {
         write(&(part.len() as u64).to_le_bytes());
@@ -107,7 +107,7 @@ fn each_piece(parts: &[&[u8]], last: &[u8], mut write: impl FnMut(&[u8])) {
     write(last);
 }
 
-/// A first half of zero would mark an empty slot.
+/// Avoids a first half of zero, which would mark an empty slot.
 fn sound([h1, h2]: [u64; 2]) -> [u64; 2] {
     [h1.max(1), h2]
 }

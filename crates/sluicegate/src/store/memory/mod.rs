@@ -25,50 +25,50 @@ use super::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sea
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// How many buckets a store remembers unless told otherwise: some 50 MB of them.
+/// Default maximum of buckets in a store: about 50 MB of them.
 pub const MAX_BUCKETS_DEFAULT: usize = 1_000_000;
 
-/// A shard holds about this many buckets when the store is full: few enough that copying one takes
-/// microseconds, and enough that what is known of each shard stays in the cache.
+/// Buckets per shard of a full store, about: few enough that copying a shard takes
+/// microseconds, and enough that the headers of all shards stay in the CPU cache.
 const BUCKETS_PER_SHARD: usize = 4096;
 const SHARDS_MIN: usize = 64;
 const SHARDS_MAX: usize = 1 << 16;
-/// Shards for the buckets of rules without placeholders, which all requests share: nobody else waits for
-/// their locks. A power of two.
+/// Separate shards for the buckets of rules without placeholders, which all requests share: charges of other
+/// buckets do not wait for their locks. A power of two.
 const SHARDS_SHARED: usize = 64;
 
-/// Slots looked at for every new bucket: full ones are forgotten faster than new ones come.
+/// Slots swept for every new bucket: full buckets are evicted faster than new ones are added.
 const SWEEP_PER_INSERT: usize = 4;
-/// The most slots looked at under one hold of a lock.
+/// Maximum of slots swept under one hold of a lock.
 const SWEEP_PER_LOCK: usize = 256;
-/// A hard look for buckets to forget goes to this many shards besides.
+/// Number of other shards that a hard sweep visits.
 const SWEEP_SHARDS: usize = 32;
-/// From each shard the sweep goes to one this many further on, so that a few in a row are some of all kinds.
-/// It is a prime, and there are never as many: all shards have their turn.
+/// Distance between the shards of successive sweeps, so that a few sweeps sample all kinds of shards.
+/// A prime larger than the number of shards: every shard has its turn.
 const SWEEP_STRIDE: usize = 1_000_003;
-/// Charges that find no room look hard for buckets to forget, but not within this time of having looked
-/// in vain: a flood must cost whoever is flooded no more than other charges do.
+/// Pause after a hard sweep that evicted nothing. Charges that find the store full sweep hard, and during
+/// a flood of new keys every charge would pay for that.
 const SWEEP_PAUSE_US: u64 = 1000;
 
-/// The most buckets a store can be told to remember. Each shard's forms, at most one per bucket, have
-/// far more names than it then holds buckets.
+/// Upper limit of [`MemoryStoreBuilder::max_buckets`]. It leaves far more form ids in each shard than buckets, and
+/// so than forms.
 pub const MAX_BUCKETS_MAX: usize = 1 << 30;
 
 const _: () = assert!(MAX_BUCKETS_MAX / SHARDS_MAX * 64 <= table::FORMS_MAX);
 
-/// The most overflow buckets: one for each quota of a rule, and for each that comes with the charges. Beyond
-/// that new keys are denied.
+/// Maximum of overflow buckets: one for each quota of a rule, and for each quota that comes with a charge. Beyond
+/// that, new keys are denied.
 const OVERFLOW_BUCKETS_MAX: usize = 4096;
 
-/// How many entries the logs of exact sliding windows may have together, for each bucket that may be
-/// remembered. Beyond that nothing is added to a log: its bucket denies.
+/// Maximum of entries in all logs of exact sliding windows together, per bucket of `max_buckets`. Beyond
+/// that nothing is added to a log: its bucket denies.
 const LOG_ENTRIES_PER_BUCKET: usize = 4;
 
-/// What becomes of a new key when the store is full and nothing in it may be forgotten. Keys that are
-/// in the store are unaffected either way (but for exact sliding windows, whose logs share one bound).
+/// Policy for a new key when the store is full and no bucket may be evicted. Keys that are
+/// in the store are not affected (except exact sliding windows, whose logs share one bound).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFull {
-    /// New keys of a rule share one bucket of that rule's quota; those whose quota is another, one of that.
+    /// New keys of a rule share one overflow bucket per quota: that of the rule, and that of each override.
     #[default]
     Overflow,
     /// New keys are denied.
@@ -77,27 +77,27 @@ pub enum OnFull {
 
 /// Buckets in this process: sharded, bounded, and atomic over any number of them.
 ///
-/// A charge takes the locks of its buckets' shards in order, decides, writes and lets go; nothing waits
+/// A charge takes the locks of its buckets' shards in order, decides, writes and releases them; no I/O happens
 /// while a lock is held. A denial is usually answered without any lock.
 ///
 /// # Memory
 ///
-/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are remembered, at 40 to 50 bytes each.
-/// Buckets of the exact sliding window have a log besides, of 16 bytes an entry; all logs together have
-/// at most four entries for each of the `max_buckets`, and deny what they have no room for.
+/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are stored, at 40 to 50 bytes each.
+/// Buckets of the exact sliding window also have a log, of 16 bytes an entry; all logs together have
+/// at most four entries per bucket of `max_buckets`, and charges beyond that are denied.
 ///
-/// Only full buckets are forgotten, which nobody can notice. When there is no more room and nothing is
-/// full, new keys share an overflow bucket of their rule and quota or are denied ([`OnFull`]), so a flood of random keys
+/// Only full buckets are evicted, which changes no decision. When the store is full and no bucket is,
+/// new keys share an overflow bucket of their rule and quota or are denied ([`OnFull`]), so a flood of random keys
 /// can neither reset an exhausted bucket nor lift a limit.
 ///
 /// # Panics
 ///
 /// Never.
 pub struct MemoryStore<C = SystemClock> {
-    /// The regular shards, then those for buckets that all requests share, and last one for overflow
-    /// buckets. This is the order in which their locks are taken.
+    /// The regular shards, then those of buckets that all requests share, then one for overflow
+    /// buckets. Locks are taken in this order.
     shards: Box<[Shard]>,
-    /// How many of them are regular, less one: a power of two less one.
+    /// Number of regular shards less one: a bit mask.
     regular: usize,
     clock: C,
     max_buckets: usize,
@@ -106,7 +106,7 @@ pub struct MemoryStore<C = SystemClock> {
     forgotten: AtomicU64,
     overflowed: AtomicU64,
     next_sweep: AtomicUsize,
-    /// When a hard look for buckets to forget last found none.
+    /// Time of the last hard sweep that evicted nothing.
     swept_in_vain_us: AtomicU64,
     /// Entries in all logs.
     log_entries: Arc<AtomicUsize>,
@@ -115,11 +115,11 @@ pub struct MemoryStore<C = SystemClock> {
 /// Figures of a [`MemoryStore`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Buckets that are remembered now.
+    /// Buckets in the store now.
     pub buckets: usize,
-    /// The most that may be.
+    /// Maximum of buckets in the store.
     pub max_buckets: usize,
-    /// Full buckets that were forgotten since the start.
+    /// Full buckets that were evicted since the start.
     pub forgotten: u64,
     /// Charges of new keys that found the store full.
     pub overflowed: u64,
@@ -143,27 +143,27 @@ impl Default for MemoryStoreBuilder {
 }
 
 impl<C: Clock> MemoryStoreBuilder<C> {
-    /// The most buckets to remember: at least one, at most [`MAX_BUCKETS_MAX`].
+    /// Sets the maximum of buckets, clamped to between one and [`MAX_BUCKETS_MAX`].
     #[must_use]
     pub fn max_buckets(mut self, max_buckets: usize) -> Self {
         self.max_buckets = max_buckets.clamp(1, MAX_BUCKETS_MAX);
         self
     }
 
-    /// What becomes of new keys when the store is full.
+    /// Sets the policy for new keys when the store is full.
     #[must_use]
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
         self
     }
 
-    /// Takes the time from another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> MemoryStoreBuilder<D> {
         MemoryStoreBuilder { clock, max_buckets: self.max_buckets, on_full: self.on_full }
     }
 
-    /// The store.
+    /// Builds the store.
     #[must_use]
     pub fn build(self) -> MemoryStore<C> {
         let shards = (self.max_buckets / BUCKETS_PER_SHARD).next_power_of_two();
@@ -196,13 +196,13 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store with the defaults: a million buckets, overflow buckets beyond.
+    /// A store with the defaults: [`MAX_BUCKETS_DEFAULT`] and [`OnFull::Overflow`].
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Makes other choices.
+    /// A builder with the defaults.
     #[must_use]
     pub fn builder() -> MemoryStoreBuilder {
         MemoryStoreBuilder::default()
@@ -210,12 +210,12 @@ impl MemoryStore {
 }
 
 impl<C: Clock> MemoryStore<C> {
-    /// Its clock.
+    /// The clock that charges are made by.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Its figures now.
+    /// Current figures.
     pub fn stats(&self) -> MemoryStats {
         MemoryStats {
             buckets: self.held.load(Ordering::Relaxed),
@@ -225,9 +225,9 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Looks at about `slots` more slots of the store and forgets the full buckets among them, holding
-    /// a lock for at most a few hundred at a time. New keys sweep as they come, so calling this is only
-    /// needed to give memory back when there are no new ones: now and then, from a timer.
+    /// Visits about `slots` more slots of the store and evicts the full buckets among them, holding
+    /// a lock for at most a few hundred slots at a time. Every new key sweeps too, so calling this is only
+    /// needed to free memory while no new keys come: from a timer, for example.
     pub fn sweep(&self, slots: usize) {
         let mut left = slots;
         while left > 0 {
@@ -237,14 +237,14 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Sweeps a part of whichever shard is next, unless somebody is using it.
+    /// Sweeps a part of the shard whose turn it is, unless it is locked. Returns the number of evicted buckets.
     fn sweep_elsewhere(&self, slots: usize) -> usize {
         let turn = self.next_sweep.fetch_add(1, Ordering::Relaxed);
         let number = turn.wrapping_mul(SWEEP_STRIDE) % self.shards.len();
         self.shards[number].try_lock().map_or(0, |mut locked| self.sweep_here(&mut locked, slots))
     }
 
-    /// Sweeps a part of this shard, and says how many buckets were forgotten.
+    /// Sweeps a part of this shard. Returns the number of evicted buckets.
     fn sweep_here(&self, locked: &mut Locked<'_>, slots: usize) -> usize {
         let forgotten = locked.sweep(self.clock.now(), slots);
         if forgotten > 0 {
@@ -254,8 +254,8 @@ impl<C: Clock> MemoryStore<C> {
         forgotten
     }
 
-    /// Forgets full buckets, so that there is room for `new` more: a few of this shard wherever a bucket
-    /// is added, and many when the store is full.
+    /// Evicts full buckets to make room for `new` more: a few of this shard with every new bucket,
+    /// and many when the store is full.
     fn sweep_for(&self, locked: &mut Locked<'_>, new: usize) {
         self.sweep_here(locked, SWEEP_PER_INSERT);
         if self.held.load(Ordering::Relaxed) + new > self.max_buckets {
@@ -263,8 +263,7 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Looks hard for buckets to forget: at many slots of this shard, if there is one, and at as many
-    /// of others.
+    /// Sweeps hard: many slots of this shard, if one is given, and as many of others.
     fn sweep_hard(&self, locked: Option<&mut Locked<'_>>) {
         let now_us = self.clock.now().get();
         if now_us.abs_diff(self.swept_in_vain_us.load(Ordering::Relaxed)) < SWEEP_PAUSE_US {
@@ -292,20 +291,20 @@ impl<C: Clock> MemoryStore<C> {
         self.shards.len() - 1
     }
 
-    /// Takes one bucket's worth of room, if there is any.
+    /// Reserves room for one bucket. False if the store is full.
     fn try_reserve(&self) -> bool {
         let one_more = |held| (held < self.max_buckets).then_some(held + 1);
         self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Gives back the room of buckets of this shard that are no more, or never came to be.
+    /// Releases the room of buckets of this shard that were removed, or reserved and not stored.
     fn release(&self, locked: &Locked<'_>, buckets: usize) {
         if locked.is_bounded() {
             self.held.fetch_sub(buckets, Ordering::Relaxed);
         }
     }
 
-    /// Forgets a bucket, and says whether there was one.
+    /// Removes a bucket. False if there was none.
     fn forget(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
         let forgotten = locked.remove(key.hash);
         if forgotten {

@@ -1,11 +1,11 @@
-//! Reading without the lock, under every interleaving and every reordering that C11 allows.
+//! Loom models of reading without the lock, under every interleaving and every reordering that C11 allows.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --profile model -p sluicegate --lib --target-dir target/loom model
 //! ```
 //!
-//! Sequence, table and shard are the real ones, made of loom's atomics and locks. `ArcSwap` is not made of
-//! those, so no table is swapped here: the `shuttle` tests do that.
+//! Sequence, table and shard are the production types over loom's atomics and locks. `ArcSwap` is not
+//! modelled by loom, so no table is swapped here: the `shuttle` tests do that.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use super::sequence::Sequence;
 use super::shard::Shard;
 use super::table::{Record, Table};
 
-/// Keys whose search begins at the first slot, whatever the size of the table.
+/// Keys whose search begins at the first slot in a table of any size.
 const ONE: [u64; 2] = [1, 11];
 const TWO: [u64; 2] = [2, 22];
 
 const PER_SECOND: Form = Form::Continuous { n: 1, p: 1_000_000 };
 const PER_MINUTE: Form = Form::FixedWindow { p: 60_000_000 };
 
-/// A state that can be told to be torn: both of its words are the same.
+/// A state whose two words are equal, so that a torn read shows.
 fn whole(word: u64) -> State {
     State { a: word, b: word }
 }
@@ -34,11 +34,11 @@ fn record(word: u64) -> Record {
     Record { form: 0, state: whole(word) }
 }
 
-/// Runs a writer and a reader against each other, in all ways there are.
+/// Runs a writer and a reader concurrently, in all interleavings.
 ///
-/// Loom finds them by turning the first one around. It takes note of only the last access to an atomic,
-/// so that a writer which loads before it stores can hide a reader that came before: hence once with
-/// either of the two ahead.
+/// Loom finds them by permuting the first one. It records only the last access to an atomic,
+/// so that a writer which loads before it stores can hide an earlier reader: each of the two therefore
+/// comes first once.
 fn race<T: Send + Sync + 'static>(new: fn() -> T, write: fn(&T), read: fn(&T)) {
     for (ahead, behind) in [(write, read), (read, write)] {
         loom::model(move || {
@@ -53,14 +53,14 @@ fn race<T: Send + Sync + 'static>(new: fn() -> T, write: fn(&T), read: fn(&T)) {
     }
 }
 
-/// What a shard shows to its readers.
+/// The part of a shard that is visible to readers without the lock.
 struct Shown {
     sequence: Sequence,
     table: Table,
 }
 
 impl Shown {
-    /// Two buckets, the second of which had to go one slot further.
+    /// Two buckets, the second displaced by one slot.
     fn new() -> Self {
         let table = Table::new(3, 1);
         table.set_form(0, PER_SECOND);
@@ -75,8 +75,8 @@ impl Shown {
         self.sequence.end();
     }
 
-    /// What `Shard::glimpse` and `Shard::is_current` do: a bucket's state if it is there and of this
-    /// form, and nothing at all if a writer was at work.
+    /// `Shard::glimpse` and `Shard::is_current` in one: `None` if a writer was at work, else the bucket's state
+    /// if it is stored under this form.
     fn look(&self, key: [u64; 2], form: Form) -> Option<Option<State>> {
         let number = self.sequence.read()?;
         let found = self.table.find(key).ok().map(|index| self.table.record(index));
@@ -120,7 +120,7 @@ fn no_bucket_is_missed_while_it_moves() {
     });
 }
 
-/// A slot that is given up and taken again, under another form of the same number: neither is read as
+/// A slot that is emptied and filled again, under another form with the same id: neither is read as
 /// the other.
 #[test]
 fn no_form_is_read_as_the_one_before_it() {
@@ -143,7 +143,7 @@ fn no_form_is_read_as_the_one_before_it() {
     });
 }
 
-/// Two shards that are changed together, the first let go of first: whoever reads both sees both
+/// Two shards that are changed together, the first released first: a reader of both sees both
 /// changes or neither.
 #[test]
 fn no_charge_of_two_shards_is_seen_in_part() {
@@ -173,7 +173,7 @@ fn no_charge_of_two_shards_is_seen_in_part() {
     race(new, write, |shards| read_both(shards, [1, 0]));
 }
 
-/// Two writers that take turns: the reader never takes the work of two for that of one.
+/// Two writers in turn: a reader never sees parts of both changes as one.
 #[test]
 fn no_two_changes_are_taken_for_one() {
     let write = |(lock, shown): &(Mutex<()>, Shown)| {
@@ -187,7 +187,7 @@ fn no_two_changes_are_taken_for_one() {
             if let Some(state) = shown.look(ONE, PER_SECOND) {
                 assert!([1, 3].map(|word| Some(whole(word))).contains(&state), "{state:?}");
             }
-            // And becomes a writer itself.
+            // The reader becomes a writer.
             let _held = lock.lock().unwrap();
             shown.change(|table| table.set_record(0, record(4)));
             assert_eq!(shown.look(ONE, PER_SECOND), Some(Some(whole(4))));
@@ -201,12 +201,12 @@ fn no_two_changes_are_taken_for_one() {
 fn shard() -> Shard {
     let shard = Shard::new(true, Default::default());
     shard.lock().put(ONE, PER_SECOND, whole(1));
-    // Whoever looks when nobody is at work does see it.
+    // A read without a concurrent writer succeeds.
     assert!(shard.glimpse(ONE, PER_SECOND).is_some_and(|glimpse| shard.is_current(glimpse)));
     shard
 }
 
-/// Looks for the bucket once; if nobody was at work, it was in one of these states.
+/// Reads the bucket once; without a concurrent writer, it is in one of these states.
 fn glimpse(shard: &Shard, states: &[u64]) {
     if let Some(glimpse) = shard.glimpse(ONE, PER_SECOND)
         && shard.is_current(glimpse)
@@ -226,7 +226,7 @@ fn no_glimpse_of_a_bucket_that_is_updated_is_torn() {
     race(shard, write, |shard| glimpse(shard, &[1, 2]));
 }
 
-/// What is written under one hold of the lock is one change, and nobody sees a part of it.
+/// All writes under one hold of the lock are one change: no reader sees a part of it.
 #[test]
 fn no_glimpse_sees_what_is_under_one_hold_of_the_lock() {
     let write = |shard: &Shard| {

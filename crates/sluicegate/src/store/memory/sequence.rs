@@ -1,25 +1,26 @@
-//! The number that lets a reader without the lock know whether the words it read belong together.
+//! Sequence lock: a number that tells a reader without the lock whether the words it read are consistent.
 //!
-//! Writers hold the lock of what they write. Around every change they make the number odd and then even
-//! again. A reader takes the number, reads the words it wants, and looks at the number again: if it was
-//! even and has not changed, no writer was at work meanwhile, and the words belong together. Otherwise it
-//! has wasted a few loads.
+//! Writers hold the lock of the data they write. Around every change they make the number odd and then even
+//! again. A reader reads the number, then the words, then the number again: if it was
+//! even and has not changed, nothing was written meanwhile, and the words are consistent. Otherwise the reader
+//! falls back to the lock.
 //!
 //! ```text
 //!   writer   number = odd     (fence)   words ...   number = even (release)
 //!   reader   number (acquire)           words ...   (fence)   number again
 //! ```
 //!
-//! The writer's fence keeps its words from being seen before the odd number; its last store keeps them
-//! from being seen after the even one; the reader's fence keeps its second look behind its words.
+//! The writer's fence keeps its words from becoming visible before the odd number; its last store keeps them
+//! from becoming visible after the even one; the reader's fence orders its second read of the number after its
+//! words.
 //! `model.rs` checks this protocol under every interleaving and every reordering that C11 allows.
 //!
-//! Numbers are used up one by one, and 2^63 changes are more than any process makes: that a number has
-//! not changed always means that nothing has.
+//! The number never wraps around: no process makes 2^63 changes. An unchanged number therefore means unchanged
+//! words.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// See the module's documentation.
+/// Sequence number; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Sequence(AtomicU64);
 
@@ -28,14 +29,14 @@ impl Sequence {
         Self(AtomicU64::new(0))
     }
 
-    /// The number to read under, unless a writer is at work.
+    /// The number before reading; `None` while a writer is at work.
     #[inline]
     pub(super) fn read(&self) -> Option<u64> {
         let number = self.0.load(Ordering::Acquire);
         number.is_multiple_of(2).then_some(number)
     }
 
-    /// Has nothing been written since this number was taken?
+    /// Has nothing been written since this number was read?
     #[inline]
     pub(super) fn is_current(&self, number: u64) -> bool {
         fence(Ordering::Acquire);
@@ -50,7 +51,7 @@ impl Sequence {
         fence(Ordering::Release);
     }
 
-    /// Marks its end.
+    /// Marks the end of a change.
     #[inline]
     pub(super) fn end(&self) {
         let number = self.0.load(Ordering::Relaxed);

@@ -1,17 +1,17 @@
-//! One shard: a table behind a lock, that can also be read without it.
+//! One shard: a table behind a lock that can also be read without it.
 //!
 //! # How it works
 //!
-//! Writers hold the lock, and all that they write under one hold of it is one change to a reader: the
-//! first write begins it and letting go of the lock ends it (see `sequence`). So a charge of several
+//! Writers hold the lock. All that they write under one hold of it is one change to a reader: the
+//! first write begins the change and releasing the lock ends it (see `sequence`). So a charge of several
 //! buckets, whose locks are held together, is never seen in part, and a bucket that moves to another
-//! slot or another form is never missed between.
+//! slot or another form is never missed in between.
 //!
-//! Reading without the lock is for denials: they change nothing, so a thousand threads that hammer one
-//! exhausted bucket share its cache line instead of tearing it from each other.
+//! Reading without the lock is for denials: they change nothing, so many threads that hammer one
+//! exhausted bucket share its cache line instead of invalidating it for each other.
 //!
-//! A table that grows or shrinks is copied and swapped. Old tables live on until their last reader is
-//! done (`arc-swap`). Shards are small, so a copy is a matter of microseconds.
+//! A table that grows or shrinks is copied and swapped. Old tables live until their last reader has
+//! finished (`arc-swap`). Shards are small, so a copy takes microseconds.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ use super::sequence::Sequence;
 use super::table::{FORMS_MAX, Record, Table};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// Grow when more than four fifths full, by a quarter: between 64 and 80 percent of slots are used.
+/// Maximum load. A table above it grows by a quarter: between 64 and 80 percent of slots are used.
 const LOAD_MAX: (usize, usize) = (4, 5);
 /// Slots of the smallest table that is not empty.
 const SLOTS_MIN: usize = 8;
 /// Forms of the smallest table that is not empty.
 const FORMS_MIN: usize = 4;
 
-/// See the module's documentation.
+/// A table behind a lock; see the module's documentation.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard {
     sequence: Sequence,
-    /// The last charge under the lock was denied, so the next one may well be too: worth a look.
+    /// The last charge under the lock was denied. The next one probably is too, so the read without a lock is tried.
     denied_last: AtomicBool,
-    /// Its buckets count towards the store's bound. Those of the overflow shard do not.
+    /// Its buckets count towards the store's maximum. Those of the overflow shard do not.
     bounded: bool,
     /// Entries in the logs of all shards of the store.
     log_entries: Arc<AtomicUsize>,
@@ -46,18 +46,18 @@ pub(super) struct Shard {
     inner: Mutex<Inner>,
 }
 
-/// What the lock protects.
+/// Data that the lock protects.
 #[derive(Debug)]
 struct Inner {
-    /// The same table as is shown.
+    /// The same table as in `shown`.
     table: Table,
-    /// The latest time of a charge here.
+    /// Time of the latest charge in this shard.
     latest: Micros,
     buckets: usize,
-    /// How many buckets were written under each form.
+    /// Number of buckets written under each form, by form id.
     users: Vec<u32>,
     logs: Logs,
-    /// Where the next sweep goes on.
+    /// Slot at which the next sweep continues.
     swept_to: usize,
 }
 
@@ -66,20 +66,20 @@ struct Inner {
 pub(super) struct Locked<'a> {
     shard: &'a Shard,
     inner: MutexGuard<'a, Inner>,
-    /// Something was written, and readers without the lock must not look until it is given up.
+    /// A change has begun: readers without the lock fail until the lock is released.
     changing: bool,
 }
 
-/// What is stored of a bucket.
+/// Stored content of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stored<'a> {
-    /// Two integers.
+    /// Two integers, for all algorithms but the exact sliding window.
     State(State),
-    /// A log.
+    /// Log of an exact sliding window.
     Log(Log<'a>),
 }
 
-/// A consistent look at one bucket without the lock.
+/// Optimistic read of one bucket, without the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Glimpse {
     sequence: u64,
@@ -118,14 +118,14 @@ impl Shard {
         Some(Locked { shard: self, inner: self.inner.try_lock()?, changing: false })
     }
 
-    /// Was the last charge here denied?
+    /// Was the last charge under the lock denied?
     #[inline]
     pub(super) fn denied_last(&self) -> bool {
         self.denied_last.load(Ordering::Relaxed)
     }
 
-    /// Looks at a bucket without the lock. `None` if there is nothing of this form, or a writer is at
-    /// work. The glimpse counts for nothing until [`is_current`](Self::is_current) says so.
+    /// Reads a bucket without the lock. `None` if there is no bucket of this form, or a writer is at
+    /// work. The result is valid only if [`is_current`](Self::is_current) is true afterwards.
     #[inline]
     pub(super) fn glimpse(&self, key: [u64; 2], form: Form) -> Option<Glimpse> {
         let sequence = self.sequence.read()?;
@@ -154,12 +154,12 @@ impl Drop for Locked<'_> {
 }
 
 impl Locked<'_> {
-    /// Do its buckets count towards the store's bound?
+    /// Do its buckets count towards the store's maximum?
     pub(super) fn is_bounded(&self) -> bool {
         self.shard.bounded
     }
 
-    /// The table to write to, which readers leave alone from here on.
+    /// The table for writing. Begins a change, so that reads without the lock fail from here on.
     #[inline]
     fn table_to_change(&mut self) -> &Table {
         if !self.changing {
@@ -169,21 +169,21 @@ impl Locked<'_> {
         &self.inner.table
     }
 
-    /// The time, but not earlier than that of a charge here before if it is so by no more than the skew
-    /// between two readings.
+    /// The time, raised to that of the latest charge in this shard if it is earlier by no more than the skew
+    /// between two clock readings.
     #[inline]
     pub(super) fn no_earlier(&self, now: Micros, skew_us: u64) -> Micros {
         let latest = self.inner.latest;
         if latest > now && latest.get() - now.get() <= skew_us { latest } else { now }
     }
 
-    /// Remembers the time of a charge.
+    /// Records the time of a charge.
     #[inline]
     pub(super) fn set_latest(&mut self, now: Micros) {
         self.inner.latest = now;
     }
 
-    /// The slot of a bucket and what it holds, if it was written under this quota's form and keeps no log.
+    /// The slot of a bucket and its record, if it was written under this quota's form and keeps no log.
     #[inline]
     pub(super) fn record_of(&self, key: [u64; 2], quota: &Quota) -> Option<(usize, Record)> {
         let index = self.inner.table.find(key).ok()?;
@@ -192,26 +192,26 @@ impl Locked<'_> {
         is_usual.then_some((index, record))
     }
 
-    /// Replaces what a slot holds.
+    /// Replaces the record of a slot.
     #[inline]
     pub(super) fn set_record(&mut self, index: usize, record: Record) {
         self.table_to_change().set_record(index, record);
     }
 
-    /// The slot of a bucket, if it is here.
+    /// The slot of a bucket, if it is stored.
     #[inline]
     pub(super) fn find(&self, key: [u64; 2]) -> Option<usize> {
         self.inner.table.find(key).ok()
     }
 
-    /// What is stored in a slot, if it was written under this form.
+    /// The content of a slot, if it was written under this form.
     #[inline]
     pub(super) fn stored_as(&self, index: usize, form: Form) -> Option<Stored<'_>> {
         let record = self.inner.table.record(index);
         self.inner.table.is_form(record.form, form).then(|| self.read(form, record.state))
     }
 
-    /// What is stored in a slot, and the form it was written under.
+    /// The content of a slot, and the form it was written under.
     pub(super) fn stored(&self, index: usize) -> Option<(Form, Stored<'_>)> {
         let record = self.inner.table.record(index);
         let form = self.inner.table.form(record.form)?;
@@ -228,7 +228,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Remembers whether the charge was denied. Written only when it changes.
+    /// Records whether the charge was denied. Stored only when it changes, to keep the cache line shared.
     #[inline]
     pub(super) fn set_denied_last(&self, denied: bool) {
         if self.shard.denied_last() != denied {
@@ -242,7 +242,7 @@ impl Locked<'_> {
         self.set_record(index, Record { form, state });
     }
 
-    /// Changes the logs, and the number of entries that the store knows of.
+    /// Changes the logs and updates the store's count of entries.
     fn change_logs<T>(&mut self, change: impl FnOnce(&mut Logs) -> T) -> T {
         let before = self.inner.logs.len();
         let result = change(&mut self.inner.logs);
@@ -255,7 +255,7 @@ impl Locked<'_> {
         result
     }
 
-    /// How many buckets are here.
+    /// Number of buckets in this shard.
     pub(super) fn buckets(&self) -> usize {
         self.inner.buckets
     }
@@ -267,7 +267,7 @@ impl Locked<'_> {
         self.update(index, State { a: number, b: edit.base });
     }
 
-    /// Stores a bucket that is new, or changes its form. Says whether it is new.
+    /// Stores a new bucket, or one under another form. Returns whether it is new.
     pub(super) fn put(&mut self, key: [u64; 2], form: Form, state: State) -> bool {
         let is_new = !self.remove(key);
         self.reserve(form);
@@ -280,13 +280,13 @@ impl Locked<'_> {
         is_new
     }
 
-    /// Stores a log that is new, or takes the place of a state of another form.
+    /// Stores a new log, or one that replaces a state of another form. Returns whether the bucket is new.
     pub(super) fn put_log(&mut self, key: [u64; 2], form: Form, edit: &Edit) -> bool {
         let number = self.change_logs(|logs| logs.insert(edit.tail.into_iter().collect()));
         self.put(key, form, State { a: number, b: edit.base })
     }
 
-    /// Forgets a bucket. Says whether it was there.
+    /// Removes a bucket. False if there was none.
     pub(super) fn remove(&mut self, key: [u64; 2]) -> bool {
         let Some(index) = self.find(key) else { return false };
         self.clear(index);
@@ -303,13 +303,13 @@ impl Locked<'_> {
         self.inner.buckets -= 1;
     }
 
-    /// Forgets the full ones among the next `slots` slots, and says how many that were.
+    /// Evicts the full buckets among the next `slots` slots and returns their number.
     pub(super) fn sweep(&mut self, now: Micros, slots: usize) -> usize {
         let mut forgotten = 0;
         for _ in 0..slots.min(self.inner.table.slots()) {
             let index = self.inner.swept_to;
             if self.inner.table.key(index).is_some() && self.is_full(index, now) {
-                // Another bucket may move into the slot, so the sweep stays where it is.
+                // Another bucket may move into the slot, so the sweep does not advance.
                 self.clear(index);
                 forgotten += 1;
             } else {
@@ -328,7 +328,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives the memory of a table back that has become far too large.
+    /// Shrinks a table that is less than a quarter full.
     fn shrink(&mut self) {
         let (buckets, slots) = (self.inner.buckets, self.inner.table.slots());
         let forms = self.inner.table.forms();
@@ -339,7 +339,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes room for one more bucket, of this form.
+    /// Makes room for one more bucket of this form.
     fn reserve(&mut self, form: Form) {
         let (slots, forms) = (self.inner.table.slots(), self.inner.table.forms());
         let no_slot = (self.inner.buckets + 1) * LOAD_MAX.1 > slots * LOAD_MAX.0;
@@ -351,7 +351,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Copies the table into one of another size and shows that instead.
+    /// Copies the table into one of another size and publishes that.
     fn resize(&mut self, slots: usize, forms: usize) {
         let (old, new) = (&self.inner.table, Table::new(slots, forms));
         for id in 0..old.forms() as u32 {
@@ -369,10 +369,10 @@ impl Locked<'_> {
         self.show(new);
     }
 
-    /// Shows another table from here on.
+    /// Publishes another table to readers.
     fn show(&mut self, table: Table) {
         let (slots, slots_before) = (table.slots(), self.table_to_change().slots());
-        // Buckets keep their order, and so the sweep its place.
+        // Buckets keep their order, so the sweep continues at the same relative position.
         self.inner.swept_to = self.inner.swept_to * slots / slots_before.max(1);
         self.inner.users.resize(table.forms(), 0);
         self.inner.users.shrink_to_fit();
@@ -385,8 +385,8 @@ impl Locked<'_> {
         (0..table.forms() as u32).find(|id| table.is_form(*id, form))
     }
 
-    /// The id of a form, one more bucket of which is about to be stored. `reserve` has made sure that
-    /// there is one for it.
+    /// Counts one more bucket of a form and returns the form's id. `reserve` has made sure that
+    /// an id is free.
     fn adopt(&mut self, form: Form) -> u32 {
         let id = self.form_id(form).unwrap_or_else(|| {
             let unused = self.inner.users.iter().position(|users| *users == 0);
@@ -398,7 +398,7 @@ impl Locked<'_> {
     }
 }
 
-/// How many slots a table gets that must hold this many buckets: a quarter more than it needs.
+/// Number of slots for a table of this many buckets: a quarter more than the maximum load needs.
 fn slots_for(buckets: usize) -> usize {
     let needed = (buckets * LOAD_MAX.1).div_ceil(LOAD_MAX.0);
     (needed + needed / 4).max(SLOTS_MIN)

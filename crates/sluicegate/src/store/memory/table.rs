@@ -1,8 +1,8 @@
 //! The table of one shard: open addressing over 32-byte slots of atomics, two to a cache line.
 //!
-//! It is written under its shard's lock and may be read without it: every word is an atomic, so a
-//! reader never sees anything torn inside a word, and the shard's sequence number tells it whether the
-//! words it read belong together (see `shard`). No `unsafe` is needed for that, and no word costs more
+//! Written under its shard's lock, and read with or without it: every word is an atomic, so a
+//! reader never sees a torn word, and the shard's sequence number tells it whether the
+//! words it read are consistent (see `shard`). This needs no `unsafe`, and no word costs more
 //! than a plain load or store.
 //!
 //! ```text
@@ -19,29 +19,29 @@ use sluicegate_core::{EXACT_MAX, Form, State};
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
-/// State words are below this, which leaves eleven bits of each for the form.
+/// Bits of a state word, which leaves eleven bits of each for the form.
 const WORD_BITS: u32 = EXACT_MAX.trailing_zeros();
 const WORD_MASK: u64 = EXACT_MAX - 1;
 const ID_BITS: u32 = u64::BITS - WORD_BITS;
 const ID_MASK: u32 = (1 << ID_BITS) - 1;
 
-/// The most forms a table can tell apart.
+/// Maximum of forms in a table.
 pub(super) const FORMS_MAX: usize = 1 << (2 * ID_BITS);
 
-/// One bucket, or none if the first word is zero.
+/// One bucket; empty if the first word is zero.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 struct Slot([AtomicU64; 4]);
 
-/// What a slot holds: a state and the id of its form.
+/// Content of a slot: a state and the id of its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) form: u32,
     pub(super) state: State,
 }
 
-/// See the module's documentation. Clones are the same table: whoever has one goes from it to a slot in one
-/// step.
+/// Hash table of a shard; see the module's documentation. Clones share the slots, which saves readers one
+/// indirection.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     slots: Arc<[Slot]>,
@@ -65,7 +65,7 @@ impl Table {
         self.forms.len()
     }
 
-    /// Where the search for a key begins: its hash, scaled to the table. Any table size will do.
+    /// The slot where the search for a key begins: its hash, scaled to the table, of any size.
     #[inline]
     fn home(&self, first_half: u64) -> usize {
         let scaled = (u128::from(first_half) * self.slots.len() as u128) >> 64;
@@ -77,10 +77,10 @@ impl Table {
         if index + 1 == self.slots.len() { 0 } else { index + 1 }
     }
 
-    /// The slot of this key, or else the empty one where it would go.
+    /// The slot of this key, else the empty one for inserting it.
     ///
-    /// A table that is being written to may look full to a reader without the lock: the search ends
-    /// after one round and says that there is nothing.
+    /// A table that is being written may look full to a reader without the lock: the search ends
+    /// after one round with `Err(None)`.
     #[inline]
     pub(super) fn find(&self, key: [u64; 2]) -> Result<usize, Option<usize>> {
         if self.slots.is_empty() {
@@ -98,7 +98,7 @@ impl Table {
         Err(None)
     }
 
-    /// The key at a slot, or `None` if it is empty.
+    /// The key in a slot; `None` if it is empty.
     pub(super) fn key(&self, index: usize) -> Option<[u64; 2]> {
         let [first, second, ..] = &self.slots[index].0;
         match first.load(Relaxed) {
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// What a slot holds.
+    /// The record in a slot.
     #[inline]
     pub(super) fn record(&self, index: usize) -> Record {
         let [.., a, b] = &self.slots[index].0;
@@ -116,7 +116,7 @@ impl Table {
         Record { form, state: State { a: a & WORD_MASK, b: b & WORD_MASK } }
     }
 
-    /// Writes what a slot holds, leaving its key.
+    /// Replaces the record in a slot, leaving its key.
     #[inline]
     pub(super) fn set_record(&self, index: usize, Record { form, state }: Record) {
         let [.., a, b] = &self.slots[index].0;
@@ -132,13 +132,13 @@ impl Table {
         self.set_record(index, record);
     }
 
-    /// Empties a slot, and moves back whatever had to go further because of it.
+    /// Empties a slot, and shifts back the entries that were displaced by it.
     pub(super) fn clear(&self, index: usize) {
         let mut hole = index;
         let mut index = self.next(hole);
         while let Some(key) = self.key(index) {
             let home = self.home(key[0]);
-            // Cyclic distances from the home: it may move back unless its home lies behind the hole.
+            // Cyclic distances from the home slot: an entry may shift back unless its home lies behind the hole.
             let slots = self.slots.len();
             if (index + slots - home) % slots >= (index + slots - hole) % slots {
                 self.fill(hole, key, self.record(index));
@@ -149,7 +149,7 @@ impl Table {
         self.slots[hole].0[0].store(0, Relaxed);
     }
 
-    /// The form with this id; `None` if a reader without the lock saw an id of another time.
+    /// The form with this id; `None` if a reader without the lock saw a stale id.
     #[inline]
     pub(super) fn form(&self, id: u32) -> Option<Form> {
         let [n, rest] = self.forms.get(id as usize)?;
@@ -165,7 +165,7 @@ impl Table {
             .is_some_and(|words| words[0].load(Relaxed) == n && words[1].load(Relaxed) == rest)
     }
 
-    /// Gives an id to a form.
+    /// Assigns an id to a form.
     pub(super) fn set_form(&self, id: u32, form: Form) {
         let (n, rest) = encode(form);
         let words = &self.forms[id as usize];
@@ -174,7 +174,7 @@ impl Table {
     }
 }
 
-/// A form as two words; no form is (0, 0).
+/// Encodes a form as two words; no form is (0, 0).
 #[inline]
 pub(super) fn encode(form: Form) -> (u64, u64) {
     let (kind, n, p) = match form {
@@ -190,7 +190,7 @@ pub(super) fn encode(form: Form) -> (u64, u64) {
 
 fn decode(n: u64, rest: u64) -> Option<Form> {
     let p = rest & WORD_MASK;
-    // A torn read may show a period of none or a rate of none, which no decision is made for.
+    // An inconsistent read may show a period or a rate of zero, for which no decision can be made.
     if p == 0 {
         return None;
     }

@@ -1,32 +1,32 @@
-//! A stored bucket as a quota sees it: read as it is where it was written under the same form, carried
-//! over by what was spent where the quota has changed since.
+//! A stored bucket under a quota: unchanged if it was written under the same form, else converted by the
+//! number of tokens spent.
 
 use sluicegate_core::sliding_window::{self, Edit, Entry, Log};
 use sluicegate_core::{Decision, Micros, Quota, State, clamp, credit, decide, spent};
 
 use super::shard::{Locked, Stored};
 
-/// What is to become of a stored bucket.
+/// Change of a stored bucket.
 #[derive(Debug)]
 pub(super) enum Write {
-    /// It stays as it is.
+    /// No change.
     Nothing,
-    /// It is this from now on.
+    /// Replaces the state.
     State(State),
-    /// Its log is edited.
+    /// Edits the log.
     Log(Edit),
-    /// It is full: there is nothing to remember.
+    /// Removes the bucket, which is full.
     Forget,
 }
 
-/// See the module's documentation.
+/// A bucket under a quota at a time; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     quota: &'a Quota,
     now: Micros,
     bucket: Bucket<'a>,
-    /// It was written under another form: the first charge must write it under this one, granted or
-    /// not, or the old rate would go on.
+    /// The bucket was written under another form: the first charge must write it under this one, granted or
+    /// not, or the old rate would stay in effect.
     carried: bool,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct View<'a> {
 enum Bucket<'a> {
     State(Option<State>),
     Log(Log<'a>),
-    /// The log of a bucket that had none: everything was spent now.
+    /// Log of a bucket that had none: all that was spent counts as spent now.
     NewLog([Entry; 1]),
 }
 
 impl<'a> View<'a> {
-    /// Reads a slot, or a full bucket where there is none.
+    /// Reads a slot; `None` is a full bucket.
     #[inline]
     pub(super) fn read(
         locked: &'a Locked<'_>,
@@ -61,7 +61,7 @@ impl<'a> View<'a> {
         Self { quota, now, bucket, carried: false }
     }
 
-    /// The decision on a charge, and what to write of it.
+    /// The decision on a charge, and its write if the charge is granted.
     #[inline]
     pub(super) fn decide(&self, cost: u64) -> (Decision, Write) {
         let (decision, write) = match &self.bucket {
@@ -83,7 +83,7 @@ impl<'a> View<'a> {
         (decision, edit.map_or(Write::Nothing, Write::Log))
     }
 
-    /// How many entries its log has, if it keeps one.
+    /// Number of entries in its log; zero if it keeps none.
     pub(super) fn log_len(&self) -> usize {
         match &self.bucket {
             Bucket::Log(log) => log.entries.len(),
@@ -91,8 +91,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What a bucket that would have granted its part shows and writes when another denied the whole:
-    /// its figures, uncharged, and nothing but the clamp.
+    /// Decision and write of a bucket that would have granted its part, when another bucket denied the charge:
+    /// its uncharged figures, and no write but the clamp.
     pub(super) fn hold(&self) -> (Decision, Write) {
         let (figures, _) = self.decide(0);
         let write = match &self.bucket {
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
         (figures, write)
     }
 
-    /// What to write when `amount` tokens are given back.
+    /// The write of a refund of `amount` tokens.
     pub(super) fn credit(&self, amount: u64) -> Write {
         let edit = |log| {
             let edit = sliding_window::credit(self.quota, log, self.now, amount);
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
                 credit(self.quota, *state, self.now, amount).map_or(Write::Forget, Write::State)
             }
             Bucket::Log(log) => edit(*log),
-            // An edit that keeps the entry would find no log to keep it in.
+            // An edit that keeps the entry would need a stored log.
             Bucket::NewLog(_) if amount == 0 => self.carried_write(),
             Bucket::NewLog(entries) => edit(Log { base: 0, entries }),
         }
@@ -134,13 +134,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// A bucket of this quota that nothing was taken from.
+/// A full bucket of this quota.
 #[inline]
 fn full<'a>(quota: &Quota) -> Bucket<'a> {
     if quota.keeps_log() { Bucket::Log(Log::default()) } else { Bucket::State(None) }
 }
 
-/// A bucket whose quota has changed: full, less what had been spent. No free refill, and no ghost.
+/// A bucket whose quota has changed: full, less the tokens that were spent. A change of quota refills nothing.
 fn carry_over<'a>(locked: &Locked<'_>, index: usize, quota: &Quota, now: Micros) -> Bucket<'a> {
     let spent = match locked.stored(index) {
         Some((form, Stored::State(state))) => spent(form, state, now),
