@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::{
-    AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStore, StartError, TroubleKind, Unfit,
+    AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStartError, RedisStore, TroubleKind,
+    Unfit,
 };
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
@@ -53,9 +54,9 @@ const WITHOUT: &str =
     "the store cannot be reached: starting without it, each rule's on_error answers";
 
 /// What to do about a store that cannot be used, for people.
-pub(crate) fn help(error: &StartError) -> &'static str {
+pub(crate) fn help(error: &RedisStartError) -> &'static str {
     match error {
-        StartError::Trouble(trouble) => match trouble.kind() {
+        RedisStartError::Trouble(trouble) => match trouble.kind() {
             TroubleKind::Auth => {
                 "put the right user and password into SLUICEGATE_STORE_URL, or into a file that \
                  SLUICEGATE_STORE_URL_FILE names, and see what the user may do"
@@ -66,8 +67,8 @@ pub(crate) fn help(error: &StartError) -> &'static str {
             }
             _ => "see whether store.url leads to a Redis or Valkey server",
         },
-        StartError::Unfit(Unfit::TooOld { .. }) => "use Redis 6.2 or later, or Valkey",
-        StartError::Unfit(Unfit::Evicts { .. }) => {
+        RedisStartError::Unfit(Unfit::TooOld { .. }) => "use Redis 6.2 or later, or Valkey",
+        RedisStartError::Unfit(Unfit::Evicts { .. }) => {
             "or set store.on_eviction to warn, if some requests too many do no harm"
         }
         _ => "",

@@ -89,8 +89,8 @@ pub use store::memory::{
 };
 #[cfg(feature = "redis")]
 pub use store::redis::{
-    BreakerState, OnEviction, RedisHealth, RedisKey, RedisStats, RedisStore, RedisStoreBuilder,
-    RedisUrl, RedisUrlError, SettingsError, StartError, TlsFiles, TlsFilesError, Trouble,
+    BreakerState, OnEviction, RedisHealth, RedisKey, RedisStartError, RedisStats, RedisStore,
+    RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError, TlsFiles, TlsFilesError, Trouble,
     TroubleKind, Unfit, Version,
 };
 pub use store::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store};

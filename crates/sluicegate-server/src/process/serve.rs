@@ -6,7 +6,7 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::{Limiter, QuotaError, SettingsError, StartError, TlsFilesError};
+use sluicegate::{Limiter, QuotaError, RedisStartError, SettingsError, TlsFilesError};
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -57,7 +57,7 @@ pub enum ServeError {
         /// Where it is, without a password.
         url: String,
         /// Why.
-        source: StartError,
+        source: RedisStartError,
     },
     /// The files of TLS are wrong.
     #[error("cannot listen with TLS: {0}")]

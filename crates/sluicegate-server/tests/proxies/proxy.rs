@@ -196,9 +196,7 @@ fn with_addresses(
 
 /// The same with timeouts that no test reaches: that a busy machine takes longer is not what is tried.
 fn patient(text: &str) -> String {
-    text.replace("100ms", "15s")
-        .replace("50ms", "15s")
-        .replace("TIMEOUT_S = 0.1", "TIMEOUT_S = 15")
+    text.replace("100ms", "15s").replace("50ms", "15s").replace("TIMEOUT_S = 0.1", "TIMEOUT_S = 15")
 }
 
 /// The files that people are given.

@@ -361,7 +361,7 @@ fn settings_of_redis_that_do_not_go_together_are_refused() {
         ),
         (
             &["--store-url", "redis://h", "--store-tls-ca", "ca.pem"],
-            "error: --store-url: there are files for TLS, but the URL does not begin with rediss\n",
+            "error: --store-url: TLS files need a URL that begins with rediss\n",
         ),
         (
             &["--store-url", "rediss://h", "--store-tls-key", "key.pem"],

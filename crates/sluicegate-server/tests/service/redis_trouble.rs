@@ -122,7 +122,7 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
     let redis = RedisServer::start(Flavour::Redis8);
     redis.kill();
     let server = patient(&redis).start();
-    server.wait_for_log("the store does not answer: its breaker is open");
+    server.wait_for_log("the store does not reply: its breaker is open");
     let response = server.request("DELETE", "/v1/buckets/k", &[], "");
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
     assert_eq!(response.header("content-type"), Some("application/problem+json"));
@@ -147,7 +147,7 @@ fn what_the_store_said_is_for_whoever_has_the_token() {
     let redis = RedisServer::start(Flavour::Redis8);
     redis.kill();
     let server = patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
-    server.wait_for_log("the store does not answer: its breaker is open");
+    server.wait_for_log("the store does not reply: its breaker is open");
     let ready = server.get("/readyz?verbose");
     let in_trouble = "[~]store in trouble, which does not count\n[+]";
     assert!(ready.body.contains(in_trouble), "{}", ready.body);
@@ -176,7 +176,7 @@ fn when_redis_comes_up_it_counts_and_answers_are_whole_again() {
         }
         assert_eq!(check(&server, endpoint).json()["allowed"], false);
     }
-    server.wait_for_log("the store answers again");
+    server.wait_for_log("the store replies again: its breaker is closed");
     assert_eq!(server.request("DELETE", "/v1/buckets/k", &[], "").status, 204);
 }
 

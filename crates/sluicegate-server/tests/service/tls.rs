@@ -260,7 +260,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     // A pair that is none is refused, and the last good one stays.
     fs::copy(certificates.client().key, &pair.key).unwrap();
     let refused = server.wait_for_log("certificate not renewed: the last good one stays");
-    assert!(refused["report"].as_str().unwrap().contains("is not that of the certificate"));
+    assert!(refused["report"].as_str().unwrap().contains("does not match the certificate"));
     let answer = after.get(&server, "/readyz?verbose").unwrap();
     assert!(answer.contains("the last good certificate stays"), "{answer}");
 
@@ -281,8 +281,8 @@ fn files_that_are_wrong_are_named_and_nothing_starts() {
     let other = Pair { key: certificates.client().key, ..good.clone() };
     for (pair, named, reason) in [
         (missing, "missing.pem", "cannot be read"),
-        (swapped, "good.key", "has no certificate in it"),
-        (other, "client.key", "is not that of the certificate"),
+        (swapped, "good.key", "has no certificate"),
+        (other, "client.key", "does not match the certificate"),
     ] {
         let finished = serve(&pair).run();
         assert_eq!(finished.code, Some(2), "{}", finished.stderr);

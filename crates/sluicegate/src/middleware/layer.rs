@@ -33,8 +33,8 @@ type Correct = Arc<dyn Fn(&http::response::Parts) -> Option<u64> + Send + Sync>;
 /// limit fields of [`Headers`].
 ///
 /// Attributes of a request are its `method`, its `endpoint` ([`extract::endpoint`](super::extract::endpoint)) and
-/// the `ip` of its client ([`client_ip`](Self::client_ip)); further ones are extracted by functions of its head. Clones,
-/// and services made by one layer, share state.
+/// the `ip` of its client ([`client_ip`](Self::client_ip)); further ones are extracted by functions of its head.
+/// Clones, and services made by one layer, share state.
 ///
 /// ```
 /// use sluicegate::middleware::{RateLimitLayer, extract};

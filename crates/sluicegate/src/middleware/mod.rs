@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! No failure of the layer is a 500. The layer has a policy for a request that [lacks](OnMissing) an attribute, one whose
-//! attribute is [too long](OnOversized), and a [store error](OnStoreError).
+//! No failure of the layer is a 500. The layer has a policy for a request that [lacks](OnMissing) an attribute, one
+//! whose attribute is [too long](OnOversized), and a [store error](OnStoreError).
 
 mod admission;
 mod attributes;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sluicegate::{Decision, OnError, Quota, StartError, TlsFiles, TroubleKind};
+use sluicegate::{Decision, OnError, Quota, RedisStartError, TlsFiles, TroubleKind};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::tls::{Certificates, ServerCertificate};
@@ -226,7 +226,7 @@ fn tls_server(
 /// It is refused because of TLS; and checks are answered by policy, never in the clear.
 async fn refused(node: &Node, what: &str) {
     match first_look(node).await {
-        Err(StartError::Trouble(trouble)) => {
+        Err(RedisStartError::Trouble(trouble)) => {
             assert_eq!(trouble.kind(), TroubleKind::Tls, "{what}: {trouble}");
         }
         other => panic!("{what}: {other:?}"),

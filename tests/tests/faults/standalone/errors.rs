@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use sluicegate::{OnError, StartError, TroubleKind};
+use sluicegate::{OnError, RedisStartError, TroubleKind};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::sleep;
@@ -60,7 +60,7 @@ async fn trouble(
     assert!(slowest <= BUDGET + GRACE + shots.noise, "{slowest:?}, noise {:?}", shots.noise);
     assert!(recovered <= RECOVER_MAX + shots.noise, "used again after {recovered:?}");
     let first_look = match &probed {
-        Err(StartError::Trouble(trouble)) => trouble.kind().name(),
+        Err(RedisStartError::Trouble(trouble)) => trouble.kind().name(),
         Err(_) => "unfit",
         Ok(_) => "fit",
     };

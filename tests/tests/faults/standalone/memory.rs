@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sluicegate::{OnError, OnEviction, Quota, StartError, TroubleKind, Unfit};
+use sluicegate::{OnError, OnEviction, Quota, RedisStartError, TroubleKind, Unfit};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
@@ -44,7 +44,7 @@ async fn t22_unsafe_policies_are_named() {
             assert!(warnings.is_empty() && refusal.is_ok(), "{policy}: {warnings:?}, {refusal:?}");
         } else {
             assert!(warnings.len() == 1 && warnings[0].contains(policy), "{policy}: {warnings:?}");
-            let Err(StartError::Unfit(Unfit::Evicts { policy: named })) = refusal else {
+            let Err(RedisStartError::Unfit(Unfit::Evicts { policy: named })) = refusal else {
                 panic!("{policy}: {refusal:?}")
             };
             assert_eq!(named, policy);

@@ -10,8 +10,8 @@ use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sluicegate::{
-    Algorithm, BreakerState, Limiter, OnError, Quota, RedisHealth, RedisStore, RedisStoreBuilder,
-    Refill, RuleSet, StartError, Store as _, TroubleKind,
+    Algorithm, BreakerState, Limiter, OnError, Quota, RedisHealth, RedisStartError, RedisStore,
+    RedisStoreBuilder, Refill, RuleSet, Store as _, TroubleKind,
 };
 pub(crate) use sluicegate_tests::noise;
 use sluicegate_tests::oracle;
@@ -162,7 +162,7 @@ pub(crate) async fn until_open(nodes: &[Node], limit: Duration) -> Duration {
 
 /// A first look at a server, and another one for as long as the trouble may pass: on a machine that does other
 /// things, a handshake of an unoptimised build may take longer than a connection may.
-pub(crate) async fn first_look(node: &Node) -> Result<Vec<String>, StartError> {
+pub(crate) async fn first_look(node: &Node) -> Result<Vec<String>, RedisStartError> {
     let started = Instant::now();
     loop {
         match node.store().probe().await {

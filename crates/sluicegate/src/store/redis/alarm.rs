@@ -1,4 +1,4 @@
-//! Tells the log what an operator should know, without repeating it for every check.
+//! Rate-limited log messages of store errors, for operators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use super::trouble::{Trouble, TroubleKind};
 
-/// The same thing is told again after this long, if it still happens.
+/// Shortest time between two log messages of the same kind.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// When each kind of trouble was last told.
+/// Time of the last log message, by kind of error.
 #[derive(Debug)]
 pub(super) struct Alarm {
     started: Instant,
-    /// Microseconds since the start, plus one; zero is never.
+    /// Microseconds since the start, plus one; zero: never logged.
     troubles: [AtomicU64; TroubleKind::ALL.len()],
     repairs: AtomicU64,
 }
@@ -29,8 +29,8 @@ impl Alarm {
         }
     }
 
-    /// A check ended in trouble, and is answered by policy. That the breaker is open is told by whoever
-    /// opened it.
+    /// Logs that a check failed and is answered by policy. An open breaker is logged by [`BreakerLog`]
+    /// instead.
     pub(super) fn trouble(&self, trouble: &Trouble) {
         let kind = trouble.kind();
         if kind == TroubleKind::Open || !self.is_due(&self.troubles[kind as usize]) {
@@ -39,96 +39,100 @@ impl Alarm {
         let detail = trouble.detail();
         match kind {
             TroubleKind::OutOfMemory => tracing::error!(
-                %kind, detail, "the store has no memory left: rules answer by their on_error"
+                %kind, detail, "the store is out of memory: rules are answered by their on_error policies"
             ),
             TroubleKind::Auth => tracing::error!(
-                %kind, detail, "the store does not permit what is needed: rules answer by their on_error"
+                %kind, detail, "the store denies a permission: rules are answered by their on_error policies"
             ),
             TroubleKind::Tls => tracing::error!(
-                %kind, detail, "the store does not let us in: rules answer by their on_error"
+                %kind, detail, "the connection to the store was refused: rules are answered by their on_error policies"
             ),
-            _ => tracing::warn!(%kind, detail, "store trouble: rules answer by their on_error"),
+            _ => {
+                tracing::warn!(%kind, detail, "store error: rules are answered by their on_error policies")
+            }
         }
     }
 
-    /// Buckets held something else, and were taken for full.
+    /// Logs that keys held values other than buckets, which were treated as full buckets.
     pub(super) fn repaired(&self, buckets: u32) {
         if buckets > 0 && self.is_due(&self.repairs) {
             tracing::warn!(
                 buckets,
-                "values in the store were no buckets, and are taken for full ones"
+                "keys in the store hold values that are not buckets, and are treated as full buckets"
             );
         }
     }
 
     fn is_due(&self, last: &AtomicU64) -> bool {
         let now = self.started.elapsed().as_micros() as u64 + 1;
-        let told = last.load(Ordering::Relaxed);
-        let is_over = told == 0 || now.saturating_sub(told) >= QUIET.as_micros() as u64;
-        // Of several who see it at once, one tells.
-        is_over && last.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let logged = last.load(Ordering::Relaxed);
+        let is_over = logged == 0 || now.saturating_sub(logged) >= QUIET.as_micros() as u64;
+        // Of several concurrent callers, one logs.
+        is_over && last.compare_exchange(logged, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// What the log was told about one server's breaker. Its last word is true, or will be within [`QUIET`], and
-/// a breaker that flaps does not fill it.
+/// Log of one server's breaker. Its last message is true, or will be within [`QUIET`], and a flapping breaker
+/// does not flood the log.
 #[derive(Debug, Default)]
-pub(super) struct Story(Mutex<Told>);
+pub(super) struct BreakerLog(Mutex<LastMessages>);
 
 #[derive(Debug, Default)]
-struct Told {
-    /// Why it is open, if that was the last word.
+struct LastMessages {
+    /// Kind of error that was logged as the reason, if the last message was that the breaker is open.
     open: Option<TroubleKind>,
-    /// When it was last told that it is open, by the kind of trouble.
+    /// Time of the last message that the breaker is open, by kind of error.
     opened: [Option<Instant>; TroubleKind::ALL.len()],
-    /// When it was last told that we are not let in.
+    /// Time of the last message that the server refuses our credentials or certificate.
     locked_out: Option<Instant>,
 }
 
-impl Story {
-    /// The breaker has opened, or still is open. Whether that was told: it is unless that and why is known,
-    /// or was told lately of trouble of the same kind.
+impl BreakerLog {
+    /// Logs that the breaker has opened, or still is open. Returns false without logging if that is the last
+    /// message, or was logged within [`QUIET`] with the same kind of error.
     pub(super) fn open(&self, server: &str, trouble: &Trouble) -> bool {
         let kind = trouble.kind();
         {
-            let mut told = self.0.lock();
-            if told.open == Some(kind) || !is_over(&mut told.opened[kind as usize]) {
+            let mut last = self.0.lock();
+            if last.open == Some(kind) || !is_over(&mut last.opened[kind as usize]) {
                 return false;
             }
-            told.open = Some(kind);
+            last.open = Some(kind);
         }
         tracing::warn!(
             server, %kind, detail = trouble.detail(),
-            "the store does not answer: its breaker is open"
+            "the store does not reply: its breaker is open"
         );
         true
     }
 
-    /// The breaker has closed. Whether that was told: it is if it was told that it had opened.
+    /// Logs that the breaker has closed. Returns false without logging unless the last message was that it is
+    /// open.
     pub(super) fn closed(&self, server: &str) -> bool {
         if self.0.lock().open.take().is_none() {
             return false;
         }
-        tracing::info!(server, "the store answers again");
+        tracing::info!(server, "the store replies again: its breaker is closed");
         true
     }
 
-    /// Credentials or certificates are wrong. Whether that was told: not if it was lately.
+    /// Logs that credentials or certificates are refused. Returns false without logging if that was logged
+    /// within [`QUIET`].
     pub(super) fn locked_out(&self, server: &str, trouble: &Trouble) -> bool {
         if !is_over(&mut self.0.lock().locked_out) {
             return false;
         }
         let (kind, detail) = (trouble.kind(), trouble.detail());
-        tracing::error!(server, %kind, detail, "the store does not let us in");
+        tracing::error!(server, %kind, detail, "the store refuses the credentials or the certificate");
         true
     }
 }
 
-/// Whether it was not told lately; then it is now.
-fn is_over(told: &mut Option<Instant>) -> bool {
-    let is_over = told.is_none_or(|told| told.elapsed() >= QUIET);
+/// Is a message due? If so, it counts as logged now.
+fn is_over(logged: &mut Option<Instant>) -> bool {
+    let is_over = logged.is_none_or(|logged| logged.elapsed() >= QUIET);
     if is_over {
-        *told = Some(Instant::now());
+        *logged = Some(Instant::now());
     }
     is_over
 }
@@ -138,37 +142,41 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_breaker_that_flaps_is_told_once_in_a_while() {
-        let story = Story::default();
+    async fn a_flapping_breaker_is_logged_rarely() {
+        let breaker_log = BreakerLog::default();
         let readonly = Trouble::new(TroubleKind::ReadOnly, "NOREPLICAS");
         let timeout = Trouble::new(TroubleKind::Timeout, "no answer");
-        assert!(!story.closed("s"), "it was not told that it had opened");
-        assert!(story.open("s", &readonly) && story.closed("s"));
+        assert!(!breaker_log.closed("s"), "it was not logged that it had opened");
+        assert!(breaker_log.open("s", &readonly) && breaker_log.closed("s"));
         for _ in 0..9 {
             tokio::time::advance(Duration::from_secs(1)).await;
-            assert!(!story.open("s", &readonly) && !story.closed("s"));
+            assert!(!breaker_log.open("s", &readonly) && !breaker_log.closed("s"));
         }
-        assert!(story.open("s", &timeout), "that is another kind");
-        assert!(!story.open("s", &timeout) && !story.open("s", &readonly));
-        assert!(story.closed("s") && !story.closed("s"));
-        assert!(!story.open("s", &readonly));
+        assert!(breaker_log.open("s", &timeout), "another kind");
+        assert!(!breaker_log.open("s", &timeout) && !breaker_log.open("s", &readonly));
+        assert!(breaker_log.closed("s") && !breaker_log.closed("s"));
+        assert!(!breaker_log.open("s", &readonly));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(story.open("s", &readonly), "it still is open, and the last word was otherwise");
+        assert!(
+            breaker_log.open("s", &readonly),
+            "it is still open, and the last message was another"
+        );
         tokio::time::advance(QUIET * 2).await;
-        assert!(!story.open("s", &readonly), "that is known");
-        assert!(story.open("s", &timeout), "there is another reason now");
+        assert!(!breaker_log.open("s", &readonly), "already logged");
+        assert!(breaker_log.open("s", &timeout), "another reason");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn being_locked_out_is_told_once_in_a_while() {
-        let (story, trouble) = (Story::default(), Trouble::new(TroubleKind::Auth, "NOAUTH"));
-        assert!(story.locked_out("s", &trouble) && !story.locked_out("s", &trouble));
+    async fn refused_credentials_are_logged_rarely() {
+        let (breaker_log, trouble) =
+            (BreakerLog::default(), Trouble::new(TroubleKind::Auth, "NOAUTH"));
+        assert!(breaker_log.locked_out("s", &trouble) && !breaker_log.locked_out("s", &trouble));
         tokio::time::advance(QUIET).await;
-        assert!(story.locked_out("s", &trouble));
+        assert!(breaker_log.locked_out("s", &trouble));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_is_told_once_in_a_while() {
+    async fn the_same_error_is_logged_rarely() {
         let alarm = Alarm::new();
         let (oom, busy) = (&alarm.troubles[0], &alarm.troubles[1]);
         assert!(alarm.is_due(oom) && !alarm.is_due(oom));

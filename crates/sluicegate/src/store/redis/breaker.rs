@@ -1,4 +1,4 @@
-//! A breaker: says when a server is not worth asking, and when it is again.
+//! Circuit breaker of one server.
 //!
 //! ```text
 //!             ten failures in a row, 250 ms of failures, or a lost connection
@@ -10,32 +10,35 @@
 //! ```
 //!
 //! Time is passed in: microseconds of any clock that does not step. The whole state is one word, so every
-//! step is atomic, and asking costs one load.
+//! step is atomic, and a check costs one load.
+//!
+//! No crate: the breakers on the registry wrap a call and read the clock themselves, while this one is
+//! tripped by the connection's task, probed by it, and read by callers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// As many failures in a row open the breaker.
+/// Number of consecutive failures that opens the breaker.
 pub(super) const FAILURES_MAX: u8 = 10;
 
-/// Failures without a success for as long, in microseconds, open it too; two at least.
+/// Duration of failures without a success that opens the breaker, in microseconds.
 pub(super) const FAILING_MAX_US: u64 = 250_000;
 
-/// A span of failures has at least so many: one slow answer is no outage.
+/// Minimum of failures in that duration: one slow reply is not an outage.
 const FAILURES_MIN: u8 = 2;
 
-/// Whether a server is asked.
+/// State of a server's circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BreakerState {
-    /// It is.
+    /// Calls are sent.
     Closed,
-    /// A single probe is on its way; nothing else is.
+    /// A single probe is pending; calls are refused.
     HalfOpen,
-    /// It is not: it lately did not answer.
+    /// Calls are refused: the server recently failed to reply.
     Open,
 }
 
 impl BreakerState {
-    /// Its name in metrics and messages.
+    /// Name in metrics and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +49,7 @@ impl BreakerState {
     }
 }
 
-/// A change that is worth telling.
+/// Transition that is worth logging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Change {
@@ -55,17 +58,17 @@ pub(super) enum Change {
     None,
 }
 
-/// The breaker of one server. Starts closed.
+/// Circuit breaker of one server. Starts closed.
 #[derive(Debug)]
 pub(super) struct Breaker(AtomicU64);
 
-/// What the word holds: two bits of state, eight of failures, and 54 of the first one's time.
+/// The unpacked word: two bits of state, eight of failures, and 54 of the time of the first failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word {
     state: BreakerState,
-    /// In a row, while closed.
+    /// Consecutive failures while closed.
     failures: u8,
-    /// When the first of them was, in microseconds.
+    /// Time of the first of them, in microseconds.
     since: u64,
 }
 
@@ -94,7 +97,7 @@ impl Word {
         Self { state, failures: (word >> 2 & 0xff) as u8, since: word >> 10 }
     }
 
-    /// After a failure at `now`.
+    /// The word after a failure at `now`.
     fn failed(self, now: u64) -> Self {
         if self.state != BreakerState::Closed {
             return self;
@@ -109,12 +112,13 @@ impl Word {
         Self { state: BreakerState::Closed, failures, since }
     }
 
-    /// After a success. Only a probe closes: an answer to something sent before it opened proves nothing.
+    /// The word after a success. Only a probe closes: a reply to a call that was sent before the breaker
+    /// opened proves nothing.
     fn succeeded(self) -> Self {
         if self.state == BreakerState::Closed { Self::CLOSED } else { self }
     }
 
-    /// After the end of a probe. A breaker that opened meanwhile stays open.
+    /// The word after the end of a probe. A breaker that opened meanwhile stays open.
     fn probed(self, answered: bool) -> Self {
         match self.state {
             BreakerState::HalfOpen if answered => Self::CLOSED,
@@ -133,30 +137,30 @@ impl Breaker {
         Word::unpack(self.0.load(Ordering::Acquire)).state
     }
 
-    /// Whether a request may be tried.
+    /// May a call be sent?
     pub(super) fn is_closed(&self) -> bool {
         self.state() == BreakerState::Closed
     }
 
-    /// A request was answered in time, whatever the answer.
+    /// Records a reply in time, of any kind.
     pub(super) fn success(&self) {
-        // Nearly always there is nothing to change, and then nothing is written.
+        // Fast path: usually nothing changes, and nothing is written.
         if self.0.load(Ordering::Relaxed) != Word::CLOSED.pack() {
             let _ = self.step(Word::succeeded);
         }
     }
 
-    /// A request was not answered in time.
+    /// Records a call without a reply in time.
     pub(super) fn failure(&self, now: u64) -> Change {
         self.step(|word| word.failed(now))
     }
 
-    /// The connection is lost, or the server says that it does not serve.
+    /// Opens the breaker: the connection is lost, or the server refuses to serve.
     pub(super) fn trip(&self) -> Change {
         self.step(|_| Word::OPEN)
     }
 
-    /// Begins a probe, if the breaker is open and no other is on its way. Whoever is told `true` ends it,
+    /// Begins a probe, if the breaker is open and no probe is pending. After `true`, the caller has to end it
     /// by [`Breaker::probed`] or [`Breaker::trip`].
     pub(super) fn probe(&self) -> bool {
         let open = Word::OPEN.pack();
@@ -183,7 +187,7 @@ impl Breaker {
     }
 }
 
-/// What is told: not that a probe failed, which would be told ten times a second.
+/// The transition to log. A failed probe is not one: it would be logged ten times a second.
 fn change(old: BreakerState, new: BreakerState) -> Change {
     match (old, new) {
         (BreakerState::Closed, BreakerState::Open) => Change::Opened,
@@ -217,7 +221,7 @@ mod tests {
         assert!(breaker.is_closed());
         assert_eq!(breaker.failure(5), Change::Opened);
         assert_eq!(breaker.state(), BreakerState::Open);
-        assert_eq!(breaker.failure(5), Change::None, "told once");
+        assert_eq!(breaker.failure(5), Change::None, "reported once");
     }
 
     #[test]
@@ -306,8 +310,8 @@ mod tests {
                 })
             })
             .collect();
-        let told: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert_eq!(told, 1);
+        let opened: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(opened, 1);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Choices for a Redis store, and a first look at the server.
+//! Builder of a Redis store, and the check of the server at start.
 
 use std::time::Duration;
 
@@ -18,33 +18,33 @@ use crate::clock::ManualClock;
 
 /// Builds a [`RedisStore`].
 #[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until it is asked to build"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct RedisStoreBuilder {
     settings: Settings,
 }
 
-/// Why a server cannot be used.
+/// Error of [`RedisStoreBuilder::probe`]: the server cannot be used.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum StartError {
-    /// It does not answer as it should.
+pub enum RedisStartError {
+    /// The server does not reply as expected.
     #[error(transparent)]
     Trouble(#[from] Trouble),
-    /// It cannot keep buckets.
+    /// The server cannot hold buckets.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// It is part of a cluster, and the URL says otherwise.
+    /// The server is part of a cluster, but the URL is not `redis+cluster`.
     #[error(
         "the server is part of a cluster: the URL must begin with redis+cluster or rediss+cluster"
     )]
     IsCluster,
-    /// It is not part of a cluster, and the URL says otherwise.
+    /// The server is not part of a cluster, but the URL is `redis+cluster`.
     #[error("the server is not part of a cluster: the URL must not begin with redis+cluster")]
     IsNoCluster,
 }
 
-impl StartError {
-    /// May it go away by itself, so that starting without Redis is better than not starting?
+impl RedisStartError {
+    /// May the error go away by itself, so that starting in degraded mode is better than not starting?
     #[must_use]
     pub fn is_passing(&self) -> bool {
         use TroubleKind::{Auth, Tls, Unexpected};
@@ -53,88 +53,88 @@ impl StartError {
 }
 
 impl RedisStoreBuilder {
-    /// What keys begin with, unless told otherwise.
+    /// Default prefix of keys.
     pub const PREFIX_DEFAULT: &str = PREFIX_DEFAULT;
-    /// How long a charge waits for Redis, unless told otherwise.
+    /// Default maximum time that a charge waits for Redis.
     pub const BUDGET_DEFAULT: Duration = BUDGET_DEFAULT;
-    /// The longest that it can be told to.
+    /// Upper limit of the [budget](Self::budget).
     pub const BUDGET_MAX: Duration = BUDGET_MAX;
-    /// How many denied buckets are remembered, unless told otherwise.
+    /// Default size of the deny cache, in entries.
     pub const DENY_CACHE_DEFAULT: usize = DENY_CACHE_MAX_DEFAULT;
-    /// The most that can be.
+    /// Upper limit of the size of the deny cache.
     pub const DENY_CACHE_MAX: usize = DENY_CACHE_MAX_LIMIT;
-    /// The share of a quota that a process grants by itself, in percent, unless told otherwise.
+    /// Default share of a quota that a process grants by itself while Redis is unavailable, in percent.
     pub const LOCAL_SHARE_PERCENT_DEFAULT: u8 = LOCAL_SHARE_DEFAULT;
 
     pub(super) fn new(url: RedisUrl) -> Self {
         Self { settings: Settings::new(url) }
     }
 
-    /// What keys begin with: `sg` by default. Stores with different prefixes share nothing.
+    /// Sets the prefix of keys: `sg` by default. Stores with different prefixes share nothing.
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.settings.prefix = prefix.into();
         self
     }
 
-    /// Files for TLS: whom to trust, and who we are.
+    /// Sets the files for TLS: trusted authorities, and the client certificate.
     pub fn tls(mut self, files: TlsFiles) -> Self {
         self.settings.tls = files;
         self
     }
 
-    /// How long a charge waits for Redis at most: 10 ms by default.
+    /// Sets the maximum time that a charge waits for Redis: 10 ms by default.
     pub fn budget(mut self, budget: Duration) -> Self {
         self.settings.budget = budget;
         self
     }
 
-    /// What to do about a server that may forget buckets before they are full.
+    /// Sets the policy for a server that may evict buckets before they are full.
     pub fn on_eviction(mut self, on_eviction: OnEviction) -> Self {
         self.settings.on_eviction = on_eviction;
         self
     }
 
-    /// How many denied buckets are remembered, to deny again without asking; zero switches it off.
+    /// Sets the size of the deny cache, in denied buckets; zero switches it off.
     pub fn deny_cache_max(mut self, entries: usize) -> Self {
         self.settings.deny_cache_max = entries;
         self
     }
 
-    /// How much of a quota, in percent, this process grants by itself while Redis is in trouble.
+    /// Sets the share of a quota, in percent, that this process grants by itself while Redis is unavailable.
     pub fn local_share_percent(mut self, percent: u8) -> Self {
         self.settings.local_share_percent = percent;
         self
     }
 
-    /// How many buckets this process keeps by itself while Redis is in trouble.
+    /// Sets the maximum of buckets that this process keeps by itself while Redis is unavailable.
     pub fn local_max_buckets(mut self, buckets: usize) -> Self {
         self.settings.local_max_buckets = buckets;
         self
     }
 
     #[doc(hidden)]
-    /// Decides by this clock instead of the server's: for tests and replay only. Keys still expire by the
-    /// server's own, so it must not show a time before that.
+    /// Replaces the server's clock: for tests and replay only. Keys still expire by the server's clock, so
+    /// this one must not be behind it.
     pub fn clock(mut self, clock: ManualClock) -> Self {
         self.settings.clock = Some(clock);
         self
     }
 
-    /// Whether it can be built: what [`build`](Self::build) would say, without building anything.
+    /// Checks the settings as [`build`](Self::build) does, without building anything.
     ///
     /// # Errors
     ///
-    /// Settings that cannot be used.
+    /// Invalid settings.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.settings.check()
     }
 
-    /// The store. It connects in the background, and goes on trying; [`RedisStore::probe`] says how that
-    /// would end.
+    /// Builds the store. It connects asynchronously and reconnects for ever; [`RedisStoreBuilder::probe`]
+    /// tests a connection.
     ///
     /// # Errors
     ///
-    /// Settings that cannot be used.
+    /// Invalid settings.
     ///
     /// # Panics
     ///
@@ -152,13 +152,13 @@ impl From<RedisUrl> for RedisStoreBuilder {
 }
 
 impl RedisStore {
-    /// Looks at the server over a connection of its own: whether it can be reached and used. What it
-    /// answers are warnings, for people.
+    /// Tests over a separate connection whether the server can be reached and used. Returns warnings for
+    /// operators.
     ///
     /// # Errors
     ///
-    /// Why not; [some](StartError::is_passing) may go away by themselves.
-    pub async fn probe(&self) -> Result<Vec<String>, StartError> {
+    /// The server cannot be used; [some](RedisStartError::is_passing) errors may go away by themselves.
+    pub async fn probe(&self) -> Result<Vec<String>, RedisStartError> {
         let settings = self.settings();
         let (connected, is_cluster) = match settings.url.topology() {
             Topology::One(address) => (connect(settings, address).await?, false),
@@ -172,20 +172,20 @@ impl RedisStore {
     }
 }
 
-/// Whether a server can be used, as a member of a cluster or not: warnings, for people.
+/// Checks that a server can be used, as a member of a cluster or not. Returns warnings for operators.
 pub(super) fn fitness(
     server: &ServerInfo,
     is_member: bool,
     on_eviction: OnEviction,
-) -> Result<Vec<String>, StartError> {
+) -> Result<Vec<String>, RedisStartError> {
     match (server.is_cluster, is_member) {
-        (true, false) => Err(StartError::IsCluster),
-        (false, true) => Err(StartError::IsNoCluster),
+        (true, false) => Err(RedisStartError::IsCluster),
+        (false, true) => Err(RedisStartError::IsNoCluster),
         _ => Ok(check(server, on_eviction)?),
     }
 }
 
-/// Connects to the first that can be reached; the trouble is that of the last.
+/// Connects to the first server that can be reached; the error is that of the last.
 async fn connect_any(settings: &Settings, seeds: &[Address]) -> Result<Connected, Trouble> {
     let mut trouble = Trouble::new(TroubleKind::Connection, "there is no server to connect to");
     for seed in seeds {

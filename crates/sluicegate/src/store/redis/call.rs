@@ -1,4 +1,4 @@
-//! What is asked of the script, and what it answers: one decision of it.
+//! Calls of the script and their replies: one decision each.
 
 use sluicegate_core::{Micros, Quota, QuotaError, State};
 use smallvec::SmallVec;
@@ -6,55 +6,56 @@ use smallvec::SmallVec;
 use super::key::RedisKey;
 use crate::rules::Mode;
 
-/// The most decisions in one call of the script.
+/// Maximum of decisions in one script call.
 pub(super) const BATCH_MAX: usize = 32;
 
-/// The most buckets in one call of several decisions: what a server decides well within a millisecond.
+/// Maximum of buckets in one script call of several decisions: a server decides them well within a
+/// millisecond.
 pub(super) const BATCH_PARTS_MAX: usize = 128;
 
-/// One decision, owned, so that it can wait in line and travel between tasks.
+/// One decision. Owned, so that it can be queued and sent between tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) op: Op,
-    /// Its buckets: each of them charged at most once, and probed any number of times.
+    /// The buckets, each charged at most once, and probed any number of times.
     pub(super) parts: Parts,
 }
 
 pub(super) type Parts = SmallVec<[Part; 4]>;
 
 impl Call {
-    /// A call about one bucket.
+    /// A call of one bucket.
     pub(super) fn of_one(op: Op, key: RedisKey, quota: Quota, cost: u64) -> Self {
         let part = Part { key, quota, cost, mode: Mode::Enforce, is_probe: false };
         Self { op, parts: Parts::from_iter([part]) }
     }
 
-    /// Is it about more than one bucket?
+    /// Does the call have more than one bucket?
     pub(super) fn has_several_keys(&self) -> bool {
         self.parts.iter().skip(1).any(|part| part.key != self.parts[0].key)
     }
 
-    /// A call that forgets a bucket.
+    /// A call that removes a bucket.
     ///
     /// # Errors
     ///
-    /// None: forgetting needs no quota, so that any will do, and the one that is taken is sound.
+    /// None: a removal needs no quota, so a fixed valid one is used.
     pub(super) fn forget(key: RedisKey) -> Result<Self, QuotaError> {
         Ok(Self::of_one(Op::Reset, key, Quota::per_second(1)?, 0))
     }
 }
 
-/// What is to be done with the buckets.
+/// Operation on the buckets of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// Charge all or none.
+    /// Charges all buckets or none.
     Charge,
-    /// Give back, capped at full.
+    /// Refunds, capped at the capacity.
     Refund,
-    /// Take back a charge of another slot's denial, made at this server's `at`: what of it has not come
-    /// in again by itself since.
+    /// Undoes a charge that was made at this server's time `at`, because a bucket in another slot denied.
+    /// Tokens that were refilled since are not refunded.
     Undo { at: Micros },
-    /// Forget.
+    /// Removes the bucket.
     Reset,
 }
 
@@ -65,29 +66,29 @@ pub(super) struct Part {
     pub(super) quota: Quota,
     pub(super) cost: u64,
     pub(super) mode: Mode,
-    /// It can deny, and is not charged.
+    /// A probe can deny, and is not charged.
     pub(super) is_probe: bool,
 }
 
-/// The script's answer to one call.
+/// Reply of the script to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// The server's time.
+    /// Time of the server.
     pub(super) now: Micros,
-    /// Whether a charge was granted or undone; whether there was something to forget.
+    /// The charge was granted, the undo was done, or the removed bucket existed.
     pub(super) done: bool,
-    /// Buckets that held something else than a bucket, and were taken for full.
+    /// Number of keys that held another value than a bucket, and were treated as full.
     pub(super) repaired: u32,
-    /// What each bucket held: before a charge, after anything else.
+    /// Content of each bucket: before a charge, after any other operation.
     pub(super) seen: SmallVec<[Seen; 4]>,
 }
 
-/// A bucket as the script saw it, under the quota it was asked for.
+/// A bucket as seen by the script, under the quota of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// Its state.
+    /// State of a bucket without a log.
     State(State),
-    /// A log: tokens in the window, when the newest of them was admitted, and, where a charge did not
-    /// fit, when the one was that must leave before it does (else zero).
+    /// Log: tokens in the window, time at which the newest was admitted, and, if a charge did not fit, time
+    /// of the token that must leave the window first (else zero).
     Log { used: u64, newest: u64, leaving: u64 },
 }

@@ -1,5 +1,5 @@
 #!lua
--- Charges buckets, all of a decision's or none; gives back, undoes and forgets. Encoding version 1.
+-- Charges all buckets of a decision or none; refunds, undoes and removes. Encoding version 1.
 --
 -- KEYS    every bucket, once.
 -- ARGV    either one decision over plain token buckets (N = 1, enforced), one for each key in order:
@@ -7,28 +7,28 @@
 --         or several such decisions:
 --           'B', and of each: number of buckets, and of every bucket: key number, form, cost, capacity
 --         or any decisions, one after another:
---           op, number of buckets, [undo only: when it was charged], and of every bucket
---           key number, kind, form, cost, capacity, and what its kind needs besides.
---           op     c charge   r refund   u undo   x forget (of a bucket only the key number)
+--           op, number of buckets, [undo only: time of the charge], and of every bucket
+--           key number, kind, form, cost, capacity, and further arguments of its kind.
+--           op     c charge   r refund   u undo   x remove (of a bucket only the key number)
 --           kind   b token bucket of N = 1; n of other N; q, m the same as queues; i interval refill;
---                  f fixed window; c sliding counter; w sliding window. Upper case: in the shadow. A '?' behind
---                  it: a probe, which can deny and is not charged; other parts may be of the same bucket.
+--                  f fixed window; c sliding counter; w sliding window. Upper case: shadow mode. A '?' after
+--                  it: a probe, which can deny and is not charged; other parts may have the same bucket.
 --           cost, capacity   b n q m: in units of 1/N microsecond; else in tokens. A cost that is never
---                  granted comes as capacity + 1.
---           besides   n N   q longest wait   m N, longest wait   i N, P   f c w P
---         Before all of these may stand 't' and a time in microseconds, instead of the server's own.
--- Answer  the time; of every decision 1 or 0 (granted; undone; there was something to forget), and of every
---         bucket what it held, before a charge, after anything else:
+--                  granted is sent as capacity + 1.
+--           further   n N   q longest wait   m N, longest wait   i N, P   f c w P
+--         All of these may be preceded by 't' and a time in microseconds, instead of the server's clock.
+-- Reply   the time; of every decision 1 or 0 (granted; undone; removed), and of every
+--         bucket its content, before a charge, after any other operation:
 --           b q full_at   n m debt, at   i missing, anchor   f count, start
---           c previous * 2^26 + current, start   w used, newest, the one that must leave
---         and last, if there were any, how many buckets held something else and were taken for full.
+--           c previous * 2^26 + current, start   w used, newest, the entry that must leave
+--         and last, if not zero, the number of keys with another value, which were treated as full.
 --
--- A bucket is a string: its state (a number; where there are two, '@' and the other), ':' and the form it
--- was written under. A sliding window is a sorted set: running totals by time of admission, and below
--- them, at 0, the total before the first, ':' and the form. Full buckets are not stored.
+-- A bucket is a string: its state (a number, or two with '@' between them), ':' and the form it
+-- was written under. A sliding window is a sorted set: running totals by time of admission, and, with the
+-- score 0, the total before the first, ':' and the form. Full buckets are not stored.
 --
--- All numbers are integers below 2^53, which doubles hold exactly. Where a product may lie beyond, it is
--- only compared with something that does not, and rounding keeps the order.
+-- All numbers are integers below 2^53, which doubles hold exactly. A product that may be larger is
+-- only compared with a number that is not, and rounding keeps the order.
 
 local KEYS, ARGV, call = KEYS, ARGV, redis.call
 local sub, format = string.sub, string.format
@@ -42,11 +42,11 @@ else
   now = time[1] * 1000000 + time[2]
 end
 
--- ## In straight lines: plain token buckets that are stored as they should be, or not at all. Nothing is
--- written before all is decided, so that anything unusual can be left to what follows.
+-- ## Fast path: plain token buckets that are stored in their own form, or not at all. Nothing is written
+-- before all is decided, so that any other case can fall through to the general path.
 --
--- '%d' cuts off what is behind the point. Of (x + 999) / 1000 that leaves x / 1000 rounded up: doubles below
--- 2^53 / 1000 are closer together than the thousandth that a quotient lacks to the next integer at least.
+-- '%d' truncates. Of (x + 999) / 1000 that leaves x / 1000 rounded up: doubles below 2^53 / 1000 are closer
+-- together than a thousandth, the least distance of such a quotient to the next integer.
 
 -- One bucket.
 if ARGV[at] == 'b' and not KEYS[2] then
@@ -65,7 +65,7 @@ if ARGV[at] == 'b' and not KEYS[2] then
   if full_at then
     local cost, granted, after = ARGV[at + 2] + 0, 1, full_at
     if full_at - now + cost > cap then granted = 0 else after = full_at + cost end
-    -- A denial writes nothing but what lay beyond an empty bucket.
+    -- A denial writes only the clamp of a state beyond an empty bucket.
     if cost > 0 and (granted == 1 or stored > full_at) then
       call('SET', KEYS[1], format('%d%s', after, form), 'PXAT', format('%d', (after + 999) / 1000))
     end
@@ -73,11 +73,11 @@ if ARGV[at] == 'b' and not KEYS[2] then
   end
 end
 
--- One decision over several.
+-- One decision over several buckets.
 if ARGV[at] == 'b' then
   local count, held, usual, granted = #KEYS, call('MGET', unpack(KEYS)), true, 1
   local missing, clamped = nil, nil
-  -- As long as most of them become.
+  -- Allocated at the usual length.
   local answer, after = { now, 1, nil, nil, nil }, { nil, nil, nil }
   for i = 1, count do
     local j, text, full_at = at + 3 * i, held[i], now
@@ -204,20 +204,20 @@ if ARGV[at] == 'B' then
   ARGV, at = general, 1
 end
 
--- ## In general
+-- ## General path
 
 local ceil, floor, max, min, match = math.ceil, math.floor, math.max, math.min, string.match
-local WIDEST = 4503599627370496 -- the most units or tokens of any quota
-local COUNT = 67108864 -- a sliding counter's two counts are the digits of a number to this base
-local LOG = 65536 -- the most tokens in a sliding window
-local TEXT = 64 -- what no bucket's text is longer than
-local BEHIND = 128 -- the most entries of a log that an undo rewrites
-local KEYS_PER_READ = 4096 -- what fits the stack
+local WIDEST = 4503599627370496 -- maximum of units or tokens of any quota
+local COUNT = 67108864 -- base of the number that holds a sliding counter's two counts as digits
+local LOG = 65536 -- maximum of tokens in a sliding window
+local TEXT = 64 -- maximum length of a bucket's text
+local BEHIND = 128 -- maximum of log entries that an undo rewrites
+local KEYS_PER_READ = 4096 -- limited by the stack
 
--- What is stored, by key number; and once read: the state, the form, and until when it must be kept if it
--- is to be written (0: not at all).
+-- Stored values by key number; and once read: the state, the form, and the expiry if the bucket is to be
+-- written (0: not at all).
 local held, A, B, FORM, UNTIL, dirty = {}, {}, {}, {}, {}, {}
--- Buckets that were written under another form, or held something else: the first charge writes them.
+-- Buckets that were written under another form, or held another value: the first charge writes them.
 local changed = {}
 local repaired = 0
 
@@ -243,7 +243,7 @@ local function put(k, a, b, till)
   dirty[#dirty + 1] = k
 end
 
--- Writes what is to be written of a bucket, and reads it anew when it is next asked for.
+-- Writes a bucket if it changed; it is read again on the next access.
 local function settle(k)
   if FORM[k] then
     write(k)
@@ -257,7 +257,7 @@ local function number(text)
   if value and value >= 0 and value <= EXACT and value == floor(value) then return value end
 end
 
--- ## The algorithms, as in sluicegate-core. A state is a, b; b is nil where one number is enough.
+-- ## The algorithms, as in sluicegate-core. A state is a, b; b is nil if one number is enough.
 
 local function is_plain(kind) return kind == 'b' or kind == 'q' end
 local function is_units(kind) return is_plain(kind) or kind == 'n' or kind == 'm' end
@@ -272,7 +272,7 @@ local function counts(a)
   return (a - current) / COUNT, current
 end
 
--- A state brought up to now and clamped to an empty bucket, and whether it lay beyond one.
+-- The state advanced to now and clamped to an empty bucket, and whether it was beyond one.
 local function level(kind, a, b, cap, n, p)
   if is_plain(kind) then
     return max(min(a, now + cap), now), nil, a > now + cap
@@ -289,7 +289,7 @@ local function level(kind, a, b, cap, n, p)
   local start = now - now % p
   if kind == 'f' then
     if a == 0 or b < start then return 0, start, false end
-    -- A window of the future: the clock stepped back over its edge, and will pass it once more.
+    -- A window of the future: the clock stepped back over its edge, and will pass it again.
     if b > start then return min(a, cap), start + p, b ~= start + p end
     return min(a, cap), start, false
   end
@@ -300,7 +300,7 @@ local function level(kind, a, b, cap, n, p)
   return 0, start, false
 end
 
--- The level with `cost` taken from it; nil if it does not fit.
+-- The level after taking `cost`; nil if it does not fit.
 local function take(kind, a, b, cost, cap, p, wait)
   if is_plain(kind) then
     if a - now + cost <= cap and not (wait and a - now > wait) then return a + cost end
@@ -313,7 +313,7 @@ local function take(kind, a, b, cost, cap, p, wait)
   end
 end
 
--- The level with `amount` given back.
+-- The level after a refund of `amount`.
 local function give(kind, a, b, amount)
   if is_plain(kind) then return max(a - amount, now) end
   if kind ~= 'c' then return max(a - amount, 0), b end
@@ -322,7 +322,7 @@ local function give(kind, a, b, amount)
   return max(previous - rest, 0) * COUNT + max(current - amount, 0), b
 end
 
--- When a bucket of this level is full again; nil if it is.
+-- The time at which a bucket of this level is full again; nil if it is full.
 local function full_after(kind, a, b, n, p)
   if is_plain(kind) then return a > now and a or nil end
   if a == 0 then return nil end
@@ -332,7 +332,7 @@ local function full_after(kind, a, b, n, p)
   return b + p
 end
 
--- The level without a charge of `cost` made at `when`, less what has come in again by itself since.
+-- The level without a charge of `cost` made at `when`, less the tokens that were refilled since.
 local function undo(kind, a, b, cost, n, p, when)
   local elapsed = max(now - when, 0)
   if kind == 'b' or kind == 'n' then return give(kind, a, b, max(cost - elapsed * n, 0)) end
@@ -347,15 +347,15 @@ local function undo(kind, a, b, cost, n, p, when)
     if start == b then return previous * COUNT + max(current - cost, 0), b end
     if start == b - p then return max(previous - cost, 0) * COUNT + current, b end
   end
-  -- A window that is over; and a place in a queue, which is not taken back from those behind it.
+  -- A window that is over; or a place in a queue, which is not taken back from those behind it.
   return a, b
 end
 
 -- ## Buckets of another form
 
--- What a string holds: its state and its form; nil if it is no bucket.
+-- Parses a string into state and form; nil if it is not a bucket.
 local function parse(text)
-  -- Matching takes the square of a text's length.
+  -- Matching takes quadratic time in the length of a text.
   if #text > TEXT then return end
   local a, b, form = match(text, '^(%d+)@?(%d*)(:[qifc]?%d-/?%d+)$')
   a, b = number(a), b ~= '' and number(b) or nil
@@ -367,7 +367,7 @@ local function parse(text)
   return a, b, form, kind, n, p
 end
 
--- Whole tokens spent in such a state, rounded up.
+-- Whole tokens spent in this state, rounded up.
 local function spent(a, b, kind, n, p)
   if kind == 'f' then return (level('f', a, b, WIDEST, n, p)) end
   if kind == 'i' then return (level('i', a, b, min(n * floor(WIDEST / p), WIDEST), n, p)) end
@@ -382,7 +382,7 @@ local function spent(a, b, kind, n, p)
   return ceil(debt / p)
 end
 
--- A full bucket of this form from which `tokens` were taken now.
+-- A full bucket of this form after taking `tokens` now.
 local function spend(kind, form, tokens)
   local p = tonumber(match(form, '(%d+)$'))
   if is_plain(kind) then return now + tokens * p end
@@ -396,7 +396,7 @@ end
 local function head_of(key)
   local head = redis.pcall('ZRANGE', key, 0, 0)
   if head.err then
-    -- Any other error ends the script: whoever may not read must not find every bucket full.
+    -- Any other error ends the script: without a permission to read, every bucket would look full.
     if not string.find(head.err, 'WRONGTYPE', 1, true) then call('ZRANGE', key, 0, 0) end
     return
   end
@@ -407,8 +407,8 @@ end
 
 local function total_of(entry) return number(sub(entry, 1, 16)) end
 
--- The log of a key as its window sees it: tokens used, running totals, the time of the newest entry. Nil if
--- its totals are none.
+-- The log of a key within its window: tokens used, running totals, time of the newest entry. Nil if its
+-- totals are invalid.
 local function read_log(key, head, p)
   local log = { key = key, p = p, used = 0, newest = 0, total = 0, base = 0 }
   local gone = call('ZREVRANGEBYSCORE', key, format('%d', now - p), '0', 'LIMIT', 0, 1)[1]
@@ -418,14 +418,14 @@ local function read_log(key, head, p)
   if total == base then return log end
   log.base, log.total, log.used = base, total, total - base
   log.is_gone = gone and gone ~= head
-  -- Entries of the future, where the clock stepped back, count as of now.
+  -- Entries of the future, after the clock stepped back, count as of now.
   log.beyond = tonumber(last[2]) > now
   log.newest = min(tonumber(last[2]), now)
   return log
 end
 
--- The first live entry from which on the running total is at least `total`: its place and its time; one
--- place past the last, and now, if there is none.
+-- The first live entry whose running total is at least `total`: its index and its time; one past the last
+-- index, and now, if there is none.
 local function find(log, total)
   local low = max(call('ZCOUNT', log.key, '-inf', format('%d', now - log.p)), 1)
   local past = call('ZCOUNT', log.key, '-inf', format('%d', now))
@@ -433,7 +433,7 @@ local function find(log, total)
   while low < high do
     local middle = floor((low + high) / 2)
     local found = total_of(call('ZRANGE', log.key, middle, middle)[1])
-    -- What is no total is passed over; it leaves with its time.
+    -- Invalid totals are skipped; they leave the window with their time.
     if not found then repaired = repaired + 1 end
     if found and found >= total then high = middle else low = middle + 1 end
   end
@@ -441,7 +441,7 @@ local function find(log, total)
   return low, tonumber(call('ZRANGE', log.key, low, low, 'WITHSCORES')[2])
 end
 
--- Writes a log whose newest entry is to be one at `when`, up to `total`.
+-- Writes a log whose newest entry is at `when`, with the running total `total`.
 local function write_log(log, form, when, total)
   local key = log.key
   if log.is_new or log.used == 0 then
@@ -460,7 +460,7 @@ local function write_log(log, form, when, total)
   call('PEXPIREAT', key, format('%d', ceil((when + log.p) / 1000)))
 end
 
--- Gives back, newest first: a refund usually follows its charge closely.
+-- Refunds tokens, newest first: a refund usually follows its charge closely.
 local function give_log(log, form, amount)
   local total, when = log.total - amount, now
   if total <= log.base then
@@ -469,7 +469,7 @@ local function give_log(log, form, amount)
     return
   end
   if not log.is_new then
-    -- What is left of an entry that is given back in part keeps its time.
+    -- The rest of a partly refunded entry keeps its time.
     local place
     place, when = find(log, total + 1)
     call('ZREMRANGEBYRANK', log.key, place, -1)
@@ -480,8 +480,8 @@ local function give_log(log, form, amount)
   log.used, log.newest = total - log.base, when
 end
 
--- Takes what was charged at `when` out of its entry, and out of the running totals of the few behind it. False
--- if there are too many, or it is not there any more though it should be.
+-- Takes the tokens charged at `when` out of their entry, and out of the running totals of the few entries
+-- after it. False if there are too many, or the entry is missing.
 local function undo_log(log, amount, when)
   if when <= now - log.p then return true end
   if log.is_new or log.beyond then return false end
@@ -505,9 +505,9 @@ local function undo_log(log, amount, when)
   return true
 end
 
--- ## Reading a bucket, whatever it holds
+-- ## Reading a bucket of any stored value
 
--- Tokens spent in a bucket that is not stored under this form: nil if there is none.
+-- Tokens spent in a bucket that is stored under another form; nil if there is none.
 local function spent_before(k)
   local text = held[k]
   if text then
@@ -570,7 +570,7 @@ local function say(value)
   answer[said] = value
 end
 
--- A bucket's part in a decision, from its arguments, and what it would come to.
+-- Parses a bucket's part in a decision, and evaluates it.
 local function part_of()
   local kind = ARGV[at + 1]
   local is_probe = #kind > 1
@@ -626,7 +626,7 @@ local function fits(part)
   return part.a1 ~= nil
 end
 
--- When the entry was admitted that must leave before a charge fits.
+-- The time of the entry that must leave before a charge fits.
 local function leaving_of(part)
   local log, cost, cap = part.log, part.cost, part.cap
   if not log or part.fits or cost > cap then return 0 end
@@ -649,7 +649,7 @@ local function charge(count)
     local part = parts[i]
     local k, log, takes = part.k, part.log, granted and part.fits and not part.is_probe
     tell(part, part.leaving)
-    -- A look writes nothing, and a probe nothing to what another part has taken from.
+    -- A peek writes nothing, and a probe nothing to a bucket that another part has taken from.
     if part.cost > 0 and not taken[k] then
       taken[k] = takes
       if log then
@@ -664,7 +664,7 @@ local function charge(count)
       end
     end
   end
-  -- Only looked at: the next decision may read it under another capacity.
+  -- Not written: the next decision may read it under another capacity.
   for i = 1, count do
     local k = parts[i].k
     if changed[k] then FORM[k], changed[k] = nil, nil end

@@ -1,4 +1,4 @@
-//! What an error of redis-rs means to us: trouble of a kind, or something that is put right at once.
+//! Classification of redis-rs errors: a kind of store error, or a redirection that is followed at once.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -11,35 +11,34 @@ use redis::{ErrorKind, RedisError, ServerError};
 use super::key::SLOTS;
 use super::trouble::{Trouble, TroubleKind};
 
-/// The longest text of a server that is repeated.
+/// Maximum length of a server's text in our messages.
 const DETAIL_BYTES_MAX: usize = 256;
 
-/// Where a server begins to repeat the arguments of a command that it does not know: with `AUTH`, a
-/// password.
+/// Text after which a server repeats the arguments of an unknown command: with `AUTH`, a password.
 const ECHO: &str = ", with args beginning with";
 
-/// What a server says to a connection that it does not know (any more), whatever that asks for. `DENIED` is
-/// that of the protected mode: connections from afar need a password.
+/// Codes that reject every command of a connection. `DENIED` is that of protected mode: remote connections
+/// need a password.
 const LOCKED_OUT: [&str; 3] = ["NOAUTH", "WRONGPASS", "DENIED"];
 
-/// Why a call was not answered.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallError {
-    /// Trouble: for the policy and the breaker.
+    /// Store error, for the policy and the breaker.
     Trouble(Trouble),
-    /// The slot is served elsewhere, from now on. The address is for
+    /// The slot is served by another node from now on. The address is for
     /// [`Address::redirected`](super::url::Address::redirected).
     Moved { slot: u16, address: String },
-    /// The slot is on its way elsewhere: this one call goes there, behind `ASKING`.
+    /// The slot is migrating: this call is sent there once, after `ASKING`.
     Ask { slot: u16, address: String },
-    /// Some keys of the call have gone with the slot, and some not yet: soon again.
+    /// Some keys of the call have migrated with the slot, and some not yet: retry soon.
     TryAgain,
-    /// The script is not known: load it, and again.
+    /// The script is not loaded: load it, and retry.
     NoScript,
 }
 
 impl CallError {
-    /// It as trouble, where nothing can be put right.
+    /// Converts the error where it cannot be handled by a retry.
     pub(super) fn into_trouble(self) -> Trouble {
         let unexpected = |text: String| Trouble::new(TroubleKind::Unexpected, text);
         match self {
@@ -47,21 +46,21 @@ impl CallError {
             Self::Moved { slot, .. } => unexpected(format!("slot {slot} has moved")),
             Self::Ask { slot, .. } => unexpected(format!("slot {slot} is moving")),
             Self::TryAgain => {
-                Trouble::new(TroubleKind::ClusterDown, "a slot of these keys is moving")
+                Trouble::new(TroubleKind::ClusterDown, "a slot of these keys is migrating")
             }
-            Self::NoScript => unexpected("the script is not known".into()),
+            Self::NoScript => unexpected("the script is not loaded".into()),
         }
     }
 }
 
-/// What an error means. Its text never holds what was sent.
+/// Classifies an error. The text never contains arguments that we sent.
 pub(super) fn classify(error: &RedisError) -> CallError {
-    // Of a pipeline, the first error counts: the others mostly follow from it.
+    // The first error of a pipeline counts: the others mostly follow from it.
     let servers = error.clone().into_server_errors();
     if let Some((_, server)) = servers.as_deref().and_then(<[_]>::first) {
         return classify_server(server);
     }
-    // A server that refuses our certificate says so only after the handshake.
+    // A server reports a refused client certificate only after the handshake.
     if let Some(text) = io_error(error).and_then(tls_text) {
         return trouble(TroubleKind::Tls, &text);
     }
@@ -70,14 +69,14 @@ pub(super) fn classify(error: &RedisError) -> CallError {
         ErrorKind::AuthenticationFailed => trouble(TroubleKind::Auth, error),
         ErrorKind::Parse => trouble(
             TroubleKind::Unexpected,
-            // The library's text begins with a name of its own for this.
-            &format_args!("an answer that is not understood: {}", error.detail().unwrap_or("")),
+            // The text of redis-rs begins with a name of its own for this.
+            &format_args!("malformed reply: {}", error.detail().unwrap_or("")),
         ),
         _ => trouble(TroubleKind::Unexpected, error),
     }
 }
 
-/// What an error of the server means.
+/// Classifies an error reply of the server.
 pub(super) fn classify_server(error: &ServerError) -> CallError {
     classify_code(error.code(), error.details().unwrap_or(""))
 }
@@ -89,8 +88,8 @@ fn classify_code(code: &str, detail: &str) -> CallError {
         "MOVED" | "ASK" => return redirection(code, detail),
         "LOADING" => TroubleKind::Loading,
         "CLUSTERDOWN" => TroubleKind::ClusterDown,
-        // All of them take no writes, and nothing that we send differently helps: a replica; too few
-        // replicas; a replica that has lost its master; a server that cannot save to disk.
+        // The server takes no writes, and no other command helps: a replica; too few replicas; a replica that
+        // has lost its master; a server that cannot save to disk.
         "READONLY" | "NOREPLICAS" | "MASTERDOWN" | "MISCONF" => TroubleKind::ReadOnly,
         "OOM" => TroubleKind::OutOfMemory,
         "NOPERM" => TroubleKind::Auth,
@@ -102,14 +101,14 @@ fn classify_code(code: &str, detail: &str) -> CallError {
     trouble(kind, &format_args!("{code} {detail}"))
 }
 
-/// Whether an answer to a call says that nothing on this connection is allowed. Other `Auth` trouble is that of
-/// one call: the user lacks a command or a key, and may have those of other calls.
+/// Does the error reject every command on this connection? Other `Auth` errors concern one call: the user
+/// lacks a permission for a command or a key, and may have those of other calls.
 pub(super) fn is_locked_out(answer: &Trouble) -> bool {
     let code = answer.detail().split(' ').next().unwrap_or("");
     answer.kind() == TroubleKind::Auth && LOCKED_OUT.contains(&code)
 }
 
-/// What an error without a code of its own means.
+/// Classifies an error reply with the generic code `ERR`.
 fn classify_general(detail: &str) -> CallError {
     if let Some((code, detail)) = code_in_script(detail) {
         return classify_code(code, detail);
@@ -126,8 +125,8 @@ fn classify_general(detail: &str) -> CallError {
     trouble(kind, &format_args!("ERR {detail}"))
 }
 
-/// The code of an error inside of a script, which servers before 7.0 hide in a text: `Error running
-/// script (call to f_6b1b...): @user_script:1: @user_script: 1: -OOM command not allowed ...`.
+/// The code of an error inside a script, which servers before 7.0 put into the text: `Error running script
+/// (call to f_6b1b...): @user_script:1: @user_script: 1: -OOM command not allowed ...`.
 fn code_in_script(detail: &str) -> Option<(&str, &str)> {
     if !detail.starts_with("Error running script") {
         return None;
@@ -138,7 +137,7 @@ fn code_in_script(detail: &str) -> Option<(&str, &str)> {
     is_code.then_some((code, detail))
 }
 
-/// `MOVED 3999 127.0.0.1:6381`
+/// Parses a redirection such as `MOVED 3999 127.0.0.1:6381`.
 fn redirection(code: &str, detail: &str) -> CallError {
     let mut words = detail.split_ascii_whitespace();
     let slot = words.next().and_then(|slot| slot.parse().ok()).filter(|slot| *slot < SLOTS);
@@ -158,23 +157,23 @@ fn trouble(kind: TroubleKind, text: &dyn fmt::Display) -> CallError {
     CallError::Trouble(Trouble::new(kind, tidy(&text.to_string())))
 }
 
-/// A text from elsewhere in one line, of bounded length, and without what we sent.
+/// Sanitizes a foreign text: one line, bounded length, and without arguments that we sent.
 pub(super) fn tidy(text: &str) -> String {
     let text = text.split(ECHO).next().unwrap_or("").trim();
     let end = text.floor_char_boundary(DETAIL_BYTES_MAX);
     text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// What failed about the encryption, if that is what failed.
+/// Text of a TLS error; `None` if the error is not one of TLS.
 pub(super) fn tls_text(error: &io::Error) -> Option<Cow<'static, str>> {
     let tls = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(match tls {
-        rustls::Error::InvalidMessage(_) => "the server does not answer in TLS".into(),
+        rustls::Error::InvalidMessage(_) => "the server does not reply in TLS".into(),
         other => other.to_string().into(),
     })
 }
 
-/// The error of the system below an error of redis-rs, which keeps it behind an `Arc`.
+/// The I/O error inside an error of redis-rs, which keeps it behind an `Arc`.
 fn io_error(error: &RedisError) -> Option<&io::Error> {
     let cause = error.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
     cause.downcast_ref()
@@ -186,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// The error that redis-rs makes of a line of the server.
+    /// The error that redis-rs makes of an error line of the server.
     fn server(line: &str) -> RedisError {
         match parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap() {
             Value::ServerError(error) => error.into(),
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_do_nothing_is_told_from_who_may_not_do_this() {
+    fn refused_credentials_differ_from_a_missing_permission() {
         let is_out = |line: &str| is_locked_out(&classify(&server(line)).into_trouble());
         for line in ["NOAUTH Authentication required.", "WRONGPASS invalid", "DENIED Redis is"] {
             assert!(is_out(line), "{line}");
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_put_right_is_told_apart() {
+    fn redirections_and_retries_are_recognized() {
         assert_eq!(classify(&server("NOSCRIPT No matching script.")), CallError::NoScript);
         assert_eq!(classify(&server("TRYAGAIN Multiple keys request")), CallError::TryAgain);
         let moved = |address: &str| CallError::Moved { slot: 3999, address: address.into() };
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_connections_and_encryption_are_told_apart() {
+    fn broken_connections_and_tls_errors_are_distinguished() {
         let of = |error: RedisError| classify(&error).into_trouble();
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(of(refused.into()).kind(), TroubleKind::Connection);

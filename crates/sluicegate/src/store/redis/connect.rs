@@ -1,8 +1,8 @@
-//! One connection to one server, ready for use, and what that server is.
+//! One connection to one server, ready for use, and the server's `INFO`.
 //!
-//! The commands of a connection are few, so that a user who may do little can connect: `AUTH` with
-//! credentials, `SELECT` for a database other than 0, `INFO`. redis-rs sends none of its own: it would
-//! repeat a refused `AUTH` as the default user, and does not say why it was refused.
+//! A connection needs few commands, so that a user with few permissions can connect: `AUTH` with credentials,
+//! `SELECT` for a database other than 0, `INFO`. redis-rs sends none of its own: it would repeat a refused
+//! `AUTH` as the default user, and hide the reason of the refusal.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,84 +26,84 @@ use super::settings::{CONNECT_TIMEOUT, OnEviction, PIPELINE_MAX, Settings};
 use super::trouble::{Trouble, TroubleKind};
 use super::url::{Address, Credentials};
 
-/// The oldest server: the first with `SET ... PXAT`.
+/// Oldest supported version: the first with `SET ... PXAT`.
 const VERSION_MIN: Version = Version { major: 6, minor: 2, patch: 0 };
 
-/// A connection, and the server at its other end.
+/// A connection, and its server.
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) connection: Wire,
     pub(super) server: ServerInfo,
 }
 
-/// A connection that many can use at once. It is closed when its last clone is dropped, whatever is still
-/// on its way. It has no time limit of its own: callers have.
+/// A multiplexed connection. Closed when its last clone is dropped, even with replies pending. It has no
+/// timeout of its own: callers have.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     connection: MultiplexedConnection,
     _driver: Arc<Driver>,
 }
 
-/// The task that writes and reads, ended with the last who can use it: by itself it would wait for every
-/// answer, and so for ever for those of a server that hangs.
+/// The task that writes and reads, aborted with the last clone of the connection: by itself it would wait for
+/// all pending replies, and so for ever if the server hangs.
 #[derive(Debug)]
 struct Driver(AbortHandle);
 
-/// What a server is, as it said itself.
+/// Fields of a server's `INFO`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerInfo {
-    /// Of Redis, or of the Redis that a Valkey is compatible with.
+    /// Version of Redis; of a Valkey, that of the Redis it is compatible with.
     pub(super) version: Version,
     pub(super) is_valkey: bool,
-    /// Another one after every start; empty if the server does not tell.
+    /// Changes with every start of the server; empty if absent.
     pub(super) run_id: String,
     pub(super) role: Role,
-    /// In bytes; zero is without a limit.
+    /// In bytes; zero: unlimited.
     pub(super) maxmemory: u64,
-    /// Empty if the server does not tell.
+    /// Empty if absent.
     pub(super) maxmemory_policy: String,
     pub(super) is_cluster: bool,
 }
 
-/// Whether a server takes writes.
+/// Replication role of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It does.
+    /// Takes writes.
     Master,
-    /// It repeats those of another.
+    /// Replicates a master.
     Replica,
 }
 
-/// The version of a server.
+/// Version of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first number.
+    /// First number.
     pub major: u32,
-    /// The second.
+    /// Second number.
     pub minor: u32,
-    /// The third.
+    /// Third number.
     pub patch: u32,
 }
 
-/// Why a server cannot hold buckets, however well the connection works.
+/// Reason why a server cannot hold buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// It is too old.
-    #[error("the server has version {version} of Redis, and {VERSION_MIN} is needed")]
+    /// The version is too old.
+    #[error("the server has Redis {version}: {VERSION_MIN} or later is needed")]
     TooOld {
-        /// Its version.
+        /// Version of the server.
         version: Version,
     },
-    /// It may forget buckets before they are full.
+    /// The server may evict buckets before they are full.
     #[error("{}", evicts(policy))]
     Evicts {
-        /// Its policy.
+        /// Its `maxmemory-policy`.
         policy: String,
     },
 }
 
-/// Connects to a server and asks what it is.
+/// Connects to a server and reads its `INFO`.
 ///
 /// # Time
 ///
@@ -115,10 +115,10 @@ pub enum Unfit {
 ///
 /// # Errors
 ///
-/// - `Connection`: it cannot be reached, did not answer in time, or has too many clients.
+/// - `Connection`: it cannot be reached, did not reply in time, or has too many clients.
 /// - `Tls`: the handshake failed, or a file for it cannot be used.
 /// - `Auth`: wrong credentials, or no permission for `INFO` (or `SELECT`, with a database other than 0).
-/// - `Loading`: it is not ready yet. `Unexpected`: it is no Redis, or a sentinel.
+/// - `Loading`: it is not ready yet. `Unexpected`: it is not a Redis, or it is a sentinel.
 pub(super) async fn connect(settings: &Settings, address: &Address) -> Result<Connected, Trouble> {
     within(CONNECT_TIMEOUT, address, async {
         let (credentials, db) = (settings.url.credentials(), settings.url.db());
@@ -130,18 +130,18 @@ pub(super) async fn connect(settings: &Settings, address: &Address) -> Result<Co
     .await
 }
 
-/// Whether a server can hold buckets: warnings, to be logged once.
+/// Checks that a server can hold buckets. Returns warnings, to be logged once.
 ///
 /// # Errors
 ///
-/// A server that is too old, and one that evicts, if that is to be refused.
+/// A server that is too old, and one that evicts if that is to be refused.
 pub(super) fn check(info: &ServerInfo, on_eviction: OnEviction) -> Result<Vec<String>, Unfit> {
     if info.version < VERSION_MIN {
         return Err(Unfit::TooOld { version: info.version });
     }
     let policy = info.maxmemory_policy.as_str();
-    // Without a limit nothing is evicted, whatever the policy. With `volatile-ttl` those go first that are
-    // full soonest: a flood of keys of a slow rule would still free the buckets of a fast one.
+    // Without a limit nothing is evicted under any policy. With `volatile-ttl` the buckets that are full
+    // soonest are evicted first: a flood of keys of a slow rule would still evict the buckets of a fast one.
     if info.maxmemory == 0 || policy == "noeviction" {
         return Ok(Vec::new());
     }
@@ -161,7 +161,7 @@ fn evicts(policy: &str) -> String {
 
 // ===== connecting =====
 
-/// Bounds work with a server, and names the server in its trouble.
+/// Adds a timeout to work with a server, and the server's address to its error.
 pub(super) async fn within<T>(
     limit: Duration,
     address: &Address,
@@ -176,7 +176,7 @@ pub(super) async fn within<T>(
     Err(Trouble::new(trouble.kind(), format!("{address}: {}", trouble.detail())))
 }
 
-/// Connects, without a time limit, authenticates, chooses the database, and asks something.
+/// Connects without a timeout, authenticates, selects the database, and sends a first command.
 pub(super) async fn open<T: FromRedisValue>(
     settings: &Settings,
     address: &Address,
@@ -185,7 +185,7 @@ pub(super) async fn open<T: FromRedisValue>(
     question: &Cmd,
 ) -> Result<(Wire, T), Trouble> {
     let stream = dial(settings, address).await?;
-    // No credentials and no name: then redis-rs sends nothing.
+    // Without credentials and a name, redis-rs sends no commands of its own.
     let silent =
         RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
     let config = AsyncConnectionConfig::new()
@@ -214,7 +214,7 @@ async fn authenticate(wire: &mut Wire, credentials: &Credentials) -> Result<(), 
     command.arg(credentials.username.as_deref()).arg(password.expose());
     ask::<()>(wire, &command).await.map_err(|trouble| {
         let kind = match trouble.kind() {
-            // Whatever else the server says to `AUTH`, it refuses it.
+            // Any other error reply to `AUTH` is a refusal too.
             TroubleKind::Unexpected => TroubleKind::Auth,
             kind => kind,
         };
@@ -222,7 +222,7 @@ async fn authenticate(wire: &mut Wire, credentials: &Credentials) -> Result<(), 
     })
 }
 
-/// A text without a secret, should a server or something before it have repeated that.
+/// Redacts a secret, in case a server or a proxy has repeated it.
 fn without(text: &str, secret: &str) -> String {
     if secret.is_empty() { text.into() } else { text.replace(secret, "***") }
 }
@@ -281,23 +281,28 @@ impl ConnectionLike for Wire {
 // ===== INFO =====
 
 impl ServerInfo {
-    /// Reads the answer to `INFO`. What a server does not tell has a harmless default, but for its version.
+    /// Parses the reply to `INFO`. Absent fields get a harmless default, except the version.
     fn parse(text: &str) -> Result<Self, Trouble> {
         let fields: HashMap<&str, &str> =
             text.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
         let field = |name: &str| fields.get(name).copied();
         let unexpected = |text: &str| Trouble::new(TroubleKind::Unexpected, text);
-        // Valkey says `server_mode`.
+        // Valkey's name of the field is `server_mode`.
         if field("redis_mode").or(field("server_mode")) == Some("sentinel") {
-            return Err(unexpected("it is a sentinel: its URL begins with redis+sentinel://"));
+            return Err(unexpected(
+                "the server is a sentinel: the URL must begin with redis+sentinel://",
+            ));
         }
-        // Of all commands, `INFO` is answered all the same.
+        // `INFO` is answered while the server loads; other commands are not.
         if field("loading") == Some("1") {
-            return Err(Trouble::new(TroubleKind::Loading, "it is reading its data from disk"));
+            return Err(Trouble::new(
+                TroubleKind::Loading,
+                "the server is loading its data from disk",
+            ));
         }
         let version = field("redis_version")
             .and_then(Version::parse)
-            .ok_or_else(|| unexpected("its INFO has no redis_version"))?;
+            .ok_or_else(|| unexpected("INFO has no redis_version"))?;
         Ok(Self {
             version,
             is_valkey: field("valkey_version").is_some() || field("server_name") == Some("valkey"),
@@ -314,7 +319,7 @@ impl ServerInfo {
 }
 
 impl Version {
-    /// Reads `7.2.4`, and `7.4-rc1` as 7.4.0.
+    /// Parses `7.2.4`, and `7.4-rc1` as 7.4.0.
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split('.').map(|part| {
             let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
@@ -398,16 +403,16 @@ mod tests {
         let old = ServerInfo { version: version(6, 0, 16), ..server(0, "") };
         assert_eq!(
             check(&old, OnEviction::Warn).unwrap_err().to_string(),
-            "the server has version 6.0.16 of Redis, and 6.2.0 is needed"
+            "the server has Redis 6.0.16: 6.2.0 or later is needed"
         );
     }
 
     #[test]
-    fn a_server_that_forgets_buckets_is_told() {
+    fn a_server_that_evicts_buckets_is_reported() {
         for (maxmemory, policy) in [(0, "allkeys-lru"), (1, "noeviction")] {
             assert_eq!(check(&server(maxmemory, policy), OnEviction::Refuse), Ok(Vec::new()));
         }
-        // Every bucket has an expiry, so `volatile-*` drops them as `allkeys-*` does.
+        // Every bucket has an expiry, so `volatile-*` evicts them as `allkeys-*` does.
         for policy in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl", ""] {
             let warnings = check(&server(1, policy), OnEviction::Warn).unwrap();
             assert!(warnings[0].contains("noeviction"), "{warnings:?}");

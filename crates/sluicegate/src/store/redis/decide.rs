@@ -1,7 +1,7 @@
-//! From what the script saw to decisions.
+//! Decisions from the states that the script saw.
 //!
-//! The script evaluates and writes; every figure that is shown is computed here from the states it saw,
-//! by the same functions that the memory store uses, so that the two cannot differ.
+//! The script evaluates and writes; every figure of a decision is computed here from the states it saw, by
+//! the functions that the memory store uses, so that the two cannot differ.
 
 use sluicegate_core::sliding_window::{self, Log};
 use sluicegate_core::{Decision, Form, Micros, Outcome, Quota, decide};
@@ -11,23 +11,23 @@ use super::trouble::{Trouble, TroubleKind};
 use crate::rules::Mode;
 use crate::store::Decisions;
 
-/// The decisions on a charge, in the order of its parts, as [`Store::charge`](crate::Store::charge) has
-/// them.
+/// The decisions on a charge, in the order of its parts, as required by
+/// [`Store::charge`](crate::Store::charge).
 ///
 /// # Errors
 ///
-/// [`TroubleKind::Unexpected`] where the reply is not one to these parts, and where the script granted
-/// what is denied here or the other way round. The latter never happens.
+/// [`TroubleKind::Unexpected`] if the reply does not match these parts, or the script granted a charge that
+/// is denied here or the other way round. The latter never happens.
 pub(super) fn decisions(parts: &[Part], reply: &Reply) -> Result<Decisions, Trouble> {
     if parts.len() != reply.seen.len() {
-        return Err(not_an_answer());
+        return Err(mismatch());
     }
     let mut all_granted = true;
     let mut decisions = Decisions::new();
     for (part, seen) in parts.iter().zip(&reply.seen) {
         let decision = decide_seen(&part.quota, *seen, reply.now, part.cost)?;
         all_granted &= part.mode != Mode::Enforce || decision.is_granted();
-        // What a denied charge or a probe would have taken is not gone.
+        // A denied charge and a probe take nothing.
         let is_spared = (!reply.done || part.is_probe) && decision.is_granted();
         decisions.push(if is_spared {
             decide_seen(&part.quota, *seen, reply.now, 0)?
@@ -38,22 +38,22 @@ pub(super) fn decisions(parts: &[Part], reply: &Reply) -> Result<Decisions, Trou
     if all_granted == reply.done { Ok(decisions) } else { Err(disagreement()) }
 }
 
-/// What a bucket holds, as a granted look at it: the answer to a refund of this one part.
+/// The figures of a bucket as a peek: the reply to a refund of this one part.
 ///
 /// # Errors
 ///
-/// [`TroubleKind::Unexpected`] where the reply is not one to this part.
+/// [`TroubleKind::Unexpected`] if the reply does not match this part.
 pub(super) fn figures(part: &Part, reply: &Reply) -> Result<Decision, Trouble> {
-    let seen = reply.seen.first().ok_or_else(not_an_answer)?;
+    let seen = reply.seen.first().ok_or_else(mismatch)?;
     decide_seen(&part.quota, *seen, reply.now, 0)
 }
 
-/// The decision on a bucket as it was seen. Of a log this is right for the cost that it was seen for and
-/// for all that are granted: when another cost would be is not known.
+/// The decision on a bucket as seen. For a log it is correct for the cost of the call and for all granted
+/// costs: the wait of another cost is not known.
 ///
 /// # Errors
 ///
-/// [`TroubleKind::Unexpected`] for a log where the quota keeps none, or none where it keeps one.
+/// [`TroubleKind::Unexpected`] for a log under a quota without one, or the other way round.
 pub(super) fn decide_seen(
     quota: &Quota,
     seen: Seen,
@@ -68,7 +68,7 @@ pub(super) fn decide_seen(
         (Seen::State(state), form) if !matches!(form, Form::SlidingWindow { .. }) => {
             Ok(decide(quota, Some(state), now, cost).0)
         }
-        _ => Err(not_an_answer()),
+        _ => Err(mismatch()),
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn decide_full(quota: &Quota, now: Micros, cost: u64) -> Decision {
     }
 }
 
-/// An exact sliding window of which only the sums are known.
+/// An exact sliding window of which only sums are known.
 struct Window {
     limit: u64,
     p: u64,
@@ -90,12 +90,12 @@ struct Window {
 }
 
 impl Window {
-    /// As [`sliding_window::decide`].
+    /// Same result as [`sliding_window::decide`].
     fn decide(&self, newest: u64, leaving: u64, cost: u64) -> Decision {
         let limit = self.limit;
         let remaining = limit.saturating_sub(self.used);
         if (1..=remaining).contains(&cost) {
-            // The newest entry is this one.
+            // The newest entry is that of this charge.
             let outcome = Outcome::Granted { delay: 0 };
             return Decision { outcome, limit, remaining: remaining - cost, reset_after: self.p };
         }
@@ -108,19 +108,19 @@ impl Window {
         Decision { outcome, limit, remaining, reset_after }
     }
 
-    /// Microseconds until what was admitted at `at` leaves the window.
+    /// Microseconds until the tokens that were admitted at `at` leave the window.
     fn until_gone(&self, at: u64) -> u64 {
-        // What is in the window was admitted within the last period, so that only a corrupt log is clamped.
+        // Tokens in the window were admitted within the last period, so only a corrupt log is clamped.
         at.saturating_add(self.p).saturating_sub(self.now.get()).clamp(1, self.p)
     }
 }
 
-fn not_an_answer() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the script's answer is not one to what was asked")
+fn mismatch() -> Trouble {
+    Trouble::new(TroubleKind::Unexpected, "the script's reply does not match the call")
 }
 
 fn disagreement() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the script and this program disagree")
+    Trouble::new(TroubleKind::Unexpected, "the script and this program decide differently")
 }
 
 #[cfg(test)]
@@ -145,10 +145,10 @@ mod tests {
         Reply { now: NOW, done, repaired: 0, seen: seen.iter().copied().collect() }
     }
 
-    /// Ten a second, of which this many are left.
+    /// Ten a second, with this many tokens left.
     fn ten_with(left: u64) -> (Quota, Seen) {
         let quota = Quota::per_second(10).unwrap();
-        // One token per 100 000 us: what is stored is when the bucket will be full.
+        // One token per 100 000 us; the stored state is the time at which the bucket is full.
         let full_at = NOW.get() + (10 - left) * 100_000;
         (quota, Seen::State(State { a: full_at, b: 0 }))
     }
@@ -187,7 +187,7 @@ mod tests {
         let left: Vec<_> = granted.iter().map(|decision| decision.remaining).collect();
         assert_eq!(left, [1, 3, 3]);
         assert!(granted[1].is_granted() && !granted[2].is_granted());
-        // One that denies, denies the whole.
+        // A probe that denies, denies the whole charge.
         let parts = [part("a", quota, 2, Mode::Enforce), probe(4, Mode::Enforce)];
         let denied = decisions(&parts, &reply(false, &[seen; 2])).unwrap();
         assert!(denied[0].is_granted() && !denied[1].is_granted());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was charged before, a charge is decided as the core decides it.
+        /// After any earlier charges, a charge is decided as the core decides it.
         #[test]
         fn states_are_decided_by_the_core(
             quota in quotas().prop_filter("no log", |quota| !quota.keeps_log()),
@@ -262,7 +262,7 @@ mod tests {
             prop_assert_eq!(figures(&part, &reply).unwrap(), look);
         }
 
-        /// A log of which only the sums are known is decided as the core decides the whole of it.
+        /// A log of which only sums are known is decided as the core decides the whole log.
         #[test]
         fn logs_are_decided_as_the_core_does(
             limit in 1..30_u64,
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// What a script sees of a log, counted token by token.
+    /// The script's view of a log, counted token by token.
     fn sums(entries: &[Entry], quota: &Quota, p: u64, now: Micros, cost: u64) -> Seen {
         let mut tokens = Vec::new();
         let mut before = 0;

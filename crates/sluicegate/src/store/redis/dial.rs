@@ -1,4 +1,4 @@
-//! A stream to a server: a socket, and TLS over it.
+//! Stream to a server: a socket, with TLS or without.
 
 use std::io;
 use std::pin::Pin;
@@ -24,32 +24,32 @@ use super::tls::TlsFiles;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::Address;
 
-/// What a connection runs over.
+/// Transport of a connection.
 trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
-/// A stream that is not read before something was written to it.
+/// A stream that is not read before the first write.
 ///
-/// A server that refuses us (too many clients, protected mode, our certificate) says so at once, and
-/// redis-rs throws away what it reads before a command waits for an answer. This way it is the answer to
-/// the first command.
+/// A server that refuses us (too many clients, protected mode, our certificate) sends the reason at once, and
+/// redis-rs discards input that arrives before a command is pending. This way the reason is the reply to the
+/// first command.
 pub(super) struct Stream {
     socket: Box<dyn Socket>,
     written: bool,
-    /// Who wanted to read too early.
+    /// Waker of a reader that polled before the first write.
     reader: Option<Waker>,
 }
 
-/// Opens a stream, without a time limit.
+/// Opens a stream, without a timeout.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes whatever was opened.
+/// Dropping the future closes all that was opened.
 ///
 /// # Errors
 ///
-/// - `Connection`: nobody there, or no such name.
+/// - `Connection`: connection refused, or the name does not resolve.
 /// - `Tls`: the handshake failed, or a file for it cannot be used.
 pub(super) async fn dial(settings: &Settings, address: &Address) -> Result<Stream, Trouble> {
     let socket = socket(settings, address).await?;
@@ -61,7 +61,7 @@ async fn socket(settings: &Settings, address: &Address) -> Result<Box<dyn Socket
         Address::Tcp { host, port } if settings.url.tls() => {
             let config = tls_config(settings.tls.clone()).await?;
             let name = ServerName::try_from(host.clone()).map_err(|_| {
-                Trouble::new(TroubleKind::Tls, "the host's name cannot be that of a certificate")
+                Trouble::new(TroubleKind::Tls, "the host's name is not valid in a certificate")
             })?;
             let stream = tcp(host, *port).await.map_err(|error| trouble(&error))?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
@@ -77,7 +77,7 @@ async fn socket(settings: &Settings, address: &Address) -> Result<Box<dyn Socket
         }
         #[cfg(not(unix))]
         Address::Unix(_) => {
-            Err(Trouble::new(TroubleKind::Unexpected, "this system has no sockets with a path"))
+            Err(Trouble::new(TroubleKind::Unexpected, "this system has no Unix sockets"))
         }
     }
 }
@@ -89,7 +89,7 @@ fn trouble(error: &io::Error) -> Trouble {
     }
 }
 
-/// Reads the files on a thread that may block: all authorities of a system take longer than a decision.
+/// Reads the files on a blocking thread: loading all authorities of a system takes longer than a decision.
 async fn tls_config(files: TlsFiles) -> Result<ClientConfig, Trouble> {
     match spawn_blocking(move || files.read()).await {
         Ok(Ok(config)) => Ok(config),
@@ -98,8 +98,8 @@ async fn tls_config(files: TlsFiles) -> Result<ClientConfig, Trouble> {
     }
 }
 
-/// Tries the addresses of a name in order, the next one [`NEXT_ADDRESS_AFTER`] the one before, so that one
-/// that does not answer costs little time.
+/// Tries the addresses of a name in order, each [`NEXT_ADDRESS_AFTER`] the previous one, so that an address
+/// that does not reply costs little time.
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     let mut delay = Duration::ZERO;
@@ -121,7 +121,7 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 }
 
 fn configure(stream: TcpStream) -> io::Result<TcpStream> {
-    // Commands are small and wait for each other's answers: they must not wait to be sent, too.
+    // Commands are small and latency matters: Nagle's algorithm is off.
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
@@ -180,7 +180,7 @@ mod tests {
     use crate::store::redis::url::Topology;
 
     #[tokio::test]
-    async fn what_a_server_says_unasked_is_the_answer_to_the_first_command() {
+    async fn an_unsolicited_reply_answers_the_first_command() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let settings = Settings::new(url.parse().unwrap());

@@ -1,7 +1,7 @@
-//! What is on its way to a server: calls in batches, batches in flights.
+//! Calls in flight: grouped into batches, and batches into flights.
 //!
-//! A batch is one script call. A flight is what is written at once and answered at once: a batch, or, in a
-//! cluster, where a script must not touch two slots, a pipeline of batches.
+//! A batch is one script call. A flight is one write and one round trip: a batch, or, in a cluster, where a
+//! script must not touch two slots, a pipeline of batches.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,51 +18,51 @@ use super::key::RedisKey;
 use super::script::{Script, decode};
 use super::trouble::{Trouble, TroubleKind};
 
-/// The most calls in one flight of a cluster's: what a server decides within a millisecond.
+/// Maximum of calls in one flight of a cluster: a server decides them within a millisecond.
 pub(super) const FLIGHT_CALLS_MAX: usize = 64;
 
-/// Where the answer to a call goes.
+/// Channel for the reply to a call.
 pub(super) type Answer = oneshot::Sender<Result<Reply, CallError>>;
 
-/// A call that waits to be sent.
+/// A queued call.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) call: Call,
-    pub(super) manner: Manner,
+    pub(super) manner: SendMode,
     pub(super) answer: Answer,
 }
 
-/// How a call is sent.
+/// Batching of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// In one script call with others of its slot, if any wait.
+pub(super) enum SendMode {
+    /// In one script call with other queued calls of its slot.
     Together,
-    /// In one of its own: the slot is moving, and together some of their keys would be missing.
+    /// In a script call of its own: the slot is migrating, and in a batch some keys would be missing.
     Alone,
-    /// In one of its own, to a node that does not own the slot yet.
+    /// In a script call of its own after `ASKING`, to a node that does not own the slot yet.
     Asking,
 }
 
-/// Calls that make one script call.
+/// Calls that are sent as one script call.
 #[derive(Debug)]
 pub(super) struct Batch {
     calls: Vec<Call>,
     answers: Vec<Answer>,
-    /// The slot of all of them, where slots matter.
+    /// Slot of all calls; zero outside of a cluster.
     slot: u16,
-    manner: Manner,
+    manner: SendMode,
 }
 
 impl Batch {
-    /// Puts jobs into as few batches as may be; by slot if `by_slot`. Leaves out whoever waits no more:
-    /// nothing is charged for them.
+    /// Groups jobs into as few batches as possible; by slot if `by_slot`. Jobs whose caller has gone are left
+    /// out: nothing is charged for them.
     pub(super) fn group(jobs: impl Iterator<Item = Job>, by_slot: bool) -> Vec<Self> {
         let mut batches: Vec<Self> = Vec::new();
         for job in jobs.filter(|job| !job.answer.is_closed()) {
             let first = job.call.parts.first();
             let slot = first.filter(|_| by_slot).map_or(0, |part| part.key.slot());
-            // The last that is shared in its slot: what was asked for first is decided first.
-            let is_shared = |batch: &Self| batch.slot == slot && batch.manner == Manner::Together;
+            // The last shared batch of the slot: calls are decided in their order.
+            let is_shared = |batch: &Self| batch.slot == slot && batch.manner == SendMode::Together;
             let last = batches.iter_mut().rev().find(|batch| is_shared(batch));
             let open = last.filter(|batch| batch.takes(&job));
             match open {
@@ -81,7 +81,7 @@ impl Batch {
     fn takes(&self, job: &Job) -> bool {
         let parts: usize = self.calls.iter().map(|call| call.parts.len()).sum();
         let has_room = parts + job.call.parts.len() <= BATCH_PARTS_MAX;
-        job.manner == Manner::Together && has_room && self.calls.len() < BATCH_MAX
+        job.manner == SendMode::Together && has_room && self.calls.len() < BATCH_MAX
     }
 
     fn push(&mut self, job: Job) {
@@ -89,22 +89,22 @@ impl Batch {
         self.answers.push(job.answer);
     }
 
-    /// How many calls it has.
+    /// Number of calls.
     pub(super) fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// A key of it, unless the slot is on its way to this server.
+    /// A key of the batch; `None` if its slot is still migrating to this server.
     fn key(&self) -> Option<RedisKey> {
         let parts =
-            self.calls.first().filter(|_| self.manner != Manner::Asking).map(|call| &call.parts);
+            self.calls.first().filter(|_| self.manner != SendMode::Asking).map(|call| &call.parts);
         parts?.first().map(|part| part.key.clone())
     }
 
-    /// Answers every call with the error.
+    /// Sends the error to every caller.
     pub(super) fn fail(self, error: &CallError) {
         for answer in self.answers {
-            // Whoever is gone needs no answer.
+            // The caller may have gone.
             let _ = answer.send(Err(error.clone()));
         }
     }
@@ -115,23 +115,23 @@ impl Batch {
         }
     }
 
-    /// What an error means for every single call. Redis 6.2 says `ASK` as soon as one key of the batch is gone:
-    /// a call whose keys are still there must not be asked elsewhere, where its buckets would begin anew.
-    fn meant_for_each(&self, error: CallError) -> CallError {
+    /// The error for each single call. Redis 6.2 replies `ASK` as soon as one key of the batch has migrated:
+    /// a call whose keys are still here must not be sent elsewhere, where its buckets would start full.
+    fn error_for_each(&self, error: CallError) -> CallError {
         match error {
             CallError::Ask { .. } if self.len() > 1 => CallError::TryAgain,
             error => error,
         }
     }
 
-    /// Reads the server's answer, and passes it on. A batch that was not run because the server does not
-    /// know the script is returned, with that error.
+    /// Decodes the server's reply, and sends it to the callers. A batch that was not run because the script
+    /// is not loaded is returned, with that error.
     fn settle(self, value: Option<Value>) -> Result<(), (CallError, Option<Self>)> {
         match read(&self.calls, value) {
             Ok(replies) => self.answer(replies),
             Err(CallError::NoScript) => return Err((CallError::NoScript, Some(self))),
             Err(error) => {
-                let error = self.meant_for_each(error);
+                let error = self.error_for_each(error);
                 self.fail(&error);
                 return Err((error, None));
             }
@@ -148,7 +148,7 @@ fn read(calls: &[Call], value: Option<Value>) -> Result<Vec<Reply>, CallError> {
     }
 }
 
-/// Reads the answer to a probe. What it says besides the time does not matter.
+/// Decodes the reply to a probe. Only the time in it is checked.
 fn read_probe(value: Option<Value>) -> Result<(), CallError> {
     match value {
         Some(Value::ServerError(error)) => Err(classify(&RedisError::from(error))),
@@ -158,8 +158,8 @@ fn read_probe(value: Option<Value>) -> Result<(), CallError> {
     }
 }
 
-/// Whether an answer shows that the slot is this server's. Where it is not, that is said before anything else.
-fn is_at_home(settled: &Result<(), (CallError, Option<Batch>)>) -> bool {
+/// Does the reply show that this server owns the slot? One that does not replies with a redirection first.
+fn is_slot_owner(settled: &Result<(), (CallError, Option<Batch>)>) -> bool {
     match settled {
         Ok(()) => true,
         Err((CallError::Trouble(trouble), _)) => trouble.kind() == TroubleKind::ReadOnly,
@@ -168,35 +168,35 @@ fn is_at_home(settled: &Result<(), (CallError, Option<Batch>)>) -> bool {
 }
 
 fn missing() -> CallError {
-    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "fewer answers than commands"))
+    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "fewer replies than commands"))
 }
 
 type Replies = Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send>>;
 
-/// Batches on their way; none is a probe.
+/// Batches in flight; a flight without batches is a probe.
 pub(super) struct Flight {
     batches: Vec<Batch>,
-    /// When it was sent.
+    /// Time of sending.
     pub(super) sent: Instant,
-    /// It carries the script's source: it is sent for the second time, and the last.
+    /// Sent for the second and last time, with the script's source.
     resent: bool,
     replies: Replies,
 }
 
-/// What came of a flight.
-pub(super) struct Landing {
-    /// Batches that are to be sent again, with the source: they were not run.
+/// Result of a flight.
+pub(super) struct FlightResult {
+    /// Batches that were not run, to be sent again with the script's source.
     pub(super) forgotten: Vec<Batch>,
-    /// Batches that were run.
+    /// Number of batches that were run.
     pub(super) run: usize,
-    /// The last error of its answers.
+    /// Last error in the replies.
     pub(super) error: Option<CallError>,
-    /// A key whose slot is this server's: it ran a call for it, or would have if it took writes.
+    /// A key whose slot this server owns: it ran a call for it, or would have if it took writes.
     pub(super) served: Option<RedisKey>,
 }
 
 impl Flight {
-    /// Sends batches, by the script's hash.
+    /// Sends batches by the script's hash.
     pub(super) fn launch(
         connection: &MultiplexedConnection,
         script: &Script,
@@ -214,9 +214,9 @@ impl Flight {
         Self::start(connection, batches, true, |calls| script.eval(calls))
     }
 
-    /// Asks whether the server would run the script, and, with a call that forgets what does not exist,
-    /// whether it takes writes: servers before Redis 7 refuse no script before it writes. Neither changes
-    /// anything.
+    /// Sends a probe: whether the server runs the script, and, with a call that removes a key that does not
+    /// exist, whether it takes writes (servers before Redis 7 refuse no script before it writes). Neither
+    /// changes anything.
     pub(super) fn probe(
         connection: &MultiplexedConnection,
         script: &Script,
@@ -235,7 +235,7 @@ impl Flight {
     ) -> Self {
         let mut commands = Vec::with_capacity(batches.len());
         for batch in &batches {
-            if batch.manner == Manner::Asking {
+            if batch.manner == SendMode::Asking {
                 commands.push(redis::cmd("ASKING"));
             }
             commands.push(command(&batch.calls));
@@ -248,45 +248,45 @@ impl Flight {
         self.batches.is_empty()
     }
 
-    /// How many calls it has.
+    /// Number of calls.
     pub(super) fn calls(&self) -> usize {
         self.batches.iter().map(Batch::len).sum()
     }
 
-    /// How many script calls it has.
+    /// Number of script calls.
     pub(super) fn batches(&self) -> usize {
         self.batches.len()
     }
 
-    /// Answers every call with the error.
+    /// Sends the error to every caller.
     pub(super) fn fail(self, error: &CallError) {
         for batch in self.batches {
             batch.fail(error);
         }
     }
 
-    /// Passes the answers on. Errors of the connection are the caller's.
-    pub(super) fn land(self, values: Vec<Value>) -> Landing {
-        let mut landing = Landing { forgotten: Vec::new(), run: 0, error: None, served: None };
+    /// Sends the replies to the callers. Errors of the connection are handled by the caller of this.
+    pub(super) fn land(self, values: Vec<Value>) -> FlightResult {
+        let mut landing = FlightResult { forgotten: Vec::new(), run: 0, error: None, served: None };
         let mut values = values.into_iter();
         if self.is_probe() {
             landing.error = read_probe(values.next()).err();
             return landing;
         }
         for batch in self.batches {
-            if batch.manner == Manner::Asking {
-                // If it was refused, so is the script call after it.
+            if batch.manner == SendMode::Asking {
+                // If `ASKING` was refused, so is the script call after it.
                 let _ = values.next();
             }
             let key = batch.key().filter(|_| landing.served.is_none());
             let settled = batch.settle(values.next());
-            landing.served = landing.served.or_else(|| key.filter(|_| is_at_home(&settled)));
+            landing.served = landing.served.or_else(|| key.filter(|_| is_slot_owner(&settled)));
             match settled {
                 Ok(()) => landing.run += 1,
                 Err((_, Some(batch))) if !self.resent => landing.forgotten.push(batch),
                 Err((error, batch)) => {
                     if let Some(batch) = batch {
-                        batch.fail(&forgetful());
+                        batch.fail(&noscript_after_eval());
                     }
                     landing.error = Some(error);
                 }
@@ -296,12 +296,12 @@ impl Flight {
     }
 }
 
-/// A script that is not known although its source came with it.
-fn forgetful() -> CallError {
-    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "NOSCRIPT in answer to EVAL"))
+/// `NOSCRIPT` although the source was sent.
+fn noscript_after_eval() -> CallError {
+    CallError::Trouble(Trouble::new(TroubleKind::Unexpected, "NOSCRIPT in reply to EVAL"))
 }
 
-/// One round trip.
+/// Sends commands in one round trip.
 fn request(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> Replies {
     Box::pin(async move {
         if commands.len() == 1
@@ -318,7 +318,7 @@ fn request(mut connection: MultiplexedConnection, mut commands: Vec<Cmd>) -> Rep
     })
 }
 
-/// The flights of one connection, the oldest first. Bounded by whoever launches them.
+/// Flights of one connection, the oldest first. Bounded by the link.
 #[derive(Default)]
 pub(super) struct Flights(Vec<Flight>);
 
@@ -327,7 +327,7 @@ impl Flights {
         self.0.push(flight);
     }
 
-    /// How many there are, without the probe.
+    /// Number of flights, without the probe.
     pub(super) fn len(&self) -> usize {
         self.0.iter().filter(|flight| !flight.is_probe()).count()
     }
@@ -340,7 +340,8 @@ impl Flights {
         self.0.drain(..)
     }
 
-    /// Waits for the next to be answered; for ever if there is none. New flights leave when this is polled.
+    /// Waits for the next reply; for ever if nothing is in flight. New flights are written when this is
+    /// polled.
     ///
     /// # Cancel safety
     ///
@@ -350,7 +351,7 @@ impl Flights {
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<(Flight, RedisResult<Vec<Value>>)> {
-        // They are few, and answered in order: looking at all of them is cheaper than a waker for each.
+        // Few flights, answered in order: polling all of them is cheaper than a waker for each.
         for index in 0..self.0.len() {
             if let Poll::Ready(replies) = self.0[index].replies.as_mut().poll(context) {
                 return Poll::Ready((self.0.remove(index), replies));
@@ -374,7 +375,7 @@ pub(super) mod tests {
 
     type Answered = oneshot::Receiver<Result<Reply, CallError>>;
 
-    /// A call that forgets one bucket.
+    /// A call that removes one bucket.
     pub(in crate::store::redis) fn forget(name: &str) -> Call {
         let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
         let quota =
@@ -386,7 +387,7 @@ pub(super) mod tests {
 
     fn job(name: &str, asking: bool) -> (Job, Answered) {
         let (answer, answered) = oneshot::channel();
-        let manner = if asking { Manner::Asking } else { Manner::Together };
+        let manner = if asking { SendMode::Asking } else { SendMode::Together };
         (Job { call: forget(name), manner, answer }, answered)
     }
 
@@ -405,7 +406,7 @@ pub(super) mod tests {
     }
 
     fn error(code: &str) -> Value {
-        server_error(code, "said the server")
+        server_error(code, "text of the server")
     }
 
     fn server_error(code: &str, detail: &str) -> Value {
@@ -414,7 +415,7 @@ pub(super) mod tests {
         Value::ServerError(errors[0].1.clone())
     }
 
-    /// The script's answer to as many of them: the time, and that there was something to forget.
+    /// The script's reply to this many removals: the time, and that each bucket existed.
     fn forgotten(calls: usize) -> Value {
         let done = (0..calls).map(|_| Value::Int(1));
         Value::Array(std::iter::once(Value::Int(1_000_000)).chain(done).collect())
@@ -454,12 +455,12 @@ pub(super) mod tests {
     #[test]
     fn calls_of_a_moving_slot_go_alone() {
         let mut jobs = vec![job("a", false), job("a", false), job("a", false)];
-        jobs[1].0.manner = Manner::Alone;
+        jobs[1].0.manner = SendMode::Alone;
         let (batches, _answered) = group(jobs, true);
         assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1]);
     }
 
-    /// Redis 6.2.
+    /// Behaviour of Redis 6.2.
     #[test]
     fn a_batch_that_is_sent_elsewhere_asks_again_one_by_one() {
         let jobs = vec![job("a", false), job("a", false), job("b", false)];
@@ -474,16 +475,16 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn asking_is_said_for_one_call() {
+    fn asking_is_sent_for_one_call() {
         let (batches, _answered) =
             group(vec![job("a", true), job("a", false), job("a", true), job("a", false)], true);
         let shapes: Vec<_> =
-            batches.iter().map(|batch| (batch.manner == Manner::Asking, batch.len())).collect();
+            batches.iter().map(|batch| (batch.manner == SendMode::Asking, batch.len())).collect();
         assert_eq!(shapes, [(true, 1), (false, 2), (true, 1)]);
     }
 
     #[test]
-    fn whoever_waits_no_more_is_left_out() {
+    fn calls_without_a_caller_are_left_out() {
         let (jobs, mut answered): (Vec<_>, Vec<_>) =
             vec![job("a", false), job("b", false)].into_iter().unzip();
         answered.remove(0);
@@ -493,7 +494,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_forgotten_script_is_sent_again_once_and_nobody_sees_it() {
+    fn a_lost_script_is_sent_again_once_and_callers_do_not_notice() {
         let (batches, mut answered) = group(vec![job("a", false), job("b", false)], true);
         let landing = flight(batches, false).land(vec![forgotten(1), noscript()]);
         assert_eq!((landing.run, landing.forgotten.len()), (1, 1));
@@ -530,7 +531,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_flight_tells_a_key_that_is_served_here() {
+    fn a_flight_reports_a_key_whose_slot_the_server_owns() {
         let served = |asking, answer: Value| {
             let (batches, _answered) = group(vec![job("a", asking)], true);
             let values = if asking { vec![Value::Okay, answer] } else { vec![answer] };

@@ -1,4 +1,4 @@
-//! A charge split into calls: one for each slot in a cluster, one in all elsewhere.
+//! A charge split into calls: one per slot in a cluster, one in total elsewhere.
 
 use sluicegate_core::Decision;
 use smallvec::SmallVec;
@@ -12,23 +12,23 @@ use crate::store::{Charge, Decisions};
 
 pub(super) type Groups = SmallVec<[Group; 2]>;
 
-/// The buckets that one call charges.
+/// Buckets that one call charges.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Each bucket once, and once for each cost that is probed.
+    /// Each bucket once, and once for each probed cost.
     pub(super) parts: Parts,
-    /// Of every charge that went into it: its number, and that of its part.
+    /// Index of each charge in this group, and that of its part.
     members: SmallVec<[(usize, usize); 4]>,
 }
 
-/// What Redis said about a group.
+/// Reply of Redis to a group.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct GroupReply {
     pub(super) reply: Reply,
     pub(super) decisions: Decisions,
 }
 
-/// Splits a charge. The same bucket twice: its costs are added, under the quota of the first of the two.
+/// Splits a charge. Costs of the same bucket are added, under the quota of its first part.
 pub(super) fn split(charges: &[Charge<'_, RedisKey>], by_slot: bool) -> Groups {
     let mut groups = Groups::new();
     for (number, charge) in charges.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Group {
         self.members.push((number, position));
     }
 
-    /// Its buckets, each in a group of its own.
+    /// Splits the group into one per bucket.
     pub(super) fn apart(&self) -> Groups {
         let mut groups = Groups::new();
         for (position, part) in self.parts.iter().enumerate() {
@@ -91,22 +91,22 @@ impl Group {
         groups
     }
 
-    /// The call that charges it.
+    /// The call that charges the group.
     pub(super) fn charge(&self) -> Call {
         Call { op: Op::Charge, parts: self.parts.clone() }
     }
 
-    /// What a reply to that call says.
+    /// The decisions of a reply to that call.
     ///
     /// # Errors
     ///
-    /// A reply that makes no sense.
-    pub(super) fn read(&self, reply: Reply) -> Result<Answered, Trouble> {
+    /// A reply that does not match the call.
+    pub(super) fn read(&self, reply: Reply) -> Result<GroupReply, Trouble> {
         let decisions = decisions(&self.parts, &reply)?;
-        Ok(Answered { reply, decisions })
+        Ok(GroupReply { reply, decisions })
     }
 
-    /// The charges that went into it.
+    /// The charges of this group.
     pub(super) fn charges<'a>(
         &self,
         charges: &[Charge<'a, RedisKey>],
@@ -114,28 +114,28 @@ impl Group {
         self.members.iter().map(|(number, _)| charges[*number]).collect()
     }
 
-    /// How many those are.
+    /// Number of charges in this group.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Puts decisions on its parts where the charges are that they answer.
+    /// Copies the decisions on its parts to the positions of its charges.
     pub(super) fn spread(&self, decisions: &[Decision], all: &mut [Option<Decision>]) {
         for (number, part) in &self.members {
             all[*number] = decisions.get(*part).copied();
         }
     }
 
-    /// Puts decisions on its charges, one for each, where those are.
+    /// Copies decisions, one per charge, to the positions of its charges.
     pub(super) fn spread_each(&self, decisions: &[Decision], all: &mut [Option<Decision>]) {
         for ((number, _), decision) in self.members.iter().zip(decisions) {
             all[*number] = Some(*decision);
         }
     }
 
-    /// The calls that take back what a granted reply charged, because another group denied the whole; and
-    /// the figures without it.
-    pub(super) fn undo(&self, answered: &mut Answered) -> SmallVec<[Call; 4]> {
+    /// The calls that undo a granted reply, because another group denied the charge. Also replaces the
+    /// decisions by uncharged figures.
+    pub(super) fn undo(&self, answered: &mut GroupReply) -> SmallVec<[Call; 4]> {
         let mut calls = SmallVec::new();
         let (at, seen) = (answered.reply.now, &answered.reply.seen);
         for ((part, seen), decision) in self.parts.iter().zip(seen).zip(&mut answered.decisions) {
@@ -163,13 +163,13 @@ mod tests {
         RedisKey::new("sg", Space::Take, &[name.as_bytes()])
     }
 
-    /// Charges of these keys and costs, and whether each is a probe.
+    /// Charges of these keys and costs, with a flag for probes.
     fn charges<'a>(
-        asked: &[(&'a RedisKey, u64, bool)],
+        specs: &[(&'a RedisKey, u64, bool)],
         quota: &'a Quota,
     ) -> Vec<Charge<'a, RedisKey>> {
         let charge = |&(key, cost, is_probe)| Charge::new(key, quota, cost).with_is_probe(is_probe);
-        asked.iter().map(charge).collect()
+        specs.iter().map(charge).collect()
     }
 
     fn costs(group: &Group) -> Vec<(u64, bool)> {
@@ -179,14 +179,14 @@ mod tests {
     #[test]
     fn costs_are_added_and_those_of_probes_are_not() {
         let (a, b, quota) = (key("a"), key("b"), Quota::per_second(10).unwrap());
-        let asked = [(&a, 5, true), (&a, 1, false), (&b, 1, false), (&a, 2, false), (&a, 5, true)];
-        let mut charges = charges(&asked, &quota);
+        let specs = [(&a, 5, true), (&a, 1, false), (&b, 1, false), (&a, 2, false), (&a, 5, true)];
+        let mut charges = charges(&specs, &quota);
         let other = Quota::per_second(7).unwrap();
         charges[1].quota = &other;
         let groups = split(&charges, false);
         assert_eq!(groups.len(), 1);
         assert_eq!(costs(&groups[0]), [(5, true), (3, false), (1, false)]);
-        // The quota of the first of a bucket is that of all.
+        // The quota of a bucket's first part applies to all of them.
         assert!(groups[0].parts.iter().all(|part| part.quota == quota));
         assert_eq!(groups[0].members.as_slice(), [(0, 0), (1, 1), (2, 2), (3, 1), (4, 0)]);
     }

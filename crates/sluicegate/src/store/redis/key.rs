@@ -1,8 +1,11 @@
 //! Keys in Redis, encoding version 1: `<prefix>:{<p>}:<rule>`, and `:<h>` for every further part.
 //!
-//! `p` and `h` are the base64url of the first 128 bits of SHA-256 over a part behind its length (eight
-//! bytes, little-endian). So no text of a user's can forge another key or choose a slot, and all buckets
-//! of one subject share a slot, whatever their rules. Buckets without a subject share `p` = `g`.
+//! `p` and `h` are the base64url of the first 128 bits of SHA-256 over a part preceded by its length (eight
+//! bytes, little-endian). So no user's text can forge another key or choose a slot, and all buckets of one
+//! subject share a slot across rules. Buckets without a subject share `p` = `g`.
+//!
+//! The slot's CRC16 is written by hand, in eight lines: redis-rs has it only behind its feature `cluster`,
+//! with a cluster client that is not used here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,23 +16,23 @@ use sha2::{Digest, Sha256};
 
 use crate::store::Space;
 
-/// The longest prefix.
+/// Maximum length of the prefix.
 pub(super) const PREFIX_BYTES_MAX: usize = 64;
 
-/// How many characters a hashed part has.
+/// Characters of a hashed part.
 const HASH_CHARS: usize = 22;
 
-/// The tag of buckets that all subjects share.
+/// Hash tag of buckets that all subjects share.
 const SHARED_TAG: &str = "g";
 
-/// How many slots a cluster has.
+/// Number of slots in a cluster.
 pub(super) const SLOTS: u16 = 16_384;
 
 /// The key of a bucket in Redis.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RedisKey {
     text: Arc<str>,
-    /// Its slot in a cluster.
+    /// Slot in a cluster.
     slot: u16,
 }
 
@@ -62,19 +65,20 @@ impl RedisKey {
         Self { text: text.into(), slot }
     }
 
-    /// A key in the same slot under which nothing is ever stored: what is, has a number there, `t` or `n`.
+    /// A key in the same slot under which nothing is ever stored: stored keys have a number there, `t` or
+    /// `n`.
     pub(super) fn reserved(&self) -> Self {
         let end = self.text.find("}:").map_or(self.text.len(), |brace| brace + 2);
         Self { text: format!("{}p", &self.text[..end]).into(), slot: self.slot }
     }
 
-    /// The key as Redis has it.
+    /// The key as stored in Redis.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Its slot in a cluster.
+    /// Slot in a cluster.
     #[must_use]
     pub fn slot(&self) -> u16 {
         self.slot
@@ -102,7 +106,7 @@ fn push_hash(text: &mut String, part: &[u8]) {
     }
 }
 
-/// The slot of a hash tag: CRC-16/XMODEM of it, modulo the slots.
+/// The slot of a hash tag: its CRC-16/XMODEM, modulo the number of slots.
 fn slot_of(tag: &[u8]) -> u16 {
     let crc = tag.iter().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {

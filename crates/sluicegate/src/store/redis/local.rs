@@ -1,4 +1,4 @@
-//! What answers when Redis cannot: each bucket's [`OnError`].
+//! Answers while Redis is unavailable, by each bucket's [`OnError`].
 
 use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
@@ -11,33 +11,34 @@ use crate::rules::{Mode, OnError};
 use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore};
 use crate::store::{Charge, Decisions, LocalStore, Space, Store, is_granted};
 
-/// What is told to wait where a bucket's policy is to deny: nobody can know when Redis will be back.
+/// `retry_after` of buckets whose policy is to deny. The time at which Redis will be back is unknown, so this
+/// is a guess.
 pub(super) const TROUBLE_RETRY_US: u64 = 1_000_000;
 
-/// The name under which local buckets are kept.
+/// Space of local buckets in the memory store.
 const SPACE: Space<'static> = Space::Named("redis");
 
-/// The buckets of this process, each with a share of its quota, and the policies around them.
+/// Buckets of this process, each with a share of its quota, and the policies.
 ///
 /// # Bound
 ///
-/// Of N processes each admits at most its share: `share * (capacity + rate * t)` for a bucket in any
-/// stretch of trouble t, where one token is the least share of a capacity.
+/// Each of N processes admits at most its share: `share * (capacity + rate * t)` per bucket in an outage of
+/// duration t, where the least share of a capacity is one token.
 #[derive(Debug)]
 pub(super) struct Local<C: Clock = SystemClock> {
     store: MemoryStore<C>,
     share_percent: u8,
 }
 
-/// A bucket in this process that stands for one in Redis.
-struct Stand {
+/// A local bucket that replaces one in Redis.
+struct LocalBucket {
     key: MemoryKey,
     quota: Quota,
 }
 
 impl Local {
-    /// Local buckets with this share of their quotas, at least 1 and at most 100 percent. At most
-    /// `max_buckets` are remembered; beyond that new ones of one quota share one.
+    /// Local buckets with this share of their quotas, clamped to 1 to 100 percent. At most `max_buckets` are
+    /// stored; beyond that new ones of one quota share an overflow bucket.
     pub(super) fn new(max_buckets: usize, share_percent: u8) -> Self {
         Self::with_clock(max_buckets, share_percent, SystemClock::new())
     }
@@ -54,11 +55,10 @@ impl<C: Clock> Local<C> {
     ///
     /// - `deny` denies, for [`TROUBLE_RETRY_US`];
     /// - `allow` grants, and shows a full bucket;
-    /// - `local` charges the bucket of this process, and shows that one's figures.
+    /// - `local` charges the bucket of this process, and shows its figures.
     ///
-    /// Looks are granted, and what no bucket of this quota could ever hold is denied for good, whatever
-    /// the policy: Redis is not needed to know that. Shadow parts deny nothing but themselves, and probes
-    /// take nothing.
+    /// Under any policy, peeks are granted, and a cost above the capacity of the quota is never granted:
+    /// neither needs Redis. Shadow parts deny nothing but themselves, and probes take nothing.
     pub(super) fn charge(&self, charges: &[Charge<'_, RedisKey>]) -> Decisions {
         let by_policy: SmallVec<[Option<Decision>; 4]> =
             charges.iter().map(|charge| self.by_policy(charge)).collect();
@@ -71,7 +71,7 @@ impl<C: Clock> Local<C> {
             .zip(by_policy)
             .map(|(charge, decision)| match decision {
                 Some(decision) => decision,
-                // There is one for each that is left.
+                // `locals` has one for each of these.
                 None => locals.next().unwrap_or_else(|| refusal(charge.quota, charge.cost)),
             })
             .collect();
@@ -81,8 +81,8 @@ impl<C: Clock> Local<C> {
         decisions
     }
 
-    /// Gives back what a granted [`charge`](Self::charge) took, because buckets that Redis answered for
-    /// denied the whole, and shows what is left then.
+    /// Refunds a granted [`charge`](Self::charge), because buckets that Redis answered for denied, and
+    /// replaces the decisions by those after the refund.
     pub(super) fn refund(&self, charges: &[Charge<'_, RedisKey>], decisions: &mut Decisions) {
         if !is_granted(charges, decisions) {
             return;
@@ -90,14 +90,14 @@ impl<C: Clock> Local<C> {
         for (charge, decision) in charges.iter().zip(decisions.iter_mut()) {
             let is_charged = decision.is_granted() && charge.cost > 0 && !charge.is_probe;
             if is_charged && charge.on_error == OnError::Local {
-                let Stand { key, quota } = self.stand(charge);
+                let LocalBucket { key, quota } = self.stand(charge);
                 *decision = self.store.refund_now(&key, &quota, charge.cost);
             }
         }
         self.show_uncharged(charges, decisions);
     }
 
-    /// Forgets a bucket, and says whether there was one.
+    /// Removes a bucket. False if there was none.
     pub(super) fn reset(&self, key: &RedisKey) -> bool {
         self.store.reset_now(&self.key(key))
     }
@@ -107,12 +107,12 @@ impl<C: Clock> Local<C> {
         self.store.stats()
     }
 
-    /// Forgets buckets that are full again, among so many slots.
+    /// Evicts full buckets among this many slots.
     pub(super) fn sweep(&self, slots: usize) {
         self.store.sweep(slots);
     }
 
-    /// The decision on a charge that needs no bucket.
+    /// The decision on a charge by its policy alone; `None` if that is `local`.
     fn by_policy(&self, charge: &Charge<'_, RedisKey>) -> Option<Decision> {
         let now = self.store.clock().now();
         match charge.on_error {
@@ -122,23 +122,24 @@ impl<C: Clock> Local<C> {
         }
     }
 
-    /// Charges the local buckets in one step, all or none; if the whole is refused, none.
+    /// Charges the local buckets in one step, all or none; none if the charge is denied already.
     fn charge_locals(&self, charges: &[Charge<'_, RedisKey>], is_refused: bool) -> Decisions {
         let locals = || charges.iter().filter(|charge| charge.on_error == OnError::Local);
-        let stands: SmallVec<[Stand; 4]> = locals().map(|charge| self.stand(charge)).collect();
+        let stands: SmallVec<[LocalBucket; 4]> =
+            locals().map(|charge| self.stand(charge)).collect();
         let refuser = self.store.key(SPACE, &[]);
         let mut parts: SmallVec<[Charge<'_, MemoryKey>; 4]> = locals()
             .zip(&stands)
-            .map(|(charge, Stand { key, quota })| charge.with_bucket(key, quota))
+            .map(|(charge, LocalBucket { key, quota })| charge.with_bucket(key, quota))
             .collect();
-        // One more part, that costs more than anything can hold: so the store charges nothing, and still
-        // says of every bucket what it would have answered.
+        // One more part, whose cost exceeds any capacity: the store charges nothing, and still returns the
+        // decision on every bucket.
         if let Some(first) = parts.first().copied().filter(|_| is_refused) {
             parts.push(Charge::new(&refuser, first.quota, u64::MAX));
         }
         let mut decisions = self.store.charge_now(&parts);
         for (charge, decision) in locals().zip(&mut decisions) {
-            // Only the share cannot hold it: when Redis is back it may be granted.
+            // Only the share is too small: when Redis is back the charge may be granted.
             if decision.is_never() && charge.cost <= charge.quota.capacity() {
                 decision.outcome = Outcome::Denied { retry_after: TROUBLE_RETRY_US };
             }
@@ -146,17 +147,17 @@ impl<C: Clock> Local<C> {
         decisions
     }
 
-    /// The local bucket of a charge.
+    /// The local key of a bucket.
     fn key(&self, key: &RedisKey) -> MemoryKey {
         self.store.key(SPACE, &[key.as_str().as_bytes()])
     }
 
-    fn stand(&self, charge: &Charge<'_, RedisKey>) -> Stand {
+    fn stand(&self, charge: &Charge<'_, RedisKey>) -> LocalBucket {
         let key = self.key(charge.key);
-        Stand { key, quota: share_of(charge.quota, self.share_percent) }
+        LocalBucket { key, quota: share_of(charge.quota, self.share_percent) }
     }
 
-    /// In a denied charge nothing was taken from the full buckets that `allow` shows.
+    /// In a denied charge, nothing is taken from the full buckets that `allow` shows.
     fn show_uncharged(&self, charges: &[Charge<'_, RedisKey>], decisions: &mut Decisions) {
         let now = self.store.clock().now();
         for (charge, decision) in charges.iter().zip(decisions) {
@@ -167,14 +168,14 @@ impl<C: Clock> Local<C> {
     }
 }
 
-/// The answer of a bucket whose policy is to allow: that of a full one.
+/// The decision of a bucket whose policy is to allow: that of a full bucket.
 fn allowance(charge: &Charge<'_, RedisKey>, now: Micros) -> Decision {
     let decision = decide_full(charge.quota, now, charge.cost);
     let is_spared = charge.is_probe && decision.is_granted();
     if is_spared { decide_full(charge.quota, now, 0) } else { decision }
 }
 
-/// The answer of a bucket whose policy is to deny: it is not known what is left, so nothing is.
+/// The decision of a bucket whose policy is to deny: its tokens are unknown, so none are shown.
 fn refusal(quota: &Quota, cost: u64) -> Decision {
     let outcome = match cost {
         0 => Outcome::Granted { delay: 0 },
@@ -199,7 +200,7 @@ mod tests {
         (Local::with_clock(1000, share_percent, clock.clone()), clock)
     }
 
-    /// One bucket of ten a second and what is asked of it.
+    /// One bucket of ten a second, and its charge.
     struct Ask(RedisKey, Quota, u64, Mode, OnError);
 
     fn ask(name: &str, cost: u64, on_error: OnError) -> Ask {
@@ -215,7 +216,7 @@ mod tests {
             .collect()
     }
 
-    /// Outcomes and what remains.
+    /// Outcomes and remaining tokens.
     fn shown(decisions: &[Decision]) -> Vec<(Outcome, u64)> {
         decisions.iter().map(|decision| (decision.outcome, decision.remaining)).collect()
     }
@@ -247,7 +248,7 @@ mod tests {
         let expected = [(GRANTED, 5), (GRANTED, 10), (REFUSED, 0), (REFUSED, 5)];
         for _ in 0..10 {
             assert_eq!(charge(&local, &asks()), expected);
-            // Also where the local ones would all have granted.
+            // Also if all local buckets would have granted.
             assert_eq!(charge(&local, &asks()[..3]), expected[..3]);
         }
         assert_eq!(local.stats().buckets, 0);
@@ -260,7 +261,7 @@ mod tests {
             [ask("a", 5, OnError::Local), ask("b", 1, OnError::Local), ask("c", 1, OnError::Allow)]
         };
         assert_eq!(charge(&local, &asks()), [(GRANTED, 0), (GRANTED, 4), (GRANTED, 9)]);
-        // Five a second is the share of ten.
+        // The share is five a second of ten.
         let denied = Outcome::Denied { retry_after: 1_000_000 };
         assert_eq!(charge(&local, &asks()), [(denied, 0), (GRANTED, 4), (GRANTED, 10)]);
         clock.advance(Duration::from_secs(1));
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_granted_and_what_cannot_be_is_never() {
+    fn peeks_are_granted_and_impossible_costs_never_are() {
         let (local, _) = local(50);
         let all = [OnError::Local, OnError::Allow, OnError::Deny];
         let looks = all.map(|on_error| ask("a", 0, on_error));
@@ -288,7 +289,7 @@ mod tests {
         for on_error in all {
             assert_eq!(charge(&local, &[ask("a", 11, on_error)])[0].0, Outcome::Never);
         }
-        // More than the share holds, but not more than the bucket in Redis.
+        // More than the capacity of the share, but not of the bucket in Redis.
         assert_eq!(charge(&local, &[ask("a", 6, OnError::Local)]), [(REFUSED, 5)]);
     }
 
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(shown(&local.charge(&[paid, probes[0]])), [(GRANTED, 9), (GRANTED, 10)]);
         assert_eq!(shown(&local.charge(&[paid, probes[1]])), [(GRANTED, 8), (GRANTED, 10)]);
         assert_eq!(shown(&local.charge(&[paid, probes[2]])), [(GRANTED, 8), (REFUSED, 0)]);
-        // Nothing was charged for a probe, so nothing is given back.
+        // A probe was not charged, so nothing is refunded.
         assert_eq!(charge(&local, &[ask("a", 1, OnError::Local)]), [(GRANTED, 9)]);
         let probe = Charge { cost: 9, ..probes[0] };
         let mut decisions = local.charge(&[paid, probe]);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_gives_back_what_was_charged_and_no_more() {
+    fn a_refund_returns_the_charge_and_no_more() {
         let (local, _) = local(100);
         let mut asks = ["a", "b", "c"].map(|name| ask(name, 4, OnError::Local));
         (asks[1].4, asks[2].3) = (OnError::Allow, Mode::Shadow);
@@ -331,7 +332,7 @@ mod tests {
         local.refund(&asks, &mut decisions);
         assert_eq!(shown(&decisions), [(GRANTED, 10), (GRANTED, 10), (denied, 1)]);
 
-        // Nothing was charged by a denial, so nothing is given back.
+        // A denial charged nothing, so nothing is refunded.
         let spent = [ask("a", 8, OnError::Local), ask("d", 8, OnError::Local)];
         assert_eq!(charge(&local, &spent), [(GRANTED, 2), (GRANTED, 2)]);
         let asks = [ask("a", 4, OnError::Local), ask("d", 1, OnError::Local)];

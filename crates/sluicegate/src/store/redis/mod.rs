@@ -7,10 +7,10 @@
 //!   topology: one server, a sentinel's master, or the nodes of a cluster, by slot
 //!                  │
 //!                  ▼
-//!   link: whatever waits goes out as one call of the script ──▶ charge.lua, in Redis
-//!                  │ what the script saw                │ trouble, or too late
-//!                  ▼                                    ▼
-//!   decide: the figures, by sluicegate-core        local: each rule's policy
+//!   link: queued calls are sent as one call of the script ──▶ charge.lua, in Redis
+//!                  │ states that the script saw          │ error or timeout
+//!                  ▼                                     ▼
+//!   decide: the figures, by sluicegate-core         local: each rule's policy
 //! ```
 
 mod alarm;
@@ -41,7 +41,7 @@ mod trouble;
 mod url;
 
 pub use breaker::BreakerState;
-pub use builder::{RedisStoreBuilder, StartError};
+pub use builder::{RedisStartError, RedisStoreBuilder};
 pub use connect::{Unfit, Version};
 pub use key::RedisKey;
 pub use settings::{OnEviction, SettingsError};

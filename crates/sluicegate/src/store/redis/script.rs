@@ -1,4 +1,4 @@
-//! The script's calling convention: decisions in, replies out. What the arguments mean is written at the
+//! Calling convention of the script: encodes calls and decodes replies. The arguments are documented at the
 //! top of `charge.lua`.
 
 use hashbrown::HashMap;
@@ -15,15 +15,15 @@ use crate::rules::Mode;
 const SOURCE: &str = include_str!("charge.lua");
 const HEADER: &str = "#!lua\n";
 
-/// The most buckets of a decision that the script takes in its short form.
+/// Maximum of buckets of a decision in the script's short form.
 const PLAIN_PARTS_MAX: usize = 64;
 
-/// The script as one server takes it.
+/// The script for one server.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     source: &'static str,
     sha: String,
-    /// What time decisions are made at, instead of the server's own: for tests and replay.
+    /// Clock that replaces the server's: for tests and replay.
     clock: Option<ManualClock>,
 }
 
@@ -35,14 +35,14 @@ impl Script {
         Self { source, sha, clock }
     }
 
-    /// The command that loads it.
+    /// The command that loads the script.
     pub(super) fn load(&self) -> Cmd {
         let mut cmd = redis::cmd("SCRIPT");
         cmd.arg("LOAD").arg(self.source);
         cmd
     }
 
-    /// The command that runs it by its hash.
+    /// The command that runs the script by its hash.
     pub(super) fn evalsha(&self, calls: &[Call]) -> Cmd {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(&self.sha);
@@ -50,7 +50,7 @@ impl Script {
         cmd
     }
 
-    /// The command that runs it by its text, and loads it: for servers that have forgotten it.
+    /// The command that runs the script by its source, and loads it: for servers that have lost it.
     pub(super) fn eval(&self, calls: &[Call]) -> Cmd {
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(self.source);
@@ -101,7 +101,7 @@ impl Script {
     }
 }
 
-/// Is it one of those that the script decides in a straight line?
+/// Does the script have a short form for this call?
 fn is_plain(call: &Call) -> bool {
     let is_plain = |part: &Part| {
         part.mode == Mode::Enforce
@@ -111,7 +111,7 @@ fn is_plain(call: &Call) -> bool {
     call.op == Op::Charge && call.parts.len() <= PLAIN_PARTS_MAX && call.parts.iter().all(is_plain)
 }
 
-/// The short forms. Key numbers are left out where there is one decision, whose buckets are the keys.
+/// Encodes the short forms. Key numbers are left out if there is one decision, whose buckets are the keys.
 fn encode_plain(cmd: &mut Cmd, calls: &[Call], numbers: &HashMap<&str, usize>) {
     cmd.arg(if calls.len() == 1 { "b" } else { "B" });
     for call in calls {
@@ -128,7 +128,7 @@ fn encode_plain(cmd: &mut Cmd, calls: &[Call], numbers: &HashMap<&str, usize>) {
     }
 }
 
-/// A bucket's arguments: see the top of `charge.lua`.
+/// Encodes a bucket's arguments: see the top of `charge.lua`.
 fn encode_part(cmd: &mut Cmd, part: &Part, is_charge: bool) {
     let kind = Kind::of(&part.quota);
     let letter = match part.mode {
@@ -143,10 +143,10 @@ fn encode_part(cmd: &mut Cmd, part: &Part, is_charge: bool) {
     }
 }
 
-/// How the script knows a quota.
+/// A quota in the script's encoding.
 struct Kind {
     letter: char,
-    /// Units in a token.
+    /// Units per token.
     unit: u64,
     besides: SmallVec<[u64; 2]>,
 }
@@ -154,7 +154,7 @@ struct Kind {
 impl Kind {
     fn of(quota: &Quota) -> Self {
         let wait = |n| {
-            // A wait that is not bounded is longer than any bucket.
+            // An unbounded wait is longer than any bucket.
             let micros = quota.max_wait().map(|wait| wait.as_micros() as u64);
             micros.map_or(sluicegate_core::MICROS_MAX, |micros| micros.saturating_mul(n))
         };
@@ -171,7 +171,7 @@ impl Kind {
         Self { letter, unit, besides }
     }
 
-    /// What a part costs and its bucket holds, in units.
+    /// Cost of a part and capacity of its bucket, in units.
     fn cost_and_capacity(&self, part: &Part, is_charge: bool) -> (u64, u64) {
         let capacity = part.quota.capacity();
         let cap = capacity * self.unit;
@@ -179,7 +179,7 @@ impl Kind {
             cost if cost <= capacity => cost * self.unit,
             // A charge beyond the capacity is never granted, however large.
             _ if is_charge => cap + 1,
-            // Units are missing up to the capacity; a window whose limit was lowered may have admitted more.
+            // At most the capacity can be missing; a window whose limit was lowered may have admitted more.
             _ if self.unit > 1 => cap,
             amount => amount.min(sluicegate_core::MICROS_MAX),
         };
@@ -187,7 +187,7 @@ impl Kind {
     }
 }
 
-/// The form that a bucket's value names.
+/// The form in a bucket's value.
 fn form_text(quota: &Quota) -> String {
     match quota.form() {
         Form::Continuous { n: 1, p } => format!(":{p}"),
@@ -201,14 +201,14 @@ fn form_text(quota: &Quota) -> String {
     }
 }
 
-/// Reads the script's answer to these calls.
+/// Decodes the script's reply to these calls.
 pub(super) fn decode(calls: &[Call], value: Value) -> Result<Vec<Reply>, Trouble> {
-    let Value::Array(values) = value else { return Err(not_understood()) };
+    let Value::Array(values) = value else { return Err(malformed()) };
     let mut values = values.into_iter().map(|value| match value {
-        Value::Int(number) => u64::try_from(number).map_err(|_| not_understood()),
-        _ => Err(not_understood()),
+        Value::Int(number) => u64::try_from(number).map_err(|_| malformed()),
+        _ => Err(malformed()),
     });
-    let mut next = || values.next().unwrap_or_else(|| Err(not_understood()));
+    let mut next = || values.next().unwrap_or_else(|| Err(malformed()));
     let now = Micros::new(next()?);
     let mut replies = Vec::with_capacity(calls.len());
     for call in calls {
@@ -221,17 +221,17 @@ pub(super) fn decode(calls: &[Call], value: Value) -> Result<Vec<Reply>, Trouble
         }
         replies.push(Reply { now, done, repaired: 0, seen });
     }
-    // Counted once, whichever decision of the batch met them.
+    // Counted once per batch, with the first decision.
     if let (Some(first), Some(repaired)) = (replies.first_mut(), values.next()) {
         first.repaired = u32::try_from(repaired?).unwrap_or(u32::MAX);
     }
     if values.next().is_some() {
-        return Err(not_understood());
+        return Err(malformed());
     }
     Ok(replies)
 }
 
-/// Reads one bucket: one number, two, or a log's three.
+/// Decodes one bucket: one number, two, or three for a log.
 fn decode_seen(
     quota: &Quota,
     next: &mut impl FnMut() -> Result<u64, Trouble>,
@@ -247,8 +247,8 @@ fn decode_seen(
     })
 }
 
-fn not_understood() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the script's answer was not understood")
+fn malformed() -> Trouble {
+    Trouble::new(TroubleKind::Unexpected, "malformed reply of the script")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Asking sentinels which server is the master.
+//! Finding the master through sentinels.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,16 +9,16 @@ use super::settings::{SENTINEL_TIMEOUT, SENTINELS_TIMEOUT, Settings};
 use super::trouble::{Trouble, TroubleKind};
 use super::url::Address;
 
-/// Where the next search begins. Shared by all stores: it only has to differ from search to search, so
-/// that one sentinel that is behind the others, or silent, is not asked first every time.
+/// Index at which the next search begins. Shared by all stores: it only has to differ from search to search,
+/// so that a sentinel that is outdated or silent is not asked first every time.
 static START: AtomicUsize = AtomicUsize::new(0);
 
-/// Finds the master of this name, connects to it, and makes sure that it takes itself for one.
+/// Finds the master of this name, connects to it, and checks that its role is master.
 ///
 /// # Errors
 ///
-/// Those of [`find_master`] and [`connect`], and `ReadOnly` if the server is a replica: a failover is on
-/// its way, or the sentinel is behind. Trying again asks another sentinel first.
+/// Those of [`find_master`] and [`connect`], and `ReadOnly` if the server is a replica: a failover is in
+/// progress, or the sentinel is outdated. A retry asks another sentinel first.
 pub(super) async fn connect_master(
     settings: &Settings,
     sentinels: &[Address],
@@ -29,7 +29,7 @@ pub(super) async fn connect_master(
     Ok((address, connected))
 }
 
-/// Connects to a server that sentinels name for a master.
+/// Connects to a server that sentinels name as the master.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub(super) async fn connect_as_master(
     }
 }
 
-/// Asks the sentinels in turn where the master of this name is, until one knows.
+/// Asks the sentinels in turn for the master of this name, until one knows it.
 ///
 /// # Time
 ///
@@ -57,18 +57,18 @@ pub(super) async fn connect_as_master(
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes the connection of the moment.
+/// Dropping the future closes the current connection.
 ///
 /// # Errors
 ///
-/// If none of them knows, the most telling reason: that an answering one has no such master, before wrong
-/// credentials, before a connection that failed.
+/// If none of them knows it, the most specific error: that a sentinel has no such master, before wrong
+/// credentials, before a failed connection.
 pub(super) async fn find_master(
     settings: &Settings,
     sentinels: &[Address],
     master: &str,
 ) -> Result<Address, Trouble> {
-    let mut worst = Trouble::new(TroubleKind::Connection, "no sentinel answered in time");
+    let mut worst = Trouble::new(TroubleKind::Connection, "no sentinel replied in time");
     let search = async {
         for sentinel in in_turn(sentinels) {
             match master_of(settings, sentinel, master).await {
@@ -85,7 +85,7 @@ pub(super) async fn find_master(
     }
 }
 
-/// How much a reason says about what is to be done.
+/// Rank of an error by how specific it is.
 fn weight(trouble: &Trouble) -> u8 {
     match trouble.kind() {
         TroubleKind::Connection | TroubleKind::Loading => 0,
@@ -94,18 +94,18 @@ fn weight(trouble: &Trouble) -> u8 {
     }
 }
 
-/// What sentinels say against the master that is connected.
+/// Votes of sentinels for or against the connected master.
 #[derive(Debug, Default)]
 struct Votes {
-    /// Another master, and how many name it.
+    /// Another master, and the number of its votes.
     other: Option<(Address, usize)>,
-    /// How many name the connected one, or yet another.
+    /// Votes for the connected one, or a third one.
     against: usize,
 }
 
 impl Votes {
-    /// Counts what a sentinel said. Whether that is all there is to know: the first one to answer is
-    /// believed that nothing has changed.
+    /// Counts the vote of a sentinel. True if the poll is over: the first reply that nothing has changed is
+    /// enough.
     fn count(&mut self, named: Address, current: &Address) -> bool {
         match &mut self.other {
             None if named == *current => return true,
@@ -116,14 +116,15 @@ impl Votes {
         false
     }
 
-    /// Whom more of them name than not.
+    /// The other master, if it has a majority.
     fn winner(self) -> Option<Address> {
         self.other.filter(|(_, votes)| *votes > self.against).map(|(address, _)| address)
     }
 }
 
-/// Asks whether the master of this name is another one than `current`. One sentinel is enough for no; for yes,
-/// most of those must say so who answer in time: one may be behind the others, or cut off from them.
+/// Asks whether another server than `current` is the master of this name. One sentinel is enough for no; for
+/// yes, a majority of those that reply in time is needed: one may be outdated, or partitioned from the
+/// others.
 ///
 /// # Time, cancel safety
 ///
@@ -144,7 +145,7 @@ pub(super) async fn find_successor(
             }
         }
     };
-    // Those who are silent have no say.
+    // Sentinels that do not reply have no vote.
     let _ = timeout(SENTINELS_TIMEOUT, poll).await;
     votes.winner()
 }
@@ -176,11 +177,11 @@ async fn ask_master(
     let (_, answer): (Wire, Option<(String, String)>) =
         open(settings, sentinel, &credentials, 0, &question).await?;
     let Some((host, port)) = answer else {
-        let text = format!("the sentinel knows no master named {master:?}");
+        let text = format!("the sentinel has no master named {master:?}");
         return Err(Trouble::new(TroubleKind::Unexpected, text));
     };
     Address::redirected(&format!("{host}:{port}"), sentinel).ok_or_else(|| {
-        Trouble::new(TroubleKind::Unexpected, "the sentinel's address of the master is none")
+        Trouble::new(TroubleKind::Unexpected, "the sentinel's address of the master is invalid")
     })
 }
 
@@ -192,16 +193,16 @@ mod tests {
         Address::Tcp { host: "h".into(), port }
     }
 
-    /// Whom sentinels that say this have the connection to 1 replaced by, and how many are asked.
-    fn poll(said: &[u16]) -> (Option<Address>, usize) {
-        let (mut votes, mut asked) = (Votes::default(), 0);
-        for port in said {
-            asked += 1;
+    /// The replacement of the connection to 1 under these votes, and the number of sentinels asked.
+    fn poll(ports: &[u16]) -> (Option<Address>, usize) {
+        let (mut votes, mut replies) = (Votes::default(), 0);
+        for port in ports {
+            replies += 1;
             if votes.count(address(*port), &address(1)) {
                 break;
             }
         }
-        (votes.winner(), asked)
+        (votes.winner(), replies)
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn each_search_begins_with_another_sentinel() {
         let sentinels: Vec<_> = (0..5).map(address).collect();
-        // Others search meanwhile, so that only the sum is known: each is asked once, in order.
+        // Other tests search concurrently, so only the sum is known: each is asked once, in order.
         let order: Vec<_> = in_turn(&sentinels).collect();
         let start = sentinels.iter().position(|one| one == order[0]).unwrap();
         let expected: Vec<_> = (0..5).map(|i| &sentinels[(start + i) % 5]).collect();

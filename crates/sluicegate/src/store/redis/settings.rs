@@ -1,4 +1,4 @@
-//! What a store is told: its defaults, its bounds, and what is refused.
+//! Settings of a store: defaults, bounds and validation.
 
 use std::time::Duration;
 
@@ -9,139 +9,139 @@ use super::tls::TlsFiles;
 use super::url::RedisUrl;
 use crate::clock::ManualClock;
 
-/// What keys begin with.
+/// Default prefix of keys.
 pub(super) const PREFIX_DEFAULT: &str = "sg";
 
-/// How long a decision waits for Redis.
+/// Default maximum time that a decision waits for Redis.
 pub(super) const BUDGET_DEFAULT: Duration = Duration::from_millis(10);
-/// The shortest budget: less is no round trip.
+/// Shortest budget: less is no round trip.
 pub(super) const BUDGET_MIN: Duration = Duration::from_micros(100);
-/// The longest budget: more is a request that hangs.
+/// Longest budget: more would block requests.
 pub(super) const BUDGET_MAX: Duration = Duration::from_secs(10);
 
-/// How many denied buckets are remembered.
+/// Default size of the deny cache.
 pub(super) const DENY_CACHE_MAX_DEFAULT: usize = 65_536;
-/// The most denied buckets that can be remembered.
+/// Maximum size of the deny cache.
 pub(super) const DENY_CACHE_MAX_LIMIT: usize = 1 << 24;
 
-/// How much of a quota a process grants by itself while Redis is in trouble.
+/// Default share of a quota that a process grants by itself while Redis is unavailable, in percent.
 pub(super) const LOCAL_SHARE_DEFAULT: u8 = 100;
 
-/// How many buckets a process keeps by itself while Redis is in trouble.
+/// Default maximum of local buckets while Redis is unavailable.
 pub(super) const LOCAL_MAX_BUCKETS_DEFAULT: usize = 100_000;
-/// The most buckets a process can be told to keep by itself.
+/// Upper limit of the number of local buckets.
 pub(super) const LOCAL_MAX_BUCKETS_LIMIT: usize = 1 << 28;
 
-/// How long a connection may take until it is ready for use: name, socket, TLS, credentials and `INFO`.
+/// Timeout of connecting: name, socket, TLS, credentials and `INFO`.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long one sentinel may take, connection included.
+/// Timeout of one sentinel, including the connection.
 pub(super) const SENTINEL_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long all sentinels together may take.
+/// Timeout of all sentinels together.
 pub(super) const SENTINELS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How many addresses of one name are tried.
+/// Maximum of addresses of one name that are tried.
 pub(super) const ADDRESSES_MAX: usize = 8;
-/// How long one of them has before the next is tried, too.
+/// Time before the next address is tried too.
 pub(super) const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(100);
 
-/// After how long a silence the system asks whether the server is still there.
+/// Idle time before the first TCP keepalive.
 pub(super) const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
-/// How long the system waits between asking again.
+/// Interval of TCP keepalives.
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// How often the system asks before the connection counts as broken.
+/// Number of TCP keepalives without a reply after which the connection is broken.
 pub(super) const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent data may go without acknowledgement before the connection counts as broken, on Linux.
+/// Time without acknowledgement of sent data after which the connection is broken, on Linux.
 #[cfg(target_os = "linux")]
 pub(super) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
 
-/// How many commands wait inside a connection for being written; the next ones wait to get in.
+/// Maximum of commands that wait inside a connection to be written; further ones wait to get in.
 pub(super) const PIPELINE_MAX: usize = 256;
 
 const _: () = assert!(SENTINEL_TIMEOUT.as_millis() <= SENTINELS_TIMEOUT.as_millis());
 const _: () = assert!(PREFIX_DEFAULT.len() <= PREFIX_BYTES_MAX);
 
-/// What to do about a server that may forget buckets before they are full, which grants too much.
+/// Policy for a server that may evict buckets before they are full, which admits too much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnEviction {
-    /// Warn.
+    /// Logs a warning and uses the server.
     #[default]
     Warn,
-    /// Do not use it.
+    /// Does not use the server.
     Refuse,
 }
 
-/// What a store is told.
+/// Settings of a store.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// Where Redis is.
+    /// Address, topology and credentials.
     pub(super) url: RedisUrl,
-    /// What keys begin with.
+    /// Prefix of keys.
     pub(super) prefix: String,
-    /// Whom to trust, and who we are.
+    /// Trusted authorities and client certificate.
     pub(super) tls: TlsFiles,
-    /// How long a decision waits for Redis.
+    /// Maximum time that a decision waits for Redis.
     pub(super) budget: Duration,
-    /// What to do about a server that may forget buckets.
+    /// Policy for a server that may evict buckets.
     pub(super) on_eviction: OnEviction,
-    /// How many denied buckets are remembered; zero remembers none.
+    /// Size of the deny cache; zero switches it off.
     pub(super) deny_cache_max: usize,
-    /// How much of a quota, in percent, a process grants by itself while Redis is in trouble.
+    /// Share of a quota, in percent, that a process grants by itself while Redis is unavailable.
     pub(super) local_share_percent: u8,
-    /// How many buckets a process keeps by itself while Redis is in trouble.
+    /// Maximum of local buckets while Redis is unavailable.
     pub(super) local_max_buckets: usize,
-    /// What time decisions are made at, instead of the server's own: for tests and replay.
+    /// Clock that replaces the server's: for tests and replay.
     pub(super) clock: Option<ManualClock>,
 }
 
-/// What is wrong with the settings of a store.
+/// Error of the settings of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// The prefix is empty or too long.
-    #[error("the prefix must have 1 to {PREFIX_BYTES_MAX} bytes, and has {bytes}")]
+    #[error("the prefix must have 1 to {PREFIX_BYTES_MAX} bytes, not {bytes}")]
     PrefixLength {
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// The prefix has a character that is not allowed. Braces would choose the slot of every key.
     #[error(
-        "the prefix must be of ASCII letters, digits, `_`, `-`, `.` and `:`, and has a {character:?}"
+        "the prefix must consist of ASCII letters, digits, `_`, `-`, `.` and `:`, not {character:?}"
     )]
     PrefixCharacter {
-        /// The first such character.
+        /// The first invalid character.
         character: char,
     },
-    /// The budget is out of bounds.
-    #[error("the budget must be {BUDGET_MIN:?} to {BUDGET_MAX:?}, and is {budget:?}")]
+    /// The budget is out of range.
+    #[error("the budget must be {BUDGET_MIN:?} to {BUDGET_MAX:?}, not {budget:?}")]
     Budget {
-        /// What it is.
+        /// The rejected value.
         budget: Duration,
     },
-    /// More denied buckets than can be remembered.
+    /// The deny cache is too large.
     #[error("the deny cache can have at most {DENY_CACHE_MAX_LIMIT} entries, not {entries}")]
     DenyCacheMax {
-        /// How many were asked for.
+        /// The rejected value.
         entries: usize,
     },
-    /// The share is out of bounds.
-    #[error("the local share must be 1 to 100 percent, and is {percent}")]
+    /// The share is out of range.
+    #[error("the local share must be 1 to 100 percent, not {percent}")]
     LocalShare {
-        /// What it is.
+        /// The rejected value.
         percent: u8,
     },
-    /// No local buckets, or too many.
-    #[error("the local buckets must be 1 to {LOCAL_MAX_BUCKETS_LIMIT}, and are {buckets}")]
+    /// The number of local buckets is out of range.
+    #[error("the number of local buckets must be 1 to {LOCAL_MAX_BUCKETS_LIMIT}, not {buckets}")]
     LocalMaxBuckets {
-        /// How many were asked for.
+        /// The rejected value.
         buckets: usize,
     },
-    /// Files for TLS, and a URL without it: what was meant to be encrypted would not be.
-    #[error("there are files for TLS, but the URL does not begin with rediss")]
+    /// TLS files with a URL without TLS: the connection would not be encrypted as intended.
+    #[error("TLS files need a URL that begins with rediss")]
     TlsWithoutRediss,
 }
 
 impl Settings {
-    /// The defaults, for Redis at this place.
+    /// The defaults, for this URL.
     pub(super) fn new(url: RedisUrl) -> Self {
         Self {
             url,
@@ -156,7 +156,7 @@ impl Settings {
         }
     }
 
-    /// Whether they can be used. The first thing that is wrong is the error; files are not looked at.
+    /// Validates the settings. The error is the first one found; files are not read.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
         check_prefix(&self.prefix)?;
         if !(BUDGET_MIN..=BUDGET_MAX).contains(&self.budget) {

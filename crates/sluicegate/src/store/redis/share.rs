@@ -1,21 +1,21 @@
-//! A share of a quota: what one process may admit by itself while Redis is in trouble.
+//! Share of a quota that one process may admit by itself while Redis is unavailable.
 
 use std::time::Duration;
 
 use sluicegate_core::{Form, MICROS_MAX, Quota, QuotaError, Rate};
 
-/// The largest numerator of a rate that a quota counts exactly.
+/// Largest numerator of a rate that a quota counts exactly.
 const N_MAX: u64 = 1 << 32;
 
-/// The most units that make a full bucket.
+/// Maximum of units in a full bucket.
 const UNITS_MAX: u64 = MICROS_MAX;
 
-/// This share of a quota, 1 to 100 percent: of its capacity and of its rate, counted as the quota is.
+/// This share of a quota, 1 to 100 percent, of its capacity and of its rate, with the same algorithm.
 ///
-/// It is exact where that can be counted, and else the nearest that can and is not more, with these
-/// exceptions at the very small end: a capacity and a window are at least one token, and a token comes at
-/// least every 142 years. The tokens of a window and of an interval are whole, so they are rounded down;
-/// an interval too short for one token is lengthened. The longest wait of a leaky bucket stays.
+/// The share is exact if it can be represented, else the nearest representable one below it, with these
+/// exceptions for very small values: a capacity and a window are at least one token, and a token is refilled
+/// at least every 142 years. Tokens of a window and of an interval are whole, so they are rounded down; an
+/// interval too short for one token is lengthened. The `max_wait` of a leaky bucket stays.
 pub(super) fn share_of(quota: &Quota, percent: u8) -> Quota {
     let percent = u64::from(percent.clamp(1, 100));
     if percent == 100 {
@@ -30,15 +30,15 @@ pub(super) fn share_of(quota: &Quota, percent: u8) -> Quota {
             build(quota, scaled(quota.capacity(), percent), p, None)
         }
     };
-    // Every share was made within the bounds that a quota has.
+    // Every share is within the bounds of a quota, so this does not fail.
     share.unwrap_or(*quota)
 }
 
-/// A share of `n` tokens every `p` microseconds that come evenly.
+/// A share of `n` tokens per `p` microseconds with continuous refill.
 fn share_of_rate(quota: &Quota, n: u64, p: u64, percent: u64) -> Result<Quota, QuotaError> {
     let capacity = scaled(quota.capacity(), percent);
     let wait_us = quota.max_wait().map_or(0, |wait| wait.as_micros() as u64);
-    // What a quota requires: units of a full bucket and of the longest wait that can be counted.
+    // Bounds of a quota: units of a full bucket and of the longest wait must be representable.
     let n_max = N_MAX.min(UNITS_MAX / wait_us.max(1));
     let p_max = UNITS_MAX / capacity;
     let share = [n * percent, p.saturating_mul(100)];
@@ -48,7 +48,7 @@ fn share_of_rate(quota: &Quota, n: u64, p: u64, percent: u64) -> Result<Quota, Q
     }
 }
 
-/// A share of `n` tokens that come at once every `p` microseconds.
+/// A share of `n` tokens every `p` microseconds with interval refill.
 fn share_of_interval(quota: &Quota, n: u64, p: u64, percent: u64) -> Result<Quota, QuotaError> {
     let capacity = scaled(quota.capacity(), percent);
     match n * percent / 100 {
@@ -57,14 +57,14 @@ fn share_of_interval(quota: &Quota, n: u64, p: u64, percent: u64) -> Result<Quot
     }
 }
 
-/// One token at a time, with as much of the capacity as can be counted at that rate.
+/// One token at a time, with as much of the capacity as is representable at that rate.
 fn slowest(quota: &Quota, [n, p]: [u64; 2], capacity: u64) -> Result<Quota, QuotaError> {
     // Rounded up: not more than the share.
     let p = p.div_ceil(n).min(MICROS_MAX);
     build(quota, 1, p, Some(capacity.min(UNITS_MAX / p)))
 }
 
-/// A quota that is counted as this one is.
+/// A quota with the algorithm and refill of this one.
 fn build(quota: &Quota, n: u64, p: u64, capacity: Option<u64>) -> Result<Quota, QuotaError> {
     let rate = Rate::new(n, Duration::from_micros(p))?;
     Quota::build(rate, quota.algorithm(), quota.refill(), capacity, quota.max_wait())
@@ -72,19 +72,19 @@ fn build(quota: &Quota, n: u64, p: u64, capacity: Option<u64>) -> Result<Quota, 
 
 /// This share of some tokens, rounded down, but at least one.
 fn scaled(tokens: u64, percent: u64) -> u64 {
-    // At most 2^52 times 100: it fits.
+    // At most 2^52 times 100: no overflow.
     (tokens * percent / 100).max(1)
 }
 
 /// The largest fraction that is not above `n / d`, with a numerator and a denominator of at most these.
 ///
-/// This goes down the Stern-Brocot tree, all steps in one direction at a time: between the fractions
-/// `below` and `above` lies none with smaller terms than their sum's.
+/// Descends the Stern-Brocot tree, all steps in one direction at a time: between the fractions `below` and
+/// `above` lies none with smaller terms than those of their mediant.
 fn nearest_below([n, d]: [u64; 2], n_max: u64, d_max: u64) -> [u64; 2] {
     let [n, d, n_max, d_max] = [n, d, n_max, d_max].map(u128::from);
     let (mut below, mut above) = ([0, 1_u128], [1_u128, 0]);
     loop {
-        // How far each is from `n / d`, in units of its own: `above` never is it.
+        // Distances to `n / d`, in units of each fraction: that of `above` is never zero.
         let under = n * below[1] - d * below[0];
         let over = d * above[0] - n * above[1];
         let most = |room: u128, step: u128| room.checked_div(step).unwrap_or(u128::MAX);
@@ -103,7 +103,7 @@ fn nearest_below([n, d]: [u64; 2], n_max: u64, d_max: u64) -> [u64; 2] {
             break;
         }
     }
-    // Neither is above its bound.
+    // Neither exceeds its bound.
     below.map(|term| u64::try_from(term).unwrap_or(u64::MAX))
 }
 
@@ -143,13 +143,13 @@ mod tests {
         let quota = Quota::new(3, Duration::from_micros(MICROS_MAX / 8)).unwrap();
         let quota = quota.with_refill(Refill::Interval).unwrap().with_capacity(24).unwrap();
         assert_eq!(share_of(&quota, 50).capacity(), 8);
-        // Two tokens in 142 years, the longest there is. Of its share only one can be counted.
+        // Two tokens in 142 years, the longest period. Of its share only one is representable.
         let slow = Quota::new(1, Duration::from_micros(MICROS_MAX / 2)).unwrap();
         let slow = slow.with_capacity(2).unwrap();
         let share = share_of(&slow, 99);
         let p = (MICROS_MAX / 2 * 100).div_ceil(99);
         assert_eq!((share.form(), share.capacity()), (Form::Continuous { n: 1, p }, 1));
-        // No period is longer than that.
+        // No period is longer.
         let share = share_of(&slow, 1);
         let slowest = Form::Continuous { n: 1, p: MICROS_MAX };
         assert_eq!((share.form(), share.capacity()), (slowest, 1));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn quotas() -> impl Strategy<Value = Quota> {
-        // Of every order of magnitude.
+        // Numbers of every order of magnitude.
         let number =
             || (0..53_u32, any::<u64>()).prop_map(|(bits, any)| (any >> 11 >> (52 - bits)).max(1));
         let algorithm = prop::sample::select(Algorithm::ALL.to_vec());
@@ -206,7 +206,7 @@ mod tests {
             prop_assert_eq!(a * e, c * b);
         }
 
-        /// Never more than the share, but for the exceptions that are documented.
+        /// Never more than the share, except for the documented exceptions.
         #[test]
         fn no_share_is_too_large(quota in quotas(), percent in 1..=100_u8) {
             let share = share_of(&quota, percent);
@@ -226,7 +226,7 @@ mod tests {
             }
         }
 
-        /// Rates that people write are shared exactly, or to the billionth part.
+        /// Common rates are shared exactly, or to one part in a billion.
         #[test]
         fn usual_shares_are_as_good_as_exact(
             tokens in 1..100_000_u64,

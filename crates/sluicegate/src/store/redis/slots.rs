@@ -1,5 +1,5 @@
-//! A charge over several slots of a cluster: each decides in the same round trip, and if one denies, what
-//! the others granted is taken back.
+//! A charge over several slots of a cluster: all slots decide in the same round trip, and if one denies, the
+//! grants of the others are undone.
 
 use std::mem;
 use std::sync::Arc;
@@ -11,55 +11,57 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::deny_cache::Ticket;
-use super::groups::{Answered, Group, Groups};
+use super::groups::{Group, GroupReply, Groups};
 use super::store::Shared;
 use super::trouble::{Trouble, TroubleKind};
 
-/// What the slots said. Unless it is [settled](Self::settle), as when nobody waits for it any more,
-/// grants are taken back if not all granted.
-pub(super) struct Asked {
+/// Replies of the slots to one charge. If it is dropped without being [settled](Self::settle), as when the
+/// caller has gone, grants are undone unless all slots granted.
+pub(super) struct SlotReplies {
     shared: Arc<Shared>,
     groups: Groups,
-    answers: Vec<Result<Answered, Trouble>>,
+    answers: Vec<Result<GroupReply, Trouble>>,
     is_settled: bool,
 }
 
-impl Asked {
-    /// Asks all slots at once.
+impl SlotReplies {
+    /// Sends the charge to all slots concurrently.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future charges everything or nothing: the slots are asked to the end by a task.
+    /// Dropping the future charges everything or nothing: a task completes the calls.
     ///
     /// # Errors
     ///
-    /// If the runtime ends.
+    /// If the runtime shuts down.
     pub(super) async fn ask(
         shared: &Arc<Shared>,
         groups: Groups,
         deadline: Instant,
     ) -> Result<Self, Trouble> {
-        let (sender, asked) = oneshot::channel();
+        let (sender, replies) = oneshot::channel();
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
-            // If nobody receives it, it is dropped, and does what it must then.
+            // If the receiver has gone, the value is dropped, which settles it.
             let _ = sender.send(Self::ask_here(shared, groups, deadline).await);
         });
-        asked.await.map_err(|_| Trouble::new(TroubleKind::Connection, "the runtime ends"))
+        replies
+            .await
+            .map_err(|_| Trouble::new(TroubleKind::Connection, "the runtime is shutting down"))
     }
 
-    /// Asks for all groups at once, and then, where a slot is moving, for its buckets one by one.
+    /// Calls all groups concurrently, then, for a migrating slot, each of its buckets separately.
     async fn ask_here(shared: Arc<Shared>, groups: Groups, deadline: Instant) -> Self {
         let nodes = &shared.nodes;
         let read =
             |group: &Group, reply| group.read(reply).inspect_err(|trouble| nodes.report(trouble));
         let whole = groups.iter().map(|group| nodes.call_whole(group.charge(), deadline));
-        let (mut asked, mut answers, mut rest) = (Groups::new(), Vec::new(), Groups::new());
+        let (mut called, mut answers, mut rest) = (Groups::new(), Vec::new(), Groups::new());
         for (reply, group) in join_all(whole).await.into_iter().zip(groups) {
             match reply.transpose() {
                 Some(reply) => {
                     answers.push(reply.and_then(|reply| read(&group, reply)));
-                    asked.push(group);
+                    called.push(group);
                 }
                 None => rest.extend(group.apart()),
             }
@@ -69,8 +71,8 @@ impl Asked {
             read(group, reply)
         });
         answers.extend(join_all(apart).await);
-        asked.extend(rest);
-        Self { shared, groups: asked, answers, is_settled: false }
+        called.extend(rest);
+        Self { shared, groups: called, answers, is_settled: false }
     }
 
     /// Did a slot deny?
@@ -78,18 +80,18 @@ impl Asked {
         self.answers.iter().flatten().any(|answered| !answered.reply.done)
     }
 
-    /// The groups that were answered.
-    pub(super) fn answered(&self) -> impl Iterator<Item = (&Group, &Answered)> {
+    /// The groups with a reply.
+    pub(super) fn answered(&self) -> impl Iterator<Item = (&Group, &GroupReply)> {
         let both = self.groups.iter().zip(&self.answers);
         both.filter_map(|(group, answer)| Some((group, answer.as_ref().ok()?)))
     }
 
-    /// The groups that were not.
+    /// The groups without a reply.
     pub(super) fn silent(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().zip(&self.answers).filter(|(_, answer)| answer.is_err()).map(|(g, _)| g)
     }
 
-    /// Keeps what was charged, or takes it back: then decisions are without it. Nobody waits for that.
+    /// Keeps the charge, or undoes it asynchronously: then the decisions are those of an uncharged peek.
     pub(super) fn settle(&mut self, is_granted: bool) {
         self.is_settled = true;
         if is_granted {
@@ -99,7 +101,7 @@ impl Asked {
             answer.as_mut().ok().filter(|answered| answered.reply.done).map(|it| (group, it))
         });
         let calls: Vec<Call> = granted.flat_map(|(group, it)| group.undo(it)).collect();
-        // Without a runtime the process ends, and its connections with it.
+        // Without a runtime the process is shutting down, and its connections with it.
         if let Ok(runtime) = Handle::try_current()
             && !calls.is_empty()
         {
@@ -111,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// Remembers the denials, each with the last figures of the tiers that did not deny.
+    /// Caches the denials, each with the last figures of the tiers that did not deny.
     pub(super) fn remember(&self, ticket: Ticket) {
         for (denying, (group, answer)) in self.answered().enumerate() {
             if answer.reply.done {
@@ -132,7 +134,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for SlotReplies {
     fn drop(&mut self) {
         if !mem::replace(&mut self.is_settled, true) {
             self.settle(

@@ -1,4 +1,4 @@
-//! What the store counts about itself.
+//! Counters of the store.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use super::trouble::{Trouble, TroubleKind};
 
 const KINDS: usize = TroubleKind::ALL.len();
 
-/// The counters: written by the links, read by whoever shows metrics.
+/// Counters: written by the links, read for metrics.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     calls: AtomicU64,
@@ -17,42 +17,42 @@ pub(super) struct Stats {
     undo_lost: AtomicU64,
     repaired: AtomicU64,
     redirects: AtomicU64,
-    /// Signed, so that a reader between two writers sees no giant.
+    /// Signed, so that a reader between two writers sees no underflow.
     in_flight: AtomicI64,
     errors: [AtomicU64; KINDS],
 }
 
-/// What a Redis store has done since it was made, and what it is doing. Counters only rise.
+/// Figures of a Redis store since it was built. Counters only increase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisStats {
-    /// Decisions sent to a server. One that was sent again, because it was not run, counts again.
+    /// Decisions sent to a server. One that is sent again, because it was not run, counts again.
     pub calls: u64,
-    /// Script calls they were sent in.
+    /// Script calls that the decisions were sent in.
     pub batches: u64,
-    /// Script calls that were sent again with the source, because the server had forgotten the script.
+    /// Script calls that were sent again with the source, because the server had lost the script.
     pub script_reloads: u64,
-    /// Decisions that were not answered within the budget.
+    /// Decisions without a reply within the budget.
     pub timeouts: u64,
     /// Connections made after one was lost.
     pub reconnects: u64,
-    /// Servers that came back as another process at the same address: their buckets may be lost.
+    /// Servers that restarted as another process at the same address: their buckets may be lost.
     pub state_losses: u64,
-    /// Charges whose undo was not confirmed: they come in again as the buckets refill.
+    /// Charges whose undo was not confirmed: their tokens come back as the buckets refill.
     pub undo_lost: u64,
-    /// Buckets that held something else than a bucket, and were taken for full.
+    /// Keys that held another value than a bucket, and were treated as full.
     pub repaired: u64,
-    /// Answers that pointed to another node of a cluster, or to a later try.
+    /// Redirections to another node of a cluster, and `TRYAGAIN` replies.
     pub redirects: u64,
-    /// Decisions on their way now.
+    /// Decisions in flight now.
     pub in_flight: u64,
-    /// Decisions that wait to be sent now.
+    /// Decisions queued now.
     pub queued: u64,
     errors: [u64; KINDS],
 }
 
 impl RedisStats {
-    /// Decisions, and tries to connect, that ended in trouble of this kind.
+    /// Decisions, and attempts to connect, that failed with this kind of error.
     #[must_use]
     pub fn errors(&self, kind: TroubleKind) -> u64 {
         self.errors[kind as usize]
@@ -60,14 +60,14 @@ impl RedisStats {
 }
 
 impl Stats {
-    /// `calls` decisions are sent in `batches` script calls.
+    /// Counts `calls` decisions sent in `batches` script calls.
     pub(super) fn sent(&self, calls: usize, batches: usize) {
         add(&self.calls, calls);
         add(&self.batches, batches);
         self.in_flight.fetch_add(signed(calls), Ordering::Relaxed);
     }
 
-    /// As many of them are not on their way any more.
+    /// Counts decisions that are no longer in flight.
     pub(super) fn landed(&self, calls: usize) {
         self.in_flight.fetch_sub(signed(calls), Ordering::Relaxed);
     }
@@ -98,12 +98,12 @@ impl Stats {
         add(&self.redirects, 1);
     }
 
-    /// A decision, or a try to connect, ended in trouble.
+    /// Counts a failed decision or attempt to connect.
     pub(super) fn trouble(&self, trouble: &Trouble) {
         add(&self.errors[trouble.kind() as usize], 1);
     }
 
-    /// Everything, read one after the other; `queued` is known to the links.
+    /// All counters, read one after the other; `queued` is known to the links.
     pub(super) fn snapshot(&self, queued: usize) -> RedisStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let errors = std::array::from_fn(|kind| read(&self.errors[kind]));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_landed_is_not_in_flight() {
+    fn answered_calls_are_not_in_flight() {
         let stats = Stats::default();
         stats.sent(33, 2);
         stats.landed(1);

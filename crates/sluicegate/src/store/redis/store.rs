@@ -1,4 +1,4 @@
-//! The store itself: what is asked of Redis, and what is answered without it.
+//! The Redis store: deny cache, calls to Redis, and policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::builder::RedisStoreBuilder;
 use super::call::{Call, Op};
 use super::decide::figures;
 use super::deny_cache::{DenyCache, Ticket};
-use super::groups::{Answered, Group, Groups, split};
+use super::groups::{Group, GroupReply, Groups, split};
 use super::key::RedisKey;
 use super::local::Local;
 use super::settings::Settings;
-use super::slots::Asked;
+use super::slots::SlotReplies;
 use super::stats::{RedisStats, Stats};
 use super::topology::Nodes;
 use super::trouble::{Trouble, TroubleKind};
@@ -25,7 +25,7 @@ use crate::clock::SystemClock;
 use crate::store::memory::MemoryStats;
 use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed};
 
-/// Buckets in Redis or Valkey: one server, a master that sentinels know, or a cluster.
+/// Buckets in Redis or Valkey: one server, the master of a sentinel group, or a cluster.
 ///
 /// ```no_run
 /// use sluicegate::{Limiter, RedisStore, Request, RuleSet};
@@ -38,26 +38,26 @@ use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed}
 /// # }
 /// ```
 ///
-/// One call of a script charges all buckets or none, by the server's own time, so that any number of
-/// processes share exact limits. What waits while a call is on its way goes out as one; a lone charge waits
-/// for nothing.
+/// One script call charges all buckets or none, by the server's own clock, so that any number of processes
+/// share exact limits. Charges that arrive while a call is in flight are sent as one; a single charge is sent
+/// at once.
 ///
 /// # Clusters
 ///
-/// Buckets of one subject share a slot, and are charged in one step. Where a charge has buckets in several
-/// slots, each slot decides for itself in the same round trip, and if one denies, the others are undone.
-/// That never admits more than one step would; it may deny what had just been charged and was not yet
-/// undone. While a slot moves to another node, its buckets may have to be charged one by one in the same way.
+/// Buckets of one subject share a slot, and are charged in one step. If a charge has buckets in several
+/// slots, each slot decides by itself in the same round trip, and if one denies, the others are undone. That
+/// never admits more than one step would; it may deny because of a charge that was not undone yet. While a
+/// slot migrates to another node, its buckets may have to be charged one by one in the same way.
 ///
-/// # When Redis is in trouble
+/// # When Redis is unavailable
 ///
-/// A charge never fails and never waits longer than the [budget](RedisStoreBuilder::budget). What Redis did
-/// not answer in time is answered by each bucket's [`OnError`](crate::OnError), and the answer says so.
-/// What was sent and not answered counts as spent: it is never sent twice.
+/// A charge never fails and never waits longer than the [budget](RedisStoreBuilder::budget). Without a reply
+/// in time, each bucket's [`OnError`](crate::OnError) decides, and the result is marked as degraded. A call
+/// that was sent without a reply counts as spent: it is never sent twice.
 ///
 /// # Cancel safety
 ///
-/// Dropping a charge before it is done charges everything or nothing.
+/// Dropping a charge before it resolves charges everything or nothing.
 ///
 /// # Panics
 ///
@@ -67,35 +67,35 @@ pub struct RedisStore {
     local: Local,
 }
 
-/// What outlives a charge: asking a cluster's slots, and undoing.
+/// State that outlives a charge: calls to a cluster's slots, and undos.
 pub(super) struct Shared {
     pub(super) nodes: Nodes,
     pub(super) denied: DenyCache<SystemClock>,
     pub(super) settings: Arc<Settings>,
 }
 
-/// How a Redis store fares now.
+/// Health of a Redis store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisHealth {
-    /// The state of the breaker; of a cluster, the worst.
+    /// State of the breaker; in a cluster, the worst of all nodes.
     pub breaker: BreakerState,
-    /// The server it is about.
+    /// Name of the server that the breaker belongs to.
     pub server: String,
-    /// Why it is not asked now, if it is not.
+    /// Reason why calls are refused; `None` if they are not.
     pub trouble: Option<String>,
-    /// The counters.
+    /// Counters since the store was built.
     pub stats: RedisStats,
-    /// Denied buckets that are remembered.
+    /// Entries in the deny cache.
     pub denied_entries: usize,
-    /// Charges that were answered from them.
+    /// Charges that were answered from the deny cache.
     pub denied_hits: u64,
-    /// The buckets of this process that stand in while Redis is in trouble.
+    /// Figures of the local buckets, which are used while Redis is unavailable.
     pub local: MemoryStats,
 }
 
 impl RedisStore {
-    /// A store in the Redis at this URL:
+    /// A builder of a store for the Redis at this URL:
     ///
     /// - `redis://user:password@host:6379/0`, `rediss://...` with TLS, `unix:/run/redis.sock`
     /// - `redis+sentinel://host:26379,host:26379/mymaster`
@@ -103,7 +103,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// What is wrong with the URL.
+    /// An invalid URL.
     pub fn builder(url: &str) -> Result<RedisStoreBuilder, RedisUrlError> {
         Ok(RedisStoreBuilder::new(url.parse::<RedisUrl>()?))
     }
@@ -116,15 +116,15 @@ impl RedisStore {
         Self { shared: Arc::new(Shared { nodes, denied, settings }), local }
     }
 
-    /// How it fares now.
+    /// Current health.
     #[must_use]
     pub fn health(&self) -> RedisHealth {
-        let standing = self.shared.nodes.standing();
+        let status = self.shared.nodes.status();
         let denied = self.shared.denied.stats();
         RedisHealth {
-            breaker: standing.breaker,
-            server: standing.server.to_string(),
-            trouble: standing.trouble.map(|trouble| trouble.detail().to_owned()),
+            breaker: status.breaker,
+            server: status.server.to_string(),
+            trouble: status.trouble.map(|trouble| trouble.detail().to_owned()),
             stats: self.shared.nodes.stats(),
             denied_entries: denied.entries,
             denied_hits: denied.hits,
@@ -132,8 +132,8 @@ impl RedisStore {
         }
     }
 
-    /// Looks through so many slots of the buckets of this process that stand in while Redis is in trouble,
-    /// and forgets those that are full again, as [`MemoryStore::sweep`](crate::MemoryStore::sweep) does.
+    /// Visits this many slots of the local buckets, which are used while Redis is unavailable, and evicts
+    /// those that are full again, as [`MemoryStore::sweep`](crate::MemoryStore::sweep) does.
     pub fn sweep(&self, slots: usize) {
         self.local.sweep(slots);
     }
@@ -146,7 +146,7 @@ impl RedisStore {
         Instant::now() + self.shared.settings.budget
     }
 
-    /// Charges buckets of one slot, or of a server that has none.
+    /// Charges buckets of one slot, or of a server without slots.
     async fn charge_group(
         &self,
         charges: &[Charge<'_, RedisKey>],
@@ -162,7 +162,7 @@ impl RedisStore {
             Err(trouble) => Err(trouble),
         };
         match reply {
-            Ok(Answered { reply, decisions }) => {
+            Ok(GroupReply { reply, decisions }) => {
                 self.shared.denied.insert(ticket, &group.parts, &reply, &decisions);
                 let mut all = unanswered(charges);
                 group.spread(&decisions, &mut all);
@@ -172,7 +172,8 @@ impl RedisStore {
         }
     }
 
-    /// Charges buckets of several slots: if one denies, or a policy that answers for one, nothing is charged.
+    /// Charges buckets of several slots: if one denies, or the policy of one without a reply, nothing is
+    /// charged.
     async fn charge_groups(
         &self,
         charges: &[Charge<'_, RedisKey>],
@@ -180,33 +181,33 @@ impl RedisStore {
         ticket: Ticket,
         deadline: Instant,
     ) -> Charged {
-        let Ok(mut asked) = Asked::ask(&self.shared, groups, deadline).await else {
+        let Ok(mut replies) = SlotReplies::ask(&self.shared, groups, deadline).await else {
             return Charged { decisions: self.local.charge(charges), degraded: true };
         };
         let mut all = unanswered(charges);
-        let is_denied = asked.is_denied();
-        let (degraded, is_refused) = self.answer_for_silent(charges, &asked, is_denied, &mut all);
-        asked.settle(!is_denied && !is_refused);
+        let is_denied = replies.is_denied();
+        let (degraded, is_refused) = self.answer_for_silent(charges, &replies, is_denied, &mut all);
+        replies.settle(!is_denied && !is_refused);
         if is_denied {
-            asked.remember(ticket);
+            replies.remember(ticket);
         }
-        for (group, answered) in asked.answered() {
+        for (group, answered) in replies.answered() {
             group.spread(&answered.decisions, &mut all);
         }
         Charged { decisions: all.into_iter().flatten().collect(), degraded }
     }
 
-    /// Answers by policy for the groups that Redis did not answer for. Says whether there were any, and
-    /// whether their policies deny the whole.
+    /// Decides by policy for the groups without a reply. Returns whether there were any, and whether their
+    /// policies deny the charge.
     fn answer_for_silent(
         &self,
         charges: &[Charge<'_, RedisKey>],
-        asked: &Asked,
+        replies: &SlotReplies,
         is_denied: bool,
         all: &mut [Option<Decision>],
     ) -> (bool, bool) {
         let theirs: SmallVec<[Charge<'_, RedisKey>; 4]> =
-            asked.silent().flat_map(|group| group.charges(charges)).collect();
+            replies.silent().flat_map(|group| group.charges(charges)).collect();
         if theirs.is_empty() {
             return (false, false);
         }
@@ -216,7 +217,7 @@ impl RedisStore {
             self.local.refund(&theirs, &mut decisions);
         }
         let mut rest = decisions.as_slice();
-        for group in asked.silent() {
+        for group in replies.silent() {
             let (own, others) = rest.split_at(group.len().min(rest.len()));
             group.spread_each(own, all);
             rest = others;
@@ -226,7 +227,7 @@ impl RedisStore {
 }
 
 impl Shared {
-    /// Takes a charge back, or counts that it could not.
+    /// Undoes a charge, or counts a failure to do so.
     pub(super) async fn undo(&self, call: Call, deadline: Instant) {
         let key = call.parts.first().map(|part| part.key.clone());
         let is_undone = self.nodes.call(call, deadline).await.is_ok_and(|reply| reply.done);
@@ -243,7 +244,7 @@ fn unanswered(charges: &[Charge<'_, RedisKey>]) -> SmallVec<[Option<Decision>; 4
     SmallVec::from_elem(None, charges.len())
 }
 
-/// Forgets what is known of a bucket when a call about it ends, however it ends.
+/// Removes a bucket's entry from the deny cache when a call ends, also if it is cancelled.
 struct Forget<'a> {
     denied: &'a DenyCache<SystemClock>,
     key: &'a RedisKey,

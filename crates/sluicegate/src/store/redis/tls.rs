@@ -1,8 +1,7 @@
-//! Encrypted connections: whom to trust, and who we are.
+//! TLS connections: trusted authorities and our certificate.
 //!
-//! The cryptography is that of `ring`, by name, whatever the process has chosen for others or not chosen
-//! at all. That is why connections are encrypted here: redis-rs goes by the choice of the process, and
-//! panics without one.
+//! The cryptography is that of `ring`, named explicitly, independent of the process's default provider. That
+//! is why TLS is set up here: redis-rs uses the process's default, and panics without one.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,80 +15,80 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, InconsistentKeys, RootCertStore, ServerConfig};
 use thiserror::Error;
 
-/// The largest file that is read: a bundle of all public authorities has a fifth of this.
+/// Maximum size of a file: a bundle of all public authorities has a fifth of this.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Files for encrypted connections, all in PEM. They are read anew for every connection, so that a renewed
-/// certificate needs no restart.
+/// Files for TLS, all in PEM. They are read for every connection, so that a renewed certificate needs no
+/// restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authorities to trust, and no others; without it, those that the system trusts.
+    /// Trusted authorities, and no others; `None`: those of the system.
     pub ca: Option<PathBuf>,
-    /// Our certificate, with those between it and its authority; together with `key`.
+    /// Our certificate chain; requires `key`.
     pub certificate: Option<PathBuf>,
-    /// The private key of our certificate.
+    /// Private key of our certificate.
     pub key: Option<PathBuf>,
 }
 
-/// What is wrong with the files for encrypted connections.
+/// Error of the files for TLS.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsFilesError {
     /// A file cannot be read.
     #[error("{what} {path:?} cannot be read: {error}")]
     Read {
-        /// What it is for.
+        /// Role of the file.
         what: &'static str,
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
-    /// A file is too large to be what it should be.
+    /// A file is too large.
     #[error("{what} {path:?} is larger than {FILE_BYTES_MAX} bytes")]
     TooLarge {
-        /// What it is for.
+        /// Role of the file.
         what: &'static str,
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// There is no certificate in it.
-    #[error("{what} {path:?} has no certificate in it (PEM, `BEGIN CERTIFICATE`)")]
+    /// A file has no certificate.
+    #[error("{what} {path:?} has no certificate (PEM, `BEGIN CERTIFICATE`)")]
     NoCertificate {
-        /// What it is for.
+        /// Role of the file.
         what: &'static str,
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A certificate in it cannot be read.
-    #[error("{what} {path:?} has a certificate in it that cannot be read")]
+    /// A certificate in a file is invalid.
+    #[error("{what} {path:?} has an invalid certificate")]
     BadCertificate {
-        /// What it is for.
+        /// Role of the file.
         what: &'static str,
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// There is no private key in it, or one of an unknown kind.
-    #[error("{path:?} has no private key in it that can be used (PEM, not encrypted)")]
+    /// A file has no private key, or one of an unsupported kind.
+    #[error("{path:?} has no usable private key (PEM, not encrypted)")]
     NoKey {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The key is another certificate's.
-    #[error("the private key {key:?} is not that of the certificate {certificate:?}")]
+    /// The key does not match the certificate.
+    #[error("the private key {key:?} does not match the certificate {certificate:?}")]
     KeyMismatch {
-        /// The path of the certificate.
+        /// Path of the certificate.
         certificate: PathBuf,
-        /// The path of the key.
+        /// Path of the key.
         key: PathBuf,
     },
-    /// The system trusts nobody, as in an image without certificates.
-    #[error("the system has no authorities to trust: give a file of them")]
+    /// The system has no trusted authorities, as in an image without certificates.
+    #[error("the system has no trusted authorities: set a CA file")]
     NoAuthorities,
-    /// The cryptography cannot do what TLS needs.
+    /// The cryptography does not support TLS as configured.
     #[error("the cryptography cannot be used: {0}")]
     Cryptography(rustls::Error),
-    /// One without the other.
+    /// Only one of certificate and key is given.
     #[error("a certificate and its private key must be given together")]
     Half,
 }
@@ -99,17 +98,17 @@ const CERTIFICATE: &str = "the certificate";
 const KEY: &str = "the private key";
 
 impl TlsFiles {
-    /// Whether there is none.
+    /// Are no files set?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Reads them, and those of the system where they say nothing. Blocks on the file system.
+    /// Reads the files, and the system's authorities if `ca` is not set. Blocks on the file system.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not what it should be, and a key that is not the certificate's.
+    /// A file that cannot be read or is invalid, and a key that does not match the certificate.
     pub(super) fn read(&self) -> Result<ClientConfig, TlsFilesError> {
         let roots = match &self.ca {
             Some(path) => authorities(path)?,
@@ -131,12 +130,12 @@ impl TlsFiles {
         }
     }
 
-    /// Reads them for the other side, a listener: it shows the certificate, which must be there, and whoever
-    /// connects must show one that `ca` vouches for, if that is there. Blocks on the file system.
+    /// Reads the files for a listener: `certificate` is required, and if `ca` is set, clients must present a
+    /// certificate that it has signed. Blocks on the file system.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not what it should be, and a key that is not the certificate's.
+    /// A file that cannot be read or is invalid, and a key that does not match the certificate.
     pub fn server_config(&self) -> Result<ServerConfig, TlsFilesError> {
         let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
             return Err(TlsFilesError::Half);
@@ -172,7 +171,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsFilesError> {
 
 fn authorities_of_system() -> Result<RootCertStore, TlsFilesError> {
     let mut roots = RootCertStore::empty();
-    // Some that cannot be read are usual, and only mean that these are not trusted.
+    // Some unreadable certificates are common, and are left out.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() { Err(TlsFilesError::NoAuthorities) } else { Ok(roots) }
 }
@@ -214,7 +213,7 @@ fn certificates(
 fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsFilesError> {
     let mut bytes = Vec::new();
     File::open(path)
-        // One byte more, to tell a file of the largest size from a larger one.
+        // One byte more, to tell a file of the maximum size from a larger one.
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| TlsFilesError::Read { what, path: path.into(), error })?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_file_and_the_problem() {
         let folder = TempDir::new().unwrap();
         let (one, other) = (made(), made());
         let certificate = write(&folder, "cert.pem", one.cert.pem());

@@ -1,4 +1,4 @@
-//! One server, a master that sentinels know, or a cluster: all the same to the store above.
+//! Topology of Redis: one server, the master of a sentinel group, or a cluster, with one interface.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::alarm::Alarm;
 use super::call::{Call, Reply};
 use super::classify::CallError;
 use super::cluster::Cluster;
-use super::flight::Manner;
-use super::link::{Link, Standing, Target};
+use super::flight::SendMode;
+use super::link::{Link, ServerStatus, Target};
 use super::settings::Settings;
 use super::stats::{RedisStats, Stats};
 use super::trouble::Trouble;
 use super::url::Topology;
 
-/// Where calls go.
+/// Links of a topology.
 #[derive(Debug)]
 pub(super) struct Nodes {
     kind: Kind,
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Nodes {
-    /// Starts to connect, on the current tokio runtime. Never fails: as long as nothing answers, calls do.
+    /// Starts to connect, on the current tokio runtime. Never fails: without a connection, calls do.
     pub(super) fn start(settings: &Arc<Settings>, stats: Arc<Stats>) -> Self {
         let link =
             |target| Kind::One(Link::start(target, Arc::clone(settings), Arc::clone(&stats)));
@@ -48,21 +48,21 @@ impl Nodes {
         Self { kind, stats, alarm: Alarm::new() }
     }
 
-    /// Makes a call of one bucket, as [`call_whole`](Self::call_whole) does.
+    /// Sends a call of one bucket, as [`call_whole`](Self::call_whole) does.
     ///
     /// # Errors
     ///
-    /// Trouble, which is counted and told.
+    /// Store errors, which are counted and logged.
     pub(super) async fn call(&self, call: Call, deadline: Instant) -> Result<Reply, Trouble> {
         let reply = self.call_whole(call, deadline).await?;
         reply.ok_or_else(|| CallError::TryAgain.into_trouble())
     }
 
-    /// Makes one call. In a cluster, all its keys are in one slot. Never waits beyond the deadline. After a
+    /// Sends one call. In a cluster, all its keys are in one slot. Never waits beyond the deadline. After a
     /// timeout or a lost connection the outcome is unknown.
     ///
-    /// `None`: nothing was run. The slot is moving to another node, and the call's several buckets can only
-    /// be asked for one by one.
+    /// `None`: nothing was run. The slot is migrating to another node, and the call's several buckets have to
+    /// be called one by one.
     ///
     /// # Cancel safety
     ///
@@ -70,7 +70,7 @@ impl Nodes {
     ///
     /// # Errors
     ///
-    /// Trouble, which is counted and told.
+    /// Store errors, which are counted and logged.
     pub(super) async fn call_whole(
         &self,
         call: Call,
@@ -78,7 +78,7 @@ impl Nodes {
     ) -> Result<Option<Reply>, Trouble> {
         let result = match &self.kind {
             Kind::One(link) => {
-                let reply = link.call(call, Manner::Together, deadline).await;
+                let reply = link.call(call, SendMode::Together, deadline).await;
                 reply.map(Some).map_err(CallError::into_trouble)
             }
             Kind::Cluster(cluster) => {
@@ -97,26 +97,26 @@ impl Nodes {
         result
     }
 
-    /// Counts and tells trouble.
+    /// Counts and logs an error.
     pub(super) fn report(&self, trouble: &Trouble) {
         self.stats.trouble(trouble);
         self.alarm.trouble(trouble);
     }
 
-    /// Whether the keys of one call must be in one slot.
+    /// Must the keys of one call be in one slot?
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self.kind, Kind::Cluster(_))
     }
 
-    /// How it stands with the server; of a cluster, with the one that fares worst.
-    pub(super) fn standing(&self) -> Standing {
+    /// Status of the server; in a cluster, of the node in the worst state.
+    pub(super) fn status(&self) -> ServerStatus {
         match &self.kind {
-            Kind::One(link) => link.standing(),
-            Kind::Cluster(cluster) => cluster.standing(),
+            Kind::One(link) => link.status(),
+            Kind::Cluster(cluster) => cluster.status(),
         }
     }
 
-    /// What was done so far, and what is being done.
+    /// Current figures.
     pub(super) fn stats(&self) -> RedisStats {
         let queued = match &self.kind {
             Kind::One(link) => link.queued(),
@@ -125,7 +125,7 @@ impl Nodes {
         self.stats.snapshot(queued)
     }
 
-    /// The counters, for what is counted above.
+    /// The counters.
     pub(super) fn counters(&self) -> &Stats {
         &self.stats
     }

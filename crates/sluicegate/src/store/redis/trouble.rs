@@ -1,42 +1,42 @@
-//! What can be wrong with Redis, told apart by what is to be done about it.
+//! Errors of Redis, by kind.
 
 use std::fmt;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-/// What kind of trouble a store has. Its name is a metric's label.
+/// Kind of a store error. Its name is a label of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TroubleKind {
-    /// There is no connection, or it broke; what was on its way may have been charged.
+    /// No connection, or a lost one; pending calls may have been charged.
     Connection,
-    /// No answer within the budget; it may have been charged.
+    /// No reply within the budget; the call may have been charged.
     Timeout,
-    /// The breaker is open: it was not tried.
+    /// The breaker is open: nothing was sent.
     Open,
-    /// Too many checks wait already: it was not tried.
+    /// The queue is full: nothing was sent.
     Overloaded,
-    /// The server is reading its data from disk.
+    /// The server is loading its data from disk.
     Loading,
-    /// The server is a replica, or cannot reach its replicas: it takes no writes.
+    /// The server takes no writes: it is a replica, or cannot reach its replicas.
     ReadOnly,
-    /// The server has no memory left, and must not forget anything.
+    /// The server has no memory left, and must not evict.
     OutOfMemory,
-    /// The credentials are wrong, or do not allow what is needed.
+    /// The credentials are wrong, or lack a permission.
     Auth,
-    /// No encrypted connection: a certificate that is not trusted, has expired or is another host's, or files
-    /// of ours that cannot be used.
+    /// TLS failed: a certificate is not trusted, has expired or is that of another host, or a file of ours
+    /// cannot be used.
     Tls,
-    /// The server runs somebody's slow script.
+    /// The server is running a slow script.
     Busy,
-    /// A cluster that cannot serve these keys now.
+    /// The cluster cannot serve these keys now.
     ClusterDown,
-    /// An answer that was not expected.
+    /// An unexpected reply.
     Unexpected,
 }
 
-/// Store trouble: the kind, and what the server or the system said.
+/// Store error: the kind, and the text of the server or the system.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{kind}: {detail}")]
 pub struct Trouble {
@@ -49,13 +49,13 @@ impl Trouble {
         Self { kind, detail: detail.into() }
     }
 
-    /// Its kind.
+    /// Kind of the error.
     #[must_use]
     pub fn kind(&self) -> TroubleKind {
         self.kind
     }
 
-    /// What the server or the system said.
+    /// Text of the server or the system.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
@@ -63,7 +63,7 @@ impl Trouble {
 }
 
 impl TroubleKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Connection,
         Self::Timeout,
@@ -79,7 +79,7 @@ impl TroubleKind {
         Self::Unexpected,
     ];
 
-    /// Its name in metrics and messages.
+    /// Name in metrics and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Which node has which slot, as far as is known.
+//! Map of a cluster: the owner of each slot, as far as known.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -6,42 +6,42 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::told::Slots;
+use super::discovery::Slots;
 use crate::store::redis::key::SLOTS;
 use crate::store::redis::link::Link;
 use crate::store::redis::url::Address;
 
-/// The most nodes of a map. Redis advises against more than a thousand.
+/// Maximum of nodes in a map. Redis advises against more than a thousand.
 pub(super) const NODES_MAX: usize = 1024;
 
-/// For as long, a node without slots stays in the map after an `ASK`: it is getting some.
-pub(super) const ASKED_KEPT: Duration = Duration::from_secs(10);
+/// Time for which a node without slots stays in the map after an `ASK`: slots are migrating to it.
+pub(super) const ASK_TARGET_KEPT: Duration = Duration::from_secs(10);
 
-/// In the map, a slot that nobody has.
-pub(super) const NOBODY: u16 = u16::MAX;
+/// Owner index of a slot without an owner.
+pub(super) const NO_OWNER: u16 = u16::MAX;
 
-/// A node that is or was a master. Its link is started when it is first needed, and ends with it.
+/// A node that is or was a master. Its link is started on first use, and ends with the node.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) address: Address,
     pub(super) link: OnceLock<Link>,
-    /// When a call was last sent there by `ASK`.
-    pub(super) asked: Mutex<Option<Instant>>,
+    /// Time of the last call that was sent to it by `ASK`.
+    pub(super) ask_at: Mutex<Option<Instant>>,
 }
 
-/// Who has which slot.
+/// Owners of all slots.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
-    /// By slot, an index of `nodes`, or [`NOBODY`].
+    /// Index into `nodes` by slot, or [`NO_OWNER`].
     pub(super) owners: Box<[u16]>,
     pub(super) nodes: Vec<Arc<Node>>,
-    /// Others who know the cluster.
+    /// Replicas, which can be asked for the map too.
     pub(super) replicas: Vec<Address>,
 }
 
 impl Map {
     pub(super) fn empty() -> Self {
-        let owners = vec![NOBODY; usize::from(SLOTS)].into();
+        let owners = vec![NO_OWNER; usize::from(SLOTS)].into();
         Self { owners, nodes: Vec::new(), replicas: Vec::new() }
     }
 
@@ -54,7 +54,7 @@ impl Map {
         self.nodes.iter().find(|node| node.address == *address).cloned()
     }
 
-    /// The index of a node, which is added if need be; [`NOBODY`] if there are too many.
+    /// The index of a node, which is added if it is new; [`NO_OWNER`] if there are too many.
     pub(super) fn index(&mut self, node: Arc<Node>) -> u16 {
         let known = self.nodes.iter().position(|other| other.address == node.address);
         let index = known.unwrap_or_else(|| {
@@ -62,10 +62,10 @@ impl Map {
                 self.nodes.push(node);
                 self.nodes.len() - 1
             } else {
-                usize::from(NOBODY)
+                usize::from(NO_OWNER)
             }
         });
-        u16::try_from(index).unwrap_or(NOBODY)
+        u16::try_from(index).unwrap_or(NO_OWNER)
     }
 
     pub(super) fn with_owner(&self, slot: u16, address: &Address) -> Self {
@@ -83,8 +83,8 @@ impl Map {
         map
     }
 
-    /// The map that a node told. Nodes that are in both keep their links; the others' end, but for those
-    /// that were lately asked for slots on their way.
+    /// The map from a node's reply. Nodes that are in both maps keep their links; the links of others end,
+    /// except of nodes that slots are migrating to.
     pub(super) fn learned(&self, slots: &Slots) -> Self {
         let mut map = Self::empty();
         for range in &slots.ranges {
@@ -103,10 +103,10 @@ impl Map {
 
 impl Node {
     pub(super) fn new(address: &Address) -> Self {
-        Self { address: address.clone(), link: OnceLock::new(), asked: Mutex::new(None) }
+        Self { address: address.clone(), link: OnceLock::new(), ask_at: Mutex::new(None) }
     }
 
     pub(super) fn is_getting_slots(&self) -> bool {
-        self.asked.lock().is_some_and(|asked| asked.elapsed() < ASKED_KEPT)
+        self.ask_at.lock().is_some_and(|at| at.elapsed() < ASK_TARGET_KEPT)
     }
 }

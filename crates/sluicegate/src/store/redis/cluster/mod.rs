@@ -1,11 +1,11 @@
-//! A cluster: which node has which slot, a link to each, and following slots that move.
+//! A cluster: the owner of each slot, a link to each node, and redirections.
 //!
-//! The map is read without a lock, and replaced as a whole. It is learned anew after anything that hints at
-//! a change, at most ten times a second, and every ten seconds anyway. Until then, a `MOVED` corrects its
-//! one slot.
+//! The map is read without a lock, and replaced as a whole. It is refreshed after every hint of a change, at
+//! most ten times a second, and every ten seconds anyway. Until then, a `MOVED` corrects the slot that it
+//! names.
 
+mod discovery;
 mod map;
-mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use self::discovery::{Slots, fetch_slots};
 use self::map::{Map, NODES_MAX, Node};
-use self::told::{Slots, ask_slots};
 use super::breaker::BreakerState;
 use super::call::{Call, Op, Reply};
 use super::classify::CallError;
-use super::flight::Manner;
-use super::link::{Link, Standing, Target};
+use super::flight::SendMode;
+use super::link::{Link, ServerStatus, Target};
 use super::settings::Settings;
 use super::stats::Stats;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::Address;
 
-/// The most redirections of one call; the server's advice to try again is one, too.
+/// Maximum of redirections of one call, including `TRYAGAIN`.
 pub(super) const REDIRECTS_MAX: u32 = 8;
 
-/// As many redirections are followed without a pause: an old map, and a slot that moves.
+/// Redirections that are followed without a pause: one for an outdated map, one for a migrating slot.
 const REDIRECTS_AT_ONCE: u32 = 2;
 
-/// How often the map is learned without a reason.
+/// Interval of refreshes without a hint.
 pub(super) const REFRESH_EVERY: Duration = Duration::from_secs(10);
 
-/// The shortest time between two refreshes.
+/// Shortest time between two refreshes.
 pub(super) const REFRESH_PAUSE: Duration = Duration::from_millis(100);
 
-/// A cluster. When it is dropped, its links end.
+/// A cluster. Its links end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Cluster {
     inner: Arc<Inner>,
@@ -52,9 +52,9 @@ struct Inner {
     stats: Arc<Stats>,
     seeds: Vec<Address>,
     map: ArcSwap<Map>,
-    /// Asks for a refresh.
-    wanted: Notify,
-    /// The outcome of the last refresh; `None` before the first.
+    /// Requests a refresh.
+    refresh_wanted: Notify,
+    /// Result of the last refresh; `None` before the first.
     refreshed: watch::Sender<Option<Result<(), Trouble>>>,
 }
 
@@ -65,25 +65,26 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Starts to learn the cluster that these are some of, on the current tokio runtime.
+    /// Starts to discover the cluster from these nodes, on the current tokio runtime.
     pub(super) fn start(seeds: Vec<Address>, settings: Arc<Settings>, stats: Arc<Stats>) -> Self {
         let inner = Arc::new(Inner {
             settings,
             stats,
             seeds,
             map: ArcSwap::from_pointee(Map::empty()),
-            wanted: Notify::new(),
+            refresh_wanted: Notify::new(),
             refreshed: watch::Sender::new(None),
         });
         let refresher = tokio::spawn(Arc::clone(&inner).refresh_always()).abort_handle();
         Self { inner, refresher }
     }
 
-    /// Makes one call, all of whose keys are in `slot`, wherever that is. Follows redirections: after them
-    /// nothing was run; an undo does not. After a timeout or a lost connection the outcome is unknown, and it is not retried.
+    /// Sends one call, all of whose keys are in `slot`, to the owner of the slot. Follows redirections, after
+    /// which nothing was run; an undo does not. After a timeout or a lost connection the outcome is unknown,
+    /// and the call is not retried.
     ///
-    /// `None`: nothing was run, because the slot is moving, and of the call's several keys some are missing
-    /// at either node. Those of full buckets are, until the whole slot has moved.
+    /// `None`: nothing was run, because the slot is migrating, and some of the call's several keys are
+    /// missing on either node. Keys of full buckets are missing until the whole slot has migrated.
     ///
     /// # Cancel safety
     ///
@@ -91,7 +92,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Trouble.
+    /// Store errors.
     pub(super) async fn call(
         &self,
         slot: u16,
@@ -101,9 +102,11 @@ impl Cluster {
         let (mut ask, mut tries_again) = (None, 0);
         for redirects in 0..=REDIRECTS_MAX {
             let (node, manner) = match ask.take() {
-                Some(node) => (node, Manner::Asking),
-                None if tries_again > 0 => (self.inner.owner(slot, deadline).await?, Manner::Alone),
-                None => (self.inner.owner(slot, deadline).await?, Manner::Together),
+                Some(node) => (node, SendMode::Asking),
+                None if tries_again > 0 => {
+                    (self.inner.owner(slot, deadline).await?, SendMode::Alone)
+                }
+                None => (self.inner.owner(slot, deadline).await?, SendMode::Together),
             };
             let error = match self.inner.link(&node).call(call.clone(), manner, deadline).await {
                 Ok(reply) => return Ok(Some(reply)),
@@ -111,7 +114,7 @@ impl Cluster {
             };
             let is_moving = matches!(error, CallError::TryAgain);
             if matches!(call.op, Op::Undo { .. }) && !is_moving {
-                // An undo goes by the clock of the node that charged. Another one's may be behind.
+                // An undo uses the clock of the node that charged. The clock of another node may be behind.
                 return Err(self.inner.troubled(match error {
                     CallError::Trouble(trouble) => trouble,
                     _ => Trouble::new(TroubleKind::ClusterDown, "the slot has moved since"),
@@ -120,7 +123,7 @@ impl Cluster {
             match error {
                 CallError::Moved { slot, address } => self.inner.moved(slot, &address, &node)?,
                 CallError::Ask { address, .. } => {
-                    ask = Some(self.inner.elsewhere(&address, &node)?);
+                    ask = Some(self.inner.ask_target(&address, &node)?);
                 }
                 CallError::TryAgain if tries_again > 0 && call.has_several_keys() => {
                     return Ok(None);
@@ -130,7 +133,7 @@ impl Cluster {
                 CallError::NoScript => return Err(error.into_trouble()),
             }
             self.inner.stats.redirected();
-            // Nodes that point at each other are about to agree.
+            // Nodes that redirect to each other are about to agree.
             if is_moving || redirects >= REDIRECTS_AT_ONCE {
                 sleep_until((Instant::now() + pause(redirects)).min(deadline)).await;
             }
@@ -141,11 +144,11 @@ impl Cluster {
         Err(Trouble::new(TroubleKind::ClusterDown, "redirected too often"))
     }
 
-    /// How it stands with the node that fares worst.
-    pub(super) fn standing(&self) -> Standing {
+    /// Status of the node in the worst state.
+    pub(super) fn status(&self) -> ServerStatus {
         let map = self.inner.map.load();
         let links = map.nodes.iter().filter_map(|node| node.link.get());
-        let worst = links.map(Link::standing).max_by_key(|standing| standing.breaker);
+        let worst = links.map(Link::status).max_by_key(|status| status.breaker);
         worst.unwrap_or_else(|| {
             let trouble = match &*self.inner.refreshed.borrow() {
                 Some(Err(trouble)) => Some(Arc::new(trouble.clone())),
@@ -153,18 +156,18 @@ impl Cluster {
             };
             let is_known = trouble.is_none();
             let breaker = if is_known { BreakerState::Closed } else { BreakerState::Open };
-            Standing { breaker, server: Arc::new("cluster".into()), trouble }
+            ServerStatus { breaker, server: Arc::new("cluster".into()), trouble }
         })
     }
 
-    /// How many calls wait to be sent.
+    /// Number of calls in the queues.
     pub(super) fn queued(&self) -> usize {
         let map = self.inner.map.load();
         map.nodes.iter().filter_map(|node| node.link.get()).map(Link::queued).sum()
     }
 }
 
-/// How long to wait for nodes to agree about a slot: one to five milliseconds.
+/// Pause for nodes to agree about a slot: one to five milliseconds.
 fn pause(redirects: u32) -> Duration {
     Duration::from_millis(u64::from(redirects + 1).min(5))
 }
@@ -177,7 +180,7 @@ impl Inner {
         })
     }
 
-    /// The node that has a slot. Waits only for the first map of all.
+    /// The owner of a slot. Waits only for the first map.
     async fn owner(&self, slot: u16, deadline: Instant) -> Result<Arc<Node>, Trouble> {
         if let Some(node) = self.map.load().owner(slot) {
             return Ok(node);
@@ -185,46 +188,46 @@ impl Inner {
         let mut refreshed = self.refreshed.subscribe();
         let outcome = match timeout_at(deadline, refreshed.wait_for(Option::is_some)).await {
             Ok(Ok(outcome)) => outcome.clone(),
-            // The sender lives in `self`: this is the time that is over.
+            // The sender lives in `self`: only the timeout remains.
             _ => return Err(Trouble::new(TroubleKind::Timeout, "the cluster is not known yet")),
         };
         if let Some(node) = self.map.load().owner(slot) {
             return Ok(node);
         }
-        self.wanted.notify_one();
+        self.refresh_wanted.notify_one();
         Err(match outcome {
             Some(Err(trouble)) => trouble,
             _ => Trouble::new(TroubleKind::ClusterDown, format!("no node has slot {slot}")),
         })
     }
 
-    /// A slot has a new owner.
+    /// Records the new owner of a slot.
     fn moved(&self, slot: u16, address: &str, from: &Node) -> Result<(), Trouble> {
         let address = redirected(address, from)?;
-        self.wanted.notify_one();
+        self.refresh_wanted.notify_one();
         self.map.rcu(|map| match map.owner(slot) {
-            // Many calls learn the same at once: the map is copied for the first of them.
+            // Many calls learn this concurrently: the map is copied for the first of them.
             Some(owner) if owner.address == address => Arc::clone(map),
             _ => Arc::new(map.with_owner(slot, &address)),
         });
         Ok(())
     }
 
-    /// The node that a call is to ask this once.
-    fn elsewhere(&self, address: &str, from: &Node) -> Result<Arc<Node>, Trouble> {
+    /// The node of an `ASK` redirection.
+    fn ask_target(&self, address: &str, from: &Node) -> Result<Arc<Node>, Trouble> {
         let address = redirected(address, from)?;
         let known = self.map.load().node(&address);
         let node = known.or_else(|| {
-            // A node without slots so far: it is kept in the map, so that its link lives on.
+            // A node without slots so far: it is added to the map, so that its link is kept.
             self.map.rcu(|map| Arc::new(map.with_node(&address)));
             self.map.load().node(&address)
         });
         let node = node.ok_or_else(too_many)?;
-        *node.asked.lock() = Some(Instant::now());
+        *node.ask_at.lock() = Some(Instant::now());
         Ok(node)
     }
 
-    /// Trouble that another node might not have.
+    /// Requests a refresh if the error is one that another node might not have.
     fn troubled(&self, trouble: Trouble) -> Trouble {
         let is_hint = matches!(
             trouble.kind(),
@@ -236,7 +239,7 @@ impl Inner {
                 | TroubleKind::ClusterDown
         );
         if is_hint {
-            self.wanted.notify_one();
+            self.refresh_wanted.notify_one();
         }
         trouble
     }
@@ -247,36 +250,35 @@ impl Inner {
             let outcome = self.refresh(turn).await;
             turn = turn.wrapping_add(1);
             if let Err(trouble) = &outcome {
-                self.tell(trouble);
+                self.log_refresh_error(trouble);
             }
             let has_failed = outcome.is_err();
             self.refreshed.send_replace(Some(outcome));
             sleep(REFRESH_PAUSE).await;
             let rest = if has_failed { REFRESH_PAUSE } else { REFRESH_EVERY - REFRESH_PAUSE };
-            // Whether it was wanted or is due makes no difference.
-            let _ = timeout(rest, self.wanted.notified()).await;
+            // A request and the interval have the same effect.
+            let _ = timeout(rest, self.refresh_wanted.notified()).await;
         }
     }
 
-    /// Says that nobody tells the slots; once, because the next trouble of that kind says nothing new.
-    fn tell(&self, trouble: &Trouble) {
+    /// Logs that no node reports its slots, unless the previous error had the same kind.
+    fn log_refresh_error(&self, trouble: &Trouble) {
         let kind = trouble.kind();
-        let is_told = match &*self.refreshed.borrow() {
+        let is_logged = match &*self.refreshed.borrow() {
             Some(Err(last)) => last.kind() == kind,
             _ => false,
         };
-        if !is_told {
-            tracing::warn!(%kind, detail = trouble.detail(), "no node of the cluster tells its slots");
+        if !is_logged {
+            tracing::warn!(%kind, detail = trouble.detail(), "no node of the cluster reports its slots");
         }
     }
 
-    /// Asks one node after another, until one tells the map of a cluster that works; else takes what
-    /// there is.
+    /// Asks nodes in turn until one returns the map of a healthy cluster; else uses the best map it got.
     async fn refresh(&self, turn: usize) -> Result<(), Trouble> {
         let mut trouble = Trouble::new(TroubleKind::Connection, "no node to ask");
         let mut doubtful = None;
-        for address in self.informants(turn) {
-            match ask_slots(&self.settings, &address).await {
+        for address in self.candidates(turn) {
+            match fetch_slots(&self.settings, &address).await {
                 Ok((slots, true)) if !slots.ranges.is_empty() => {
                     self.learn(&slots);
                     return Ok(());
@@ -287,7 +289,7 @@ impl Inner {
                 Err(error) => trouble = error,
             }
         }
-        // A node that is cut off tells old news: better than nothing, worse than what is known.
+        // A partitioned node returns an outdated map: better than none, worse than the current one.
         match doubtful {
             Some(slots) if self.map.load().nodes.is_empty() => self.learn(&slots),
             Some(_) => {}
@@ -300,8 +302,9 @@ impl Inner {
         self.map.rcu(|map| Arc::new(map.learned(slots)));
     }
 
-    /// Whom to ask, in order: masters that answer, in turn, then everybody else, the seeds last.
-    fn informants(&self, turn: usize) -> Vec<Address> {
+    /// Nodes to ask, in order: healthy masters, starting with another one each time, then all others, the
+    /// seeds last.
+    fn candidates(&self, turn: usize) -> Vec<Address> {
         let map = self.map.load();
         let answers = |node: &&Arc<Node>| {
             node.link.get().is_none_or(|link| link.breaker_state() == BreakerState::Closed)
@@ -324,9 +327,8 @@ impl Inner {
 }
 
 fn redirected(address: &str, from: &Node) -> Result<Address, Trouble> {
-    Address::redirected(address, &from.address).ok_or_else(|| {
-        Trouble::new(TroubleKind::Unexpected, "a redirection to an address that is none")
-    })
+    Address::redirected(address, &from.address)
+        .ok_or_else(|| Trouble::new(TroubleKind::Unexpected, "redirection to an invalid address"))
 }
 
 fn too_many() -> Trouble {

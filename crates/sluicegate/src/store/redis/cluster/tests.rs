@@ -1,7 +1,7 @@
 use redis::Value;
 
+use super::discovery::*;
 use super::map::*;
-use super::told::*;
 use super::*;
 
 fn address(host: &str, port: u16) -> Address {
@@ -33,23 +33,23 @@ fn owner(map: &Map, slot: u16) -> Option<Address> {
 
 #[test]
 fn slots_are_read_with_hosts_that_the_node_does_not_know() {
-    let asked = address("asked", 1);
-    let told = Value::Array(vec![
+    let source = address("source", 1);
+    let reply = Value::Array(vec![
         range(0, 5460, vec![node(text("10.0.0.1"), 7000), node(text("10.0.0.4"), 7003)]),
         range(5461, 10_922, vec![node(Value::Nil, 7001), node(text(""), 7004)]),
         range(10_923, 16_383, vec![node(text("?"), 7002)]),
     ]);
-    let slots = parse(&told, &asked).unwrap();
+    let slots = parse(&reply, &source).unwrap();
     let masters: Vec<_> = slots.ranges.iter().map(|range| range.master.clone()).collect();
-    assert_eq!(masters, [address("10.0.0.1", 7000), address("asked", 7001)]);
-    assert_eq!(slots.replicas, [address("10.0.0.4", 7003), address("asked", 7004)]);
+    assert_eq!(masters, [address("10.0.0.1", 7000), address("source", 7001)]);
+    assert_eq!(slots.replicas, [address("10.0.0.4", 7003), address("source", 7004)]);
 }
 
 #[test]
 fn nonsense_is_no_map() {
-    let asked = address("asked", 1);
+    let source = address("source", 1);
     let host = || node(text("h"), 1);
-    for told in [
+    for reply in [
         Value::Nil,
         Value::Array(vec![Value::Int(1)]),
         Value::Array(vec![range(0, 16_384, vec![host()])]),
@@ -57,16 +57,16 @@ fn nonsense_is_no_map() {
         Value::Array(vec![range(5, 3, vec![host()])]),
         Value::Array(vec![range(0, 3, vec![])]),
     ] {
-        assert_eq!(parse(&told, &asked), None, "{told:?}");
+        assert_eq!(parse(&reply, &source), None, "{reply:?}");
     }
-    assert_eq!(parse(&Value::Array(vec![]), &asked), Some(Slots::default()));
+    assert_eq!(parse(&Value::Array(vec![]), &source), Some(Slots::default()));
 }
 
 #[test]
-fn a_cluster_that_fails_says_so() {
-    assert!(is_in_order(&text("cluster_state:ok\r\ncluster_slots_assigned:16384\r\n")));
-    assert!(!is_in_order(&text("cluster_state:fail\r\ncluster_slots_assigned:5\r\n")));
-    assert!(is_in_order(&Value::Nil));
+fn a_failing_cluster_reports_it() {
+    assert!(is_healthy(&text("cluster_state:ok\r\ncluster_slots_assigned:16384\r\n")));
+    assert!(!is_healthy(&text("cluster_state:fail\r\ncluster_slots_assigned:5\r\n")));
+    assert!(is_healthy(&Value::Nil));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_moved_slot_is_corrected_alone() {
 }
 
 #[test]
-fn slots_without_an_owner_are_nobodys() {
+fn slots_may_have_no_owner() {
     let map = Map::empty().learned(&slots(&[(5, 6, 1)]));
     assert_eq!(owner(&map, 4), None);
     assert_eq!(owner(&map, 5), Some(address("h", 1)));
@@ -93,8 +93,8 @@ fn slots_without_an_owner_are_nobodys() {
 async fn nodes_that_stay_keep_their_links_and_nodes_that_leave_do_not() {
     let old = Map::empty().learned(&slots(&[(0, 100, 1), (101, 16_383, 2)]));
     let old = old.with_node(&address("h", 3));
-    let kept = old.node(&address("h", 3)).unwrap();
-    *kept.asked.lock() = Some(Instant::now());
+    let migrating = old.node(&address("h", 3)).unwrap();
+    *migrating.ask_at.lock() = Some(Instant::now());
     let new = old.learned(&slots(&[(0, 16_383, 2)]));
     let same = |port| match (old.node(&address("h", port)), new.node(&address("h", port))) {
         (Some(old), Some(new)) => Arc::ptr_eq(&old, &new),
@@ -103,7 +103,7 @@ async fn nodes_that_stay_keep_their_links_and_nodes_that_leave_do_not() {
     assert!(!same(1));
     assert!(same(2));
     assert!(same(3), "slots are on their way to it");
-    sleep(ASKED_KEPT).await;
+    sleep(ASK_TARGET_KEPT).await;
     assert!(new.learned(&slots(&[(0, 16_383, 2)])).node(&address("h", 3)).is_none());
 }
 
@@ -113,7 +113,7 @@ fn a_map_has_a_bound() {
     for port in 1..=NODES_MAX as u16 {
         assert_eq!(map.index(Arc::new(Node::new(&address("h", port)))), port - 1);
     }
-    assert_eq!(map.index(Arc::new(Node::new(&address("h", 2000)))), NOBODY);
+    assert_eq!(map.index(Arc::new(Node::new(&address("h", 2000)))), NO_OWNER);
     assert_eq!(map.nodes.len(), NODES_MAX);
     assert_eq!(map.index(Arc::new(Node::new(&address("h", 7)))), 6);
 }

@@ -1,15 +1,15 @@
-//! The deny cache: what is known to be denied is denied here, and Redis is not asked.
+//! The deny cache: charges of buckets that are known to be exhausted are denied without a call to Redis.
 //!
-//! An entry is the state of a denied bucket, not the verdict: whether a charge is denied, and for how long,
-//! is computed from it for any cost. It lives until the wait is over, and a second at most, so that what
-//! happens to the bucket elsewhere (a reset, a refund) is seen within that second; what happens here drops
-//! it at once ([`DenyCache::forget`]).
+//! An entry is the state of a denied bucket, not the verdict: the decision on any cost is computed from it.
+//! It lives until the wait is over, and a second at most, so that changes of the bucket by other processes (a
+//! reset, a refund) take effect within that second; changes by this process remove it at once
+//! ([`DenyCache::forget`]).
 //!
 //! # Time
 //!
-//! The server's time is estimated as what it was in the reply, and what has passed here since the request
-//! was *sent*. The server read its clock after that, so the estimate is ahead of the server by the time the
-//! request was under way, and never behind: a charge that Redis would grant is never denied here.
+//! The server's time is estimated as its time in the reply plus the time that has passed here since the
+//! request was *sent*. The server read its clock after that, so the estimate is ahead of the server by the
+//! latency of the request, and never behind: a charge that Redis would grant is never denied here.
 
 #[cfg(test)]
 mod tests;
@@ -29,36 +29,36 @@ use crate::rules::Mode;
 use crate::store::{Charge, Decisions};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
-/// How long an entry lives at most: so long may a reset elsewhere go unnoticed.
+/// Maximum lifetime of an entry, and so of a denial after a reset by another process.
 pub(super) const LIFETIME_MAX_US: u64 = 1_000_000;
 
-/// The figures of so many other tiers are remembered with a denied one.
+/// Maximum of other tiers whose figures are cached with a denied one.
 const OTHERS_MAX: usize = 8;
 
-/// Locks, where there are as many entries.
+/// Maximum of shards, each with a lock.
 const SHARDS_MAX: usize = 64;
 
-/// Of so many entries one goes when there is no room: one that is over, if there is one.
+/// Number of entries that are tried for eviction when a shard is full: an expired one is preferred.
 const EVICTION_LOOKS: usize = 8;
 
-/// Entries that are over are thrown out of a shard this often.
+/// Interval of removing expired entries from a shard.
 const SWEEP_PAUSE_US: u64 = LIFETIME_MAX_US;
 
-/// See the module's documentation.
+/// Cache of denied buckets; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct DenyCache<C> {
     clock: C,
     hasher: DefaultHashBuilder,
-    /// None at all where the cache is switched off.
+    /// Empty if the cache is switched off.
     shards: Box<[Mutex<Shard>]>,
     /// Entries in all shards.
     len: AtomicUsize,
-    /// How often something was forgotten on purpose.
+    /// Number of calls of [`forget`](Self::forget).
     forgets: AtomicU64,
     hits: AtomicU64,
 }
 
-/// When a request was sent, and what had been forgotten by then.
+/// Time at which a request was sent, and the number of invalidations before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     forgets: u64,
@@ -68,9 +68,9 @@ pub(super) struct Ticket {
 /// Figures of a [`DenyCache`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DenyCacheStats {
-    /// Entries now, some of which may be over.
+    /// Current entries, including expired ones.
     pub(super) entries: usize,
-    /// Charges that were answered.
+    /// Charges that were answered from the cache.
     pub(super) hits: u64,
 }
 
@@ -78,32 +78,32 @@ pub(super) struct DenyCacheStats {
 struct Shard {
     entries: HashTable<Entry>,
     entries_max: usize,
-    /// The number of the last thing that was forgotten here on purpose.
+    /// Number of the last invalidation in this shard.
     forgotten: u64,
     swept_at: Micros,
 }
 
-/// A bucket that denied.
+/// A denied bucket.
 #[derive(Clone, Debug)]
 struct Entry {
     key: RedisKey,
     quota: Quota,
     seen: Seen,
-    /// The cost that was denied.
+    /// Cost that was denied.
     cost: u64,
-    /// The server's time when it was.
+    /// Time of the server at the denial.
     server_now: Micros,
     sent_at: Micros,
     lifetime_us: u64,
-    /// The last figures of the tiers that were charged with it.
+    /// Last figures of the other tiers of the charge.
     others: Option<Others>,
 }
 
 type Others = Arc<[(RedisKey, Decision)]>;
 
-/// A denial that is known, and what it says of the other tiers.
+/// A cached denial, and the figures of the other tiers.
 struct Known {
-    /// Which of the charges is denied.
+    /// Index of the denied charge.
     number: usize,
     decision: Decision,
     others: Option<Others>,
@@ -114,10 +114,10 @@ struct Known {
 // ===== impl DenyCache =====
 
 impl<C: Clock> DenyCache<C> {
-    /// A cache of at most `max_entries`; with none it is switched off. `clock` must be monotonic.
+    /// A cache of at most `max_entries`; zero switches it off. `clock` must be monotonic.
     pub(super) fn new(max_entries: usize, clock: C) -> Self {
         let shards = max_entries.min(SHARDS_MAX);
-        // What does not divide evenly goes to the first ones: together they hold exactly `max_entries`.
+        // The remainder goes to the first shards: together they hold exactly `max_entries`.
         let shard = |number| Shard {
             entries: HashTable::new(),
             entries_max: max_entries / shards + usize::from(number < max_entries % shards),
@@ -134,14 +134,14 @@ impl<C: Clock> DenyCache<C> {
         }
     }
 
-    /// To be taken right before a charge is sent, and shown to [`insert`](Self::insert) with the reply.
+    /// Takes a ticket right before a charge is sent, for [`insert`](Self::insert) with the reply.
     pub(super) fn ticket(&self) -> Ticket {
         Ticket { forgets: self.forgets.load(Ordering::Relaxed), sent_at: self.clock.now() }
     }
 
-    /// Remembers the enforced parts that denied a charge, but for a bucket that may have been forgotten since
-    /// the ticket was taken: the denial may be older than the reset. What a granted charge has taken from is
-    /// remembered no longer: less is left there, and the wait would come out too short.
+    /// Caches the enforced parts that denied a charge, except a bucket that may have been invalidated since
+    /// the ticket was taken: the denial may be older than the reset. Entries of buckets that a granted charge
+    /// has taken from are removed: fewer tokens are left, and the cached wait would be too short.
     pub(super) fn insert(
         &self,
         ticket: Ticket,
@@ -171,7 +171,7 @@ impl<C: Clock> DenyCache<C> {
                 cost: part.cost,
                 server_now: reply.now,
                 sent_at: ticket.sent_at,
-                // A charge that can never be granted waits forever.
+                // A charge that can never be granted has the longest lifetime.
                 lifetime_us: decision.outcome.wait().min(LIFETIME_MAX_US),
                 others: others.clone(),
             };
@@ -179,7 +179,7 @@ impl<C: Clock> DenyCache<C> {
         }
     }
 
-    /// Drops what was known of buckets before a charge took something from them.
+    /// Removes entries that are older than a granted charge of their buckets.
     fn drop_spent(&self, ticket: Ticket, parts: &[Part], decisions: &[Decision]) {
         if self.len.load(Ordering::Relaxed) == 0 {
             return;
@@ -188,7 +188,7 @@ impl<C: Clock> DenyCache<C> {
         let charged = parts.iter().zip(decisions).filter(|(_, decision)| decision.is_granted());
         for (part, _) in charged.filter(|(part, _)| part.cost > 0 && !part.is_probe) {
             self.with_shard(&part.key, now, |shard, hash| {
-                // Replies may overtake each other: what was sent later is newer.
+                // Replies may overtake each other: the request that was sent later is newer.
                 let is_older =
                     |held: &Entry| held.key == part.key && held.sent_at <= ticket.sent_at;
                 if let Ok(entry) = shard.entries.find_entry(hash, is_older) {
@@ -205,8 +205,8 @@ impl<C: Clock> DenyCache<C> {
         }
         let key = entry.key.clone();
         self.with_shard(&key, now, |shard, hash| {
-            // Whoever forgets counts first and takes the lock then. So either that count is seen here, or
-            // the lock comes after this one, and what is inserted now is removed.
+            // An invalidation counts first and then takes the lock. So either its count is seen here, or it
+            // takes the lock after this, and removes the entry that is inserted now.
             if shard.forgotten > ticket.forgets {
                 return;
             }
@@ -224,8 +224,8 @@ impl<C: Clock> DenyCache<C> {
         });
     }
 
-    /// The decisions on a charge that is known to be denied: the denied tier's, with the wait counted
-    /// down, and the last figures of the others. `None` where Redis must be asked.
+    /// The decisions on a charge that is known to be denied: the denied tier's, with the wait counted down,
+    /// and the last figures of the others. `None`: Redis must be asked.
     pub(super) fn answer(&self, charges: &[Charge<'_, RedisKey>]) -> Option<Decisions> {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
@@ -257,7 +257,7 @@ impl<C: Clock> DenyCache<C> {
         })
     }
 
-    /// What the entry of another tier of a denied charge says of it.
+    /// The decision of the entry of another tier of a denied charge.
     fn own_entry(&self, charge: &Charge<'_, RedisKey>, now: Micros) -> Option<Decision> {
         self.with_entry(charge, now, |entry, elapsed_us| {
             let decision = entry.decide(charge.cost, elapsed_us)?;
@@ -265,7 +265,7 @@ impl<C: Clock> DenyCache<C> {
         })
     }
 
-    /// Calls `read` with the entry of a charge, if there is one that is not over, and how long ago its
+    /// Calls `read` with the entry of a charge, if there is one that has not expired, and the time since its
     /// request was sent.
     fn with_entry<T>(
         &self,
@@ -281,8 +281,8 @@ impl<C: Clock> DenyCache<C> {
         })
     }
 
-    /// Drops what is known of a bucket: it was reset or given something. To be called when the store has
-    /// done that; denials that are under way then are not remembered either.
+    /// Invalidates a bucket after a reset or a refund. Must be called after the store has done that; denials
+    /// that are pending then are not cached either.
     pub(super) fn forget(&self, key: &RedisKey) {
         let number = self.forgets.fetch_add(1, Ordering::Relaxed) + 1;
         self.with_shard(key, self.clock.now(), |shard, hash| {
@@ -293,7 +293,7 @@ impl<C: Clock> DenyCache<C> {
         });
     }
 
-    /// Its figures now.
+    /// Current figures.
     pub(super) fn stats(&self) -> DenyCacheStats {
         DenyCacheStats {
             entries: self.len.load(Ordering::Relaxed),
@@ -301,7 +301,7 @@ impl<C: Clock> DenyCache<C> {
         }
     }
 
-    /// Locks the shard of a key, if there is any, and throws out what is over when it is time for that.
+    /// Locks the shard of a key, if there is any, and removes expired entries if that is due.
     fn with_shard<T: Default>(
         &self,
         key: &RedisKey,
@@ -323,7 +323,7 @@ impl<C: Clock> DenyCache<C> {
         })
     }
 
-    /// Changes a shard, and keeps count.
+    /// Changes a shard, and updates the count of entries.
     fn change<T>(&self, shard: &mut Shard, body: impl FnOnce(&mut Shard) -> T) -> T {
         let before = shard.entries.len();
         let result = body(shard);
@@ -340,8 +340,8 @@ impl<C: Clock> DenyCache<C> {
 // ===== impl Shard, Entry, Known =====
 
 impl Shard {
-    /// Throws out one entry: one that is over where that is easily found, else just any. Forgetting is
-    /// always safe: Redis is asked then.
+    /// Evicts one entry: an expired one if one is quickly found, else any. Eviction is always safe: Redis is
+    /// asked then.
     fn evict<C: Clock>(&mut self, now: Micros) {
         let looks = EVICTION_LOOKS.min(self.entries.len());
         let mut looked = 0;
@@ -354,19 +354,19 @@ impl Shard {
 }
 
 impl Entry {
-    /// Microseconds since its request was sent; `None` if it is over, or the clock has gone back.
+    /// Microseconds since the request was sent; `None` if the entry has expired, or the clock stepped back.
     fn elapsed_us<C: Clock>(&self, now: Micros) -> Option<u64> {
-        // A reading may be this much too early, and the estimate must not be behind.
+        // A clock reading may be this much too early, and the estimate must not be behind.
         let ahead = now.get().saturating_add(C::SKEW_US);
         ahead.checked_sub(self.sent_at.get()).filter(|elapsed_us| *elapsed_us < self.lifetime_us)
     }
 
-    /// The server's time, or later: see the module's documentation.
+    /// Estimate of the server's time, never behind it: see the module's documentation.
     fn server_now(&self, elapsed_us: u64) -> Micros {
         Micros::new(self.server_now.get().saturating_add(elapsed_us))
     }
 
-    /// The decision on a cost now. Of a log it is only known when the cost fits that was denied.
+    /// The decision on a cost now. For a log, only the wait of the denied cost is known.
     fn decide(&self, cost: u64, elapsed_us: u64) -> Option<Decision> {
         let is_known = match self.seen {
             Seen::State(_) => true,
@@ -378,9 +378,8 @@ impl Entry {
 }
 
 impl Known {
-    /// What is shown of another tier that has no entry: its last figures, or else a full bucket's. An
-    /// enforced one that denied would have an entry, if that had not been forgotten on purpose: it is
-    /// shown as granted.
+    /// The figures of another tier without an entry: its last ones, else those of a full bucket. An enforced
+    /// one that denied would have an entry, unless that was invalidated: it is shown as granted.
     fn other(&self, charge: &Charge<'_, RedisKey>) -> Decision {
         let limit = charge.quota.capacity();
         let remembered = self.others.iter().flat_map(|others| others.iter());
@@ -405,7 +404,7 @@ impl Known {
     }
 }
 
-/// Is a bucket there twice? What it is charged with is the sum then, and that is not looked for here.
+/// Is a bucket charged twice? Its cost is a sum then, which the cache does not handle.
 fn has_twins(charges: &[Charge<'_, RedisKey>]) -> bool {
     let keys: SmallVec<[&RedisKey; 4]> = charges.iter().map(|charge| charge.key).collect();
     keys.iter().enumerate().any(|(number, key)| keys[..number].contains(key))

@@ -1,4 +1,4 @@
-//! What the deny cache promises, on a clock that is set by hand.
+//! Guarantees of the deny cache, on a manual clock.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::clock::{ManualClock, SystemClock};
 use crate::store::Space;
 
-/// The server's clock is another than ours.
+/// The server's clock differs from ours.
 const SERVER_NOW: Micros = Micros::new(1_700_000_000_000_000);
 const LOCAL_NOW: Micros = Micros::new(5_000_000);
 
@@ -27,7 +27,7 @@ fn charge(part: &Part) -> Charge<'_, RedisKey> {
     Charge::new(key, quota, *cost).with_mode(*mode).with_is_probe(*is_probe)
 }
 
-/// Ten a second, of which this many are left.
+/// Ten a second, with this many tokens left.
 fn ten_with(left: u64) -> (Quota, Seen) {
     let full_at = SERVER_NOW.get() + (10 - left) * 100_000;
     (Quota::per_second(10).unwrap(), Seen::State(State { a: full_at, b: 0 }))
@@ -38,7 +38,7 @@ fn cache(max_entries: usize) -> (DenyCache<ManualClock>, ManualClock) {
     (DenyCache::new(max_entries, clock.clone()), clock)
 }
 
-/// What the store does with a charge that Redis denied.
+/// Inserts a charge that Redis denied, as the store does.
 fn deny(cache: &DenyCache<ManualClock>, ticket: Ticket, parts: &[Part], seen: &[Seen]) {
     let seen = seen.iter().copied().collect();
     let reply = Reply { now: SERVER_NOW, done: false, repaired: 0, seen };
@@ -80,10 +80,10 @@ fn probes_are_remembered_and_answered_as_charges_are() {
     let answer = ask(&cache, &parts).unwrap();
     assert!(answer[0].is_granted());
     assert_eq!(answer[1].outcome, Outcome::Denied { retry_after: 200_000 });
-    // What denies a probe denies a charge.
+    // An entry that denies a probe denies a charge.
     let charge = Part { is_probe: false, ..probe.clone() };
     assert_eq!(outcome(&cache, &charge), Some(Outcome::Denied { retry_after: 200_000 }));
-    // A granted probe took nothing: what is known of its bucket holds on.
+    // A granted probe takes nothing: the entry of its bucket stays.
     let reply =
         Reply { now: SERVER_NOW, done: true, repaired: 0, seen: [seen].into_iter().collect() };
     let granted = Part { cost: 1, ..probe };
@@ -107,9 +107,9 @@ fn any_cost_is_answered_from_the_state() {
     assert_eq!(ask(5), Some(Outcome::Denied { retry_after: 100_000 }));
 }
 
-/// What a smaller charge takes in between makes the wait of the larger one longer: Redis has to say by how much.
+/// A smaller charge in between makes the wait of the larger one longer: Redis has to be asked.
 #[test]
-fn a_grant_of_less_drops_what_was_known() {
+fn a_smaller_grant_removes_the_entry() {
     let (cache, clock) = cache(100);
     let (quota, seen) = ten_with(4);
     let five = part("a", quota, 5, Mode::Enforce);
@@ -191,10 +191,10 @@ fn other_tiers_repeat_their_last_figures() {
     assert_eq!(cache.stats().entries, 2);
     clock.advance(Duration::from_millis(40));
 
-    let mut asked = parts.to_vec();
-    asked.push(part("new", quota, 2, Mode::Enforce));
-    asked.push(part("never", quota, 11, Mode::Enforce));
-    let decided = ask(&cache, &asked).unwrap();
+    let mut requests = parts.to_vec();
+    requests.push(part("new", quota, 2, Mode::Enforce));
+    requests.push(part("never", quota, 11, Mode::Enforce));
+    let decided = ask(&cache, &requests).unwrap();
     let granted = Outcome::Granted { delay: 0 };
     let denied = |retry_after| Outcome::Denied { retry_after };
     let outcomes: Vec<_> = decided.iter().map(|decision| decision.outcome).collect();
@@ -204,22 +204,22 @@ fn other_tiers_repeat_their_last_figures() {
     let left: Vec<_> = decided.iter().map(|decision| decision.remaining).collect();
     assert_eq!(left, [0, 4, 7, 7, 10, 10]);
 
-    // One that is known of itself, and grants now: as it stands now.
-    asked[3].cost = 7;
-    let decided = ask(&cache, &asked).unwrap();
+    // A tier with an entry of its own that grants now: its current figures.
+    requests[3].cost = 7;
+    let decided = ask(&cache, &requests).unwrap();
     assert_eq!((decided[3].outcome, decided[3].remaining), (granted, 7));
-    // A look is granted.
-    asked[2].cost = 0;
-    assert_eq!(ask(&cache, &asked).unwrap()[2].outcome, granted);
-    // Figures of another quota are none of this one.
-    asked[1].quota = quota.with_capacity(20).unwrap();
-    let decided = ask(&cache, &asked).unwrap();
+    // A peek is granted.
+    requests[2].cost = 0;
+    assert_eq!(ask(&cache, &requests).unwrap()[2].outcome, granted);
+    // Figures of another quota do not apply.
+    requests[1].quota = quota.with_capacity(20).unwrap();
+    let decided = ask(&cache, &requests).unwrap();
     assert_eq!((decided[1].limit, decided[1].remaining), (20, 20));
-    // One that was reset since is not shown as denied.
-    asked[3].cost = 8;
-    assert!(!ask(&cache, &asked).unwrap()[3].is_granted());
-    cache.forget(&asked[3].key);
-    assert!(ask(&cache, &asked).unwrap()[3].is_granted());
+    // A tier that was reset since is not shown as denied.
+    requests[3].cost = 8;
+    assert!(!ask(&cache, &requests).unwrap()[3].is_granted());
+    cache.forget(&requests[3].key);
+    assert!(ask(&cache, &requests).unwrap()[3].is_granted());
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn logs_are_answered_for_the_cost_that_was_denied() {
 }
 
 #[test]
-fn what_was_forgotten_is_not_resurrected_by_a_late_denial() {
+fn an_invalidated_entry_is_not_restored_by_a_late_denial() {
     let (cache, _) = cache(100);
     let (quota, seen) = ten_with(0);
     let parts = [part("a", quota, 1, Mode::Enforce)];
@@ -314,7 +314,7 @@ fn there_are_never_more_entries_than_allowed() {
         assert_eq!(cache.stats().entries, max);
         let held: usize = cache.shards.iter().map(|shard| shard.lock().entries.len()).sum();
         assert_eq!(held, max);
-        // What is over goes when somebody comes by.
+        // Expired entries are removed on the next access.
         clock.advance(Duration::from_secs(2));
         for number in 0..2000 {
             let _ = outcome(&cache, &part(&number.to_string(), quota, 1, Mode::Enforce));
@@ -393,14 +393,14 @@ fn quotas() -> impl Strategy<Value = Quota> {
 }
 
 proptest! {
-    /// Whatever was denied, and however long the request and the reply were under way: what the cache
-    /// denies the server denies too, and the wait is too short by no more than the request's way.
+    /// For any denial, and any latency of request and reply: the server denies all that the cache denies, and
+    /// the wait is too short by no more than the latency of the request.
     #[test]
-    fn never_denies_what_the_server_would_grant(
+    fn never_denies_a_charge_that_the_server_would_grant(
         quota in quotas(),
         before in prop::collection::vec((0..400_000_u64, 1..20_u64), 1..20),
         denied_cost in 1..25_u64,
-        asked_cost in 1..25_u64,
+        charge_cost in 1..25_u64,
         there_us in 0..20_000_u64,
         back_us in 0..20_000_u64,
         later_us in prop::collection::vec(0..300_000_u64, 1..10),
@@ -431,9 +431,9 @@ proptest! {
         for step in later_us {
             clock.advance(Duration::from_micros(step));
             server_now += step;
-            let truth = decide(&quota, state, Micros::new(server_now), asked_cost).0;
-            let asked = part("a", quota, asked_cost, Mode::Enforce);
-            if let Some(outcome) = outcome(&cache, &asked) {
+            let truth = decide(&quota, state, Micros::new(server_now), charge_cost).0;
+            let request = part("a", quota, charge_cost, Mode::Enforce);
+            if let Some(outcome) = outcome(&cache, &request) {
                 prop_assert!(!truth.is_granted());
                 prop_assert!(outcome.wait() <= truth.outcome.wait());
                 prop_assert!(

@@ -1,11 +1,11 @@
-//! How long to wait before the next try.
+//! Backoff of reconnecting.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use super::{RECONNECT_MAX, RECONNECT_MIN};
 
-/// How long to wait before the next try to connect.
+/// Exponential backoff with jitter.
 #[derive(Debug)]
 pub(super) struct Backoff {
     pub(super) tries: u32,
@@ -14,7 +14,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new() -> Self {
-        // Never zero, of which xorshift makes nothing else.
+        // Not zero, where xorshift would stay at zero.
         Self { tries: 0, random: RandomState::new().hash_one(0) | 1 }
     }
 
@@ -26,13 +26,13 @@ impl Backoff {
         self.tries == 0
     }
 
-    /// Goes on with the longest wait.
+    /// Continues with the longest wait.
     pub(super) fn slow_down(&mut self) {
         self.tries = self.tries.max(u32::BITS);
     }
 
-    /// Nothing at first, then twice as much each time, less up to a half: clients that lost a server
-    /// together do not come back together.
+    /// Zero at first, then doubled each time, less up to a half as jitter: clients that lost a server at the
+    /// same time do not reconnect at the same time.
     pub(super) fn next(&mut self) -> Duration {
         let doublings = self.tries.checked_sub(1);
         self.tries = self.tries.saturating_add(1);

@@ -1,16 +1,17 @@
-//! The link to one server: a task that owns the connection, and a bounded line of calls in front of it.
+//! The link to one server: a task that owns the connection, and a bounded queue of calls.
 //!
-//! Whatever waits when the connection is free goes out at once, together; a lone call is free at once. What
-//! was sent is never sent again, except where the server says that it did not run it. A connection that
-//! does not answer is dropped, and late answers with it: they cannot meet a later request.
+//! All queued calls are sent together as soon as the connection is free; a single call is sent at once. A
+//! call that was sent is never sent again, unless the server replies that it did not run it. A connection
+//! that does not reply is dropped, and late replies with it: they cannot be taken for replies to later
+//! requests.
 //!
-//! While there is no connection the breaker is open, and calls are refused without waiting. Only two short
-//! moments are waited through, within the callers' budgets: the first connection ever, and the first try
-//! to replace one that just broke.
+//! Without a connection the breaker is open, and calls are refused without waiting. Calls wait, within their
+//! budgets, in two cases only: for the first connection after the start, and for the first attempt to replace
+//! a lost connection.
 
 mod backoff;
+mod connection;
 mod prepare;
-mod session;
 mod task;
 
 use std::sync::Arc;
@@ -21,69 +22,69 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use self::task::Task;
-use super::alarm::Story;
+use super::alarm::BreakerLog;
 use super::breaker::{Breaker, BreakerState, Change};
 use super::call::{Call, Reply};
 use super::classify::CallError;
-use super::flight::{Job, Manner};
+use super::flight::{Job, SendMode};
 use super::settings::Settings;
 use super::stats::Stats;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::Address;
 
-/// The most calls that wait for one server. Any more are refused at once.
+/// Maximum of queued calls per server. Further calls are refused at once.
 pub(super) const QUEUE_MAX: usize = 4096;
 
-/// As many flights leave as soon as there is anything to send. Two keep a server busy, one being decided
-/// while the other travels; what comes meanwhile makes the next batch.
+/// Number of flights that are sent without delay. Two keep a server busy: one is decided while the other is
+/// on the network; calls that arrive meanwhile form the next batch.
 pub(super) const IN_FLIGHT_EAGER: usize = 2;
 
-/// The most flights of one connection. Those beyond the eager ones leave when they are full, because
-/// waiting would not make their batches any larger, or when the last one left [`IN_FLIGHT_PACE`] ago,
-/// because the server is far away: a call should not have to wait for the answers to others.
+/// Maximum of flights per connection. Those beyond the eager ones are sent when they are full, because
+/// waiting would not make their batches larger, or when the last one was sent [`IN_FLIGHT_PACE`] ago, because
+/// the server is far away: a call should not wait for the replies to others.
 pub(super) const IN_FLIGHT_MAX: usize = 16;
 
-/// See [`IN_FLIGHT_MAX`].
+/// Pace of flights beyond the eager ones: see [`IN_FLIGHT_MAX`].
 pub(super) const IN_FLIGHT_PACE: Duration = Duration::from_millis(1);
 
-/// A connection that has not answered for as long, or for the budget if that is longer, is dropped.
+/// Time without a reply after which a connection is dropped; the budget if that is longer.
 pub(super) const STALL_AFTER: Duration = Duration::from_millis(250);
 
-/// The first wait between two tries to connect, after one that is made at once.
+/// First wait between two attempts to connect; the first retry is immediate.
 pub(super) const RECONNECT_MIN: Duration = Duration::from_millis(20);
 
-/// The longest wait between two tries to connect.
+/// Longest wait between two attempts to connect.
 pub(super) const RECONNECT_MAX: Duration = Duration::from_millis(200);
 
-/// For as long, calls wait for the first try to replace a connection that broke.
+/// Time for which calls wait for the first attempt to replace a lost connection.
 pub(super) const RECONNECT_GRACE: Duration = Duration::from_millis(5);
 
-/// How often an open breaker is probed while there is a connection.
+/// Interval of probes of an open breaker while there is a connection.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(100);
 
-/// A connection that was not used for as long is probed: nothing else would notice that its peer died.
+/// Idle time after which a connection is probed: nothing else would detect that its peer died.
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(1);
 
-/// How often sentinels are asked whether the master is still the one that is connected.
+/// Interval of asking sentinels whether the connected server is still the master.
 pub(super) const SENTINEL_EVERY: Duration = Duration::from_secs(1);
 
-/// For as long, calls wait for the first connection of all.
+/// Time for which calls wait for the first connection.
 pub(super) const START_GRACE: Duration = Duration::from_secs(1);
 
-/// A connection that lived for as long was a good one.
+/// Lifetime after which a connection counts as healthy.
 const HEALTHY_AFTER: Duration = Duration::from_secs(1);
 
-/// Of so many servers, the last ones, it is remembered that they were warned of.
+/// Number of servers for which it is recorded that their warnings were logged.
 const WARNED_MAX: usize = 16;
 
-/// To whom a link goes.
+/// Target of a link.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// A server.
+    /// A standalone server.
     Node(Address),
     /// A node of a cluster: its scripts must not touch two slots.
     Member(Address),
-    /// The master of this name, as these sentinels know it.
+    /// The master of this name, as known to these sentinels.
     Master { sentinels: Arc<[Address]>, name: Arc<str> },
 }
 
@@ -100,36 +101,36 @@ impl Target {
     }
 }
 
-/// A handle to the link. When the last one is dropped, the link ends.
+/// Handle of a link. The link ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     jobs: mpsc::Sender<Job>,
     shared: Arc<Shared>,
 }
 
-/// How it stands with a server.
+/// Status of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct ServerStatus {
     pub(super) breaker: BreakerState,
-    /// The server, for people.
+    /// Name of the server, for operators.
     pub(super) server: Arc<String>,
-    /// Why it is not asked, if it is not.
+    /// Reason why calls are refused; `None` if they are not.
     pub(super) trouble: Option<Arc<Trouble>>,
 }
 
-/// What callers and the task both see.
+/// State shared by callers and the task.
 #[derive(Debug)]
 struct Shared {
     breaker: Breaker,
-    /// The breaker's time is counted from here.
+    /// Origin of the breaker's time.
     started: Instant,
-    /// The task is told when a caller opened the breaker.
+    /// Notifies the task that a caller opened the breaker.
     opened: Notify,
-    /// The server, for people.
+    /// Name of the server, for operators.
     label: ArcSwap<String>,
-    /// What refused calls are told: why the breaker is open.
+    /// Error of refused calls: the reason why the breaker is open.
     refusal: ArcSwap<Trouble>,
-    story: Story,
+    breaker_log: BreakerLog,
     stats: Arc<Stats>,
 }
 
@@ -141,7 +142,7 @@ impl Shared {
             opened: Notify::new(),
             label: ArcSwap::from_pointee(target.label()),
             refusal: ArcSwap::from_pointee(Trouble::new(TroubleKind::Open, "not connected yet")),
-            story: Story::default(),
+            breaker_log: BreakerLog::default(),
             stats,
         }
     }
@@ -151,35 +152,35 @@ impl Shared {
         self.started.elapsed().as_micros() as u64
     }
 
-    /// A request was not answered in time.
+    /// Records a call without a reply in time.
     fn failed(&self, trouble: &Trouble) {
         if self.breaker.failure(self.now_us()) == Change::Opened {
             self.refuse(trouble);
             self.opened.notify_one();
-            self.story.open(&self.label.load(), trouble);
+            self.breaker_log.open(&self.label.load(), trouble);
         }
     }
 
-    /// The server cannot be asked now, or still cannot.
+    /// Opens the breaker, or keeps it open with a new reason.
     fn trip(&self, trouble: &Trouble) {
         self.refuse(trouble);
         if self.breaker.trip() == Change::Opened {
             self.opened.notify_one();
         }
-        self.story.open(&self.label.load(), trouble);
+        self.breaker_log.open(&self.label.load(), trouble);
     }
 
     fn probed(&self, result: Result<(), &Trouble>) {
-        // What changed is in the story: it knows what was told.
+        // The transition is ignored: the log compares with its last message.
         let _ = self.breaker.probed(result.is_ok());
         let (label, is_closed) = (self.label.load(), self.breaker.is_closed());
         match result {
             Ok(()) if is_closed => {
-                self.story.closed(&label);
+                self.breaker_log.closed(&label);
             }
             Err(trouble) if !is_closed => {
                 self.refuse(trouble);
-                self.story.open(&label, trouble);
+                self.breaker_log.open(&label, trouble);
             }
             _ => {}
         }
@@ -194,7 +195,7 @@ impl Shared {
 }
 
 impl Link {
-    /// Starts a link on the current tokio runtime. It connects by itself, for as long as it takes.
+    /// Starts a link on the current tokio runtime. It connects by itself, and retries for ever.
     pub(super) fn start(target: Target, settings: Arc<Settings>, stats: Arc<Stats>) -> Self {
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::new(&target, stats));
@@ -203,8 +204,8 @@ impl Link {
         Self { jobs: sender, shared }
     }
 
-    /// Makes one call. Refused at once while the breaker is open or too many calls wait. After a timeout or
-    /// a lost connection the outcome is unknown: it is not tried again.
+    /// Sends one call. Refused at once while the breaker is open or the queue is full. After a timeout or a
+    /// lost connection the outcome is unknown, and the call is not retried.
     ///
     /// # Cancel safety
     ///
@@ -212,22 +213,22 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// Trouble, or where else to ask. [`CallError::NoScript`] is never among them.
+    /// Store errors and redirections. Never [`CallError::NoScript`].
     pub(super) async fn call(
         &self,
         call: Call,
-        manner: Manner,
+        manner: SendMode,
         deadline: Instant,
     ) -> Result<Reply, CallError> {
         if !self.shared.breaker.is_closed() {
-            // Whoever tries again and again must not keep the runtime from probing.
+            // A caller that retries in a loop must not starve the task that probes.
             tokio::task::coop::consume_budget().await;
             return Err(CallError::Trouble(Trouble::clone(&self.shared.refusal.load())));
         }
         let (answer, answered) = oneshot::channel();
         self.jobs.try_send(Job { call, manner, answer }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => {
-                trouble(TroubleKind::Overloaded, "too many checks wait already")
+                trouble(TroubleKind::Overloaded, "the queue is full")
             }
             mpsc::error::TrySendError::Closed(_) => lost(),
         })?;
@@ -240,7 +241,7 @@ impl Link {
             }
             Ok(Err(_)) => Err(lost()),
             Err(_) => {
-                let trouble = Trouble::new(TroubleKind::Timeout, "no answer within the budget");
+                let trouble = Trouble::new(TroubleKind::Timeout, "no reply within the budget");
                 self.shared.failed(&trouble);
                 Err(CallError::Trouble(trouble))
             }
@@ -251,18 +252,18 @@ impl Link {
         self.shared.breaker.state()
     }
 
-    /// How it stands with the server.
-    pub(super) fn standing(&self) -> Standing {
+    /// Status of the server.
+    pub(super) fn status(&self) -> ServerStatus {
         let breaker = self.breaker_state();
         let is_refusing = breaker != BreakerState::Closed;
-        Standing {
+        ServerStatus {
             breaker,
             server: self.shared.label.load_full(),
             trouble: is_refusing.then(|| self.shared.refusal.load_full()),
         }
     }
 
-    /// How many calls wait to be sent.
+    /// Number of queued calls.
     pub(super) fn queued(&self) -> usize {
         self.jobs.max_capacity() - self.jobs.capacity()
     }
@@ -276,7 +277,7 @@ fn lost() -> CallError {
     trouble(TroubleKind::Connection, "the connection was lost")
 }
 
-/// Whether a server that serves said this.
+/// Did a server that serves requests send this?
 fn is_answer(error: &CallError) -> bool {
     match error {
         CallError::Trouble(trouble) => !matches!(

@@ -1,4 +1,4 @@
-//! A connection made ready for use: to the right server, that can be used, with the script loaded.
+//! Connecting: finds the server, checks that it can be used, and loads the script.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::store::redis::settings::Settings;
 use crate::store::redis::trouble::{Trouble, TroubleKind};
 use crate::store::redis::url::Address;
 
-/// A connection that is ready for use: to a server that can be used, with the script loaded.
-pub(super) struct Fresh {
+/// A connection ready for use: the server was checked, and the script is loaded.
+pub(super) struct ReadyConnection {
     pub(super) connected: Connected,
     pub(super) script: Script,
     pub(super) address: Address,
-    /// What is doubtful about the server, for people.
+    /// Warnings about the server, for operators.
     pub(super) warnings: Vec<String>,
 }
 
-/// One try to connect, after a delay.
+/// One attempt to connect, after a delay.
 pub(super) async fn attempt(
     delay: Duration,
     target: Target,
     settings: Arc<Settings>,
-) -> Result<Fresh, Trouble> {
+) -> Result<ReadyConnection, Trouble> {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
@@ -45,7 +45,7 @@ pub(super) async fn attempt(
             }
             (address, connected)
         }
-        // A replica of a cluster knows who its master is, and says it to every call.
+        // A replica of a cluster redirects every call to its master.
         Target::Member(address) => {
             let connected = connect(&settings, &address).await?;
             (address, connected)
@@ -55,14 +55,14 @@ pub(super) async fn attempt(
     prepare(connected, address, is_member, &settings).await
 }
 
-/// A connection to another master than the current one (where it is, and its process), if sentinels name one.
-/// The same process by another name is none.
+/// A connection to another master than the current one (its address and run id), if sentinels name one.
+/// `None` also for the same process under another address.
 pub(super) async fn successor(
     settings: &Settings,
     sentinels: &[Address],
     name: &str,
     (current, run_id): &(Address, String),
-) -> Result<Option<Fresh>, Trouble> {
+) -> Result<Option<ReadyConnection>, Trouble> {
     let Some(address) = find_successor(settings, sentinels, name, current).await else {
         return Ok(None);
     };
@@ -73,24 +73,24 @@ pub(super) async fn successor(
     prepare(connected, address, false, settings).await.map(Some)
 }
 
-/// Makes a connection ready for use.
+/// Checks the server and loads the script.
 pub(super) async fn prepare(
     mut connected: Connected,
     address: Address,
     is_member: bool,
     settings: &Settings,
-) -> Result<Fresh, Trouble> {
+) -> Result<ReadyConnection, Trouble> {
     let warnings = fitness(&connected.server, is_member, settings.on_eviction)
         .map_err(|error| Trouble::new(TroubleKind::Unexpected, format!("{address}: {error}")))?;
     let script = Script::new(connected.server.version.major.into(), settings.clock.clone());
     let load = script.load();
     match timeout(STALL_AFTER, connected.connection.send_packed_command(&load)).await {
         Ok(Ok(Value::ServerError(error))) => match classify(&error.into()) {
-            // Busy, loading, not allowed: the script calls would say the same.
+            // Busy, loading, no permission: the script calls would fail in the same way.
             CallError::Trouble(trouble) => Err(trouble),
             _ => Err(Trouble::new(TroubleKind::Unexpected, "the script cannot be loaded")),
         },
-        Ok(Ok(_)) => Ok(Fresh { connected, script, address, warnings }),
+        Ok(Ok(_)) => Ok(ReadyConnection { connected, script, address, warnings }),
         Ok(Err(error)) => Err(as_lost(classify(&error))),
         Err(_) => Err(Trouble::new(TroubleKind::Connection, "the script was not loaded in time")),
     }

@@ -1,4 +1,4 @@
-//! The task behind a link: connects, sends what waits, answers, probes, and gives up.
+//! The task of a link: connects, sends queued calls, passes on replies, probes, and reconnects.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::backoff::Backoff;
-use super::prepare::{Fresh, attempt, successor};
-use super::session::{Probe, Question, Session, Watch, stall_after};
+use super::connection::{LinkConnection, Probe, Question, Watch, stall_after};
+use super::prepare::{ReadyConnection, attempt, successor};
 use super::{
     HEALTHY_AFTER, IN_FLIGHT_PACE, RECONNECT_GRACE, SENTINEL_EVERY, START_GRACE, Shared, Target,
     WARNED_MAX, lost, trouble,
@@ -27,31 +27,31 @@ use crate::store::redis::settings::Settings;
 use crate::store::redis::trouble::{Trouble, TroubleKind};
 use crate::store::redis::url::Address;
 
-/// The task behind a link.
+/// The task of a link.
 pub(super) struct Task {
     target: Target,
     settings: Arc<Settings>,
     shared: Arc<Shared>,
     jobs: mpsc::Receiver<Job>,
-    /// Jobs taken off the line, about to leave. Empty between two steps.
+    /// Jobs taken off the queue for the next flight. Empty between two steps.
     gathered: Vec<Job>,
     backoff: Backoff,
-    /// The process that was connected last, and where.
+    /// Address and run id of the last connected process.
     served: Option<(Address, String)>,
-    /// It was told that credentials or certificates are wrong.
-    told: bool,
+    /// The refusal of credentials or certificates is logged.
+    is_logged: bool,
     warned: Warned,
-    /// What probes are to forget. Of a node of a cluster, none until a key is known whose slot it has:
-    /// to any other it would point elsewhere, which says nothing about itself.
+    /// The call that probes send: it removes a key that does not exist. For a node of a cluster, `None` until
+    /// a key is known whose slot it owns: it would redirect any other, which is no sign of its health.
     forget: Option<Call>,
 }
 
-/// The servers, as processes, that were warned of: the last [`WARNED_MAX`] of them.
+/// Processes whose warnings were logged: the last [`WARNED_MAX`] of them.
 #[derive(Debug, Default)]
 pub(super) struct Warned(pub(super) VecDeque<(Address, String)>);
 
 impl Warned {
-    /// Whether it was not among them; now it is.
+    /// Adds a process. False if it was recorded already.
     pub(super) fn insert(&mut self, address: &Address, run_id: &str) -> bool {
         if self.0.iter().any(|(at, id)| at == address && id == run_id) {
             return false;
@@ -64,14 +64,14 @@ impl Warned {
     }
 }
 
-/// Why a session ended.
+/// Reason for the end of a connection.
 enum End {
-    /// All handles are gone.
+    /// All handles were dropped.
     Unwanted,
-    /// The connection is of no use any more. If `brief`, another one probably works.
+    /// The connection failed. If `brief`, a new one probably works.
     Lost { trouble: Trouble, brief: bool },
-    /// There is another master, and this is a connection to it.
-    Replaced(Box<Fresh>),
+    /// Sentinels name another master; this is a connection to it.
+    Replaced(Box<ReadyConnection>),
 }
 
 impl End {
@@ -88,7 +88,7 @@ impl Task {
         jobs: mpsc::Receiver<Job>,
     ) -> Self {
         Self {
-            forget: forget_nothing(&target, &settings),
+            forget: first_probe_call(&target, &settings),
             target,
             settings,
             shared,
@@ -96,19 +96,19 @@ impl Task {
             gathered: Vec::with_capacity(FLIGHT_CALLS_MAX),
             backoff: Backoff::new(),
             served: None,
-            told: false,
+            is_logged: false,
             warned: Warned::default(),
         }
     }
 
     pub(super) async fn run(mut self) {
         let mut patience = Instant::now() + START_GRACE;
-        while let Some(mut session) = self.connected(patience).await {
+        while let Some(mut connection) = self.connected(patience).await {
             let (trouble, brief) = loop {
-                match self.serve(session).await {
+                match self.serve(connection).await {
                     End::Unwanted => return,
                     End::Lost { trouble, brief } => break (trouble, brief),
-                    End::Replaced(fresh) => session = self.replaced(*fresh),
+                    End::Replaced(fresh) => connection = self.replaced(*fresh),
                 }
             };
             patience = Instant::now();
@@ -120,21 +120,21 @@ impl Task {
         }
     }
 
-    /// Connects, however often that must be tried. Calls wait until `patience` ends or a try fails; from
-    /// then on they are refused. `None`: nobody is left to serve.
-    async fn connected(&mut self, mut patience: Instant) -> Option<Session> {
+    /// Connects, with any number of attempts. Calls wait until `patience` ends or an attempt fails; from then
+    /// on they are refused. `None`: all handles were dropped.
+    async fn connected(&mut self, mut patience: Instant) -> Option<LinkConnection> {
         loop {
             let delay = self.backoff.next();
             let attempt = attempt(delay, self.target.clone(), Arc::clone(&self.settings));
-            match self.meanwhile(attempt, patience).await? {
-                Ok(fresh) => return Some(self.session(fresh)),
+            match self.refuse_during(attempt, patience).await? {
+                Ok(fresh) => return Some(self.connection(fresh)),
                 Err(trouble) => {
-                    // Decisions that are refused from now on count as such: this is where the reason is.
+                    // Decisions that are refused from now on are counted by this reason.
                     self.shared.stats.trouble(&trouble);
-                    self.tell_credentials(&trouble);
+                    self.log_credentials(&trouble);
                     self.give_up(&trouble);
                     if trouble.kind() == TroubleKind::Unexpected {
-                        // It is no server for us, and does not become one by being asked again.
+                        // The server cannot be used, and retrying sooner does not change that.
                         self.backoff.slow_down();
                     }
                 }
@@ -143,8 +143,8 @@ impl Task {
         }
     }
 
-    /// Waits for something, and refuses calls from `patience` on.
-    async fn meanwhile<T>(
+    /// Waits for a future, and refuses calls from `patience` on.
+    async fn refuse_during<T>(
         &mut self,
         attempt: impl Future<Output = T>,
         patience: Instant,
@@ -160,7 +160,8 @@ impl Task {
             tokio::select! {
                 done = &mut attempt => return Some(done),
                 job = self.jobs.recv() => {
-                    // None: all handles are gone. Some: it passed the breaker just before it opened.
+                    // `None`: all handles were dropped. `Some`: a call that passed the breaker just before it
+                    // opened.
                     let refusal = Trouble::clone(&self.shared.refusal.load());
                     let _ = job?.answer.send(Err(CallError::Trouble(refusal)));
                 }
@@ -168,24 +169,24 @@ impl Task {
         }
     }
 
-    /// Opens the breaker and sends everybody away who waits.
+    /// Opens the breaker and fails all queued calls.
     fn give_up(&mut self, trouble: &Trouble) {
         self.shared.trip(trouble);
-        // What comes now is refused by the breaker, but for a few that passed it just before.
+        // Later calls are refused by the breaker, except a few that passed it just before.
         while let Ok(job) = self.jobs.try_recv() {
             let _ = job.answer.send(Err(CallError::Trouble(trouble.clone())));
         }
     }
 
-    fn session(&mut self, fresh: Fresh) -> Session {
-        let Fresh { connected, script, address, warnings } = fresh;
+    fn connection(&mut self, fresh: ReadyConnection) -> LinkConnection {
+        let ReadyConnection { connected, script, address, warnings } = fresh;
         self.shared.label.store(Arc::new(address.to_string()));
         self.warn(&address, &connected.server.run_id, &warnings);
         self.note_process(&address, connected.server.run_id);
         let now = Instant::now();
         let is_watched = matches!(self.target, Target::Master { .. });
-        Session {
-            connection: connected.connection,
+        LinkConnection {
+            wire: connected.connection,
             script,
             address,
             since: now,
@@ -199,15 +200,15 @@ impl Task {
         }
     }
 
-    /// Goes on with another master.
-    fn replaced(&mut self, fresh: Fresh) -> Session {
+    /// Switches to another master.
+    fn replaced(&mut self, fresh: ReadyConnection) -> LinkConnection {
         let old = self.shared.label.load_full();
-        let session = self.session(fresh);
-        tracing::info!(%old, new = %session.address, "there is a new master");
-        session
+        let connection = self.connection(fresh);
+        tracing::info!(%old, new = %connection.address, "switched to the new master");
+        connection
     }
 
-    /// Tells what is doubtful about a server: once, until it is started anew.
+    /// Logs the warnings about a server once per process.
     fn warn(&mut self, address: &Address, run_id: &str, warnings: &[String]) {
         if !warnings.is_empty() && self.warned.insert(address, run_id) {
             for warning in warnings {
@@ -216,7 +217,7 @@ impl Task {
         }
     }
 
-    /// Notices that a server came back as another process.
+    /// Detects that a server has restarted as another process.
     fn note_process(&mut self, address: &Address, run_id: String) {
         if let Some((last, last_id)) = &self.served {
             self.shared.stats.reconnected();
@@ -228,123 +229,124 @@ impl Task {
         self.served = Some((address.clone(), run_id));
     }
 
-    /// Tells that an operator is needed: once, until something else happens.
-    fn tell_credentials(&mut self, trouble: &Trouble) {
+    /// Logs that credentials or certificates are refused: once, until another result.
+    fn log_credentials(&mut self, trouble: &Trouble) {
         let is_ours = matches!(trouble.kind(), TroubleKind::Auth | TroubleKind::Tls);
-        if is_ours && !self.told {
-            self.told = self.shared.story.locked_out(&self.shared.label.load(), trouble);
+        if is_ours && !self.is_logged {
+            self.is_logged = self.shared.breaker_log.locked_out(&self.shared.label.load(), trouble);
         }
-        self.told &= is_ours;
+        self.is_logged &= is_ours;
     }
 
-    /// A connection that was of use, and did not end with our being sent away, was a good one: the next
-    /// is tried at once.
-    fn note_end(&mut self, session: &Session, trouble: &Trouble) {
-        let was_of_use = session.proven || session.since.elapsed() >= HEALTHY_AFTER;
+    /// A connection that was used, and was not refused by the server, counts as healthy: the next attempt is
+    /// immediate.
+    fn note_end(&mut self, connection: &LinkConnection, trouble: &Trouble) {
+        let was_of_use = connection.proven || connection.since.elapsed() >= HEALTHY_AFTER;
         if was_of_use && !is_locked_out(trouble) {
             self.backoff.reset();
-            self.told = false;
+            self.is_logged = false;
         }
     }
 
-    async fn serve(&mut self, mut session: Session) -> End {
+    async fn serve(&mut self, mut connection: LinkConnection) -> End {
         let end = loop {
-            if let ControlFlow::Break(end) = self.step(&mut session).await {
+            if let ControlFlow::Break(end) = self.step(&mut connection).await {
                 break end;
             }
         };
         let error = match &end {
             End::Lost { trouble, .. } => {
-                self.note_end(&session, trouble);
+                self.note_end(&connection, trouble);
                 CallError::Trouble(trouble.clone())
             }
             End::Replaced(_) => {
-                self.see_off(&mut session).await;
-                let text = format!("{} is not the master any more", session.address);
+                self.drain_replies(&mut connection).await;
+                let text = format!("{} is not the master any more", connection.address);
                 trouble(TroubleKind::Connection, &text)
             }
             End::Unwanted => lost(),
         };
-        for flight in session.flights.drain() {
+        for flight in connection.flights.drain() {
             self.shared.stats.landed(flight.calls());
             flight.fail(&error);
         }
         end
     }
 
-    /// Waits for what is on its way to a server that is left, as long as those who wait for the next one
-    /// can bear.
-    async fn see_off(&mut self, session: &mut Session) {
+    /// Waits for pending replies of a server that is replaced, within the budget of the calls that are queued
+    /// for the next one.
+    async fn drain_replies(&mut self, connection: &mut LinkConnection) {
         let until = Instant::now() + self.grace();
-        while session.flights.oldest().is_some() {
-            let Ok((flight, replies)) = timeout_at(until, session.flights.next()).await else {
+        while connection.flights.oldest().is_some() {
+            let Ok((flight, replies)) = timeout_at(until, connection.flights.next()).await else {
                 return;
             };
-            // What it means for the connection is of no interest any more.
-            let _ = self.landed(session, flight, replies);
+            // The connection is being dropped, so the result does not matter.
+            let _ = self.landed(connection, flight, replies);
         }
     }
 
-    /// How long calls can wait for another connection.
+    /// Time for which calls can wait for another connection.
     fn grace(&self) -> Duration {
         RECONNECT_GRACE.min(self.settings.budget / 2)
     }
 
-    /// Waits for the next thing to happen, and does what it asks for.
-    async fn step(&mut self, session: &mut Session) -> ControlFlow<End> {
-        session.arm(self.shared.breaker.state(), self.settings.budget);
+    /// Waits for the next event and handles it.
+    async fn step(&mut self, connection: &mut LinkConnection) -> ControlFlow<End> {
+        connection.arm(self.shared.breaker.state(), self.settings.budget);
         let full = self.flight_max();
         tokio::select! {
-            // Answers first: they make room.
+            // Replies first: they make room.
             biased;
-            (flight, replies) = session.flights.next() => {
+            (flight, replies) = connection.flights.next() => {
                 let is_crowd = flight.calls() > 1;
-                let next = self.landed(session, flight, replies);
+                let next = self.landed(connection, flight, replies);
                 if is_crowd {
-                    // Many were answered, and many may ask again: together, if they are let first.
+                    // Many callers were answered and may call again: yielding lets those calls form one
+                    // batch.
                     tokio::task::yield_now().await;
                 }
                 next
             }
             count = self.jobs.recv_many(&mut self.gathered, full),
-                if session.has_room(self.jobs.len(), full) =>
+                if connection.has_room(self.jobs.len(), full) =>
             {
                 if count == 0 {
                     return ControlFlow::Break(End::Unwanted);
                 }
-                self.send(session);
+                self.send(connection);
                 ControlFlow::Continue(())
             }
-            () = session.timer.as_mut() => self.on_timer(session),
-            successor = session.watch.answer() => self.watched(successor),
-            // The timer is set anew.
+            () = connection.timer.as_mut() => self.on_timer(connection),
+            successor = connection.watch.answer() => self.watched(successor),
+            // The timer is reset after this.
             () = self.shared.opened.notified() => ControlFlow::Continue(()),
         }
     }
 
-    /// How many calls make a flight full.
+    /// Number of calls that makes a flight full.
     fn flight_max(&self) -> usize {
         if self.target.by_slot() { FLIGHT_CALLS_MAX } else { BATCH_MAX }
     }
 
-    fn send(&mut self, session: &mut Session) {
+    fn send(&mut self, connection: &mut LinkConnection) {
         let batches = Batch::group(self.gathered.drain(..), self.target.by_slot());
         if !batches.is_empty() {
-            let flight = Flight::launch(&session.connection, &session.script, batches);
-            self.launched(session, flight);
+            let flight = Flight::launch(&connection.wire, &connection.script, batches);
+            self.launched(connection, flight);
         }
     }
 
-    fn launched(&self, session: &mut Session, flight: Flight) {
+    fn launched(&self, connection: &mut LinkConnection, flight: Flight) {
         self.shared.stats.sent(flight.calls(), flight.batches());
-        session.used = flight.sent;
-        session.paced = flight.sent + IN_FLIGHT_PACE;
-        session.flights.push(flight);
+        connection.used = flight.sent;
+        connection.paced = flight.sent + IN_FLIGHT_PACE;
+        connection.flights.push(flight);
     }
 
     fn landed(
         &mut self,
-        session: &mut Session,
+        connection: &mut LinkConnection,
         flight: Flight,
         replies: RedisResult<Vec<Value>>,
     ) -> ControlFlow<End> {
@@ -359,30 +361,30 @@ impl Task {
             }
         };
         let landing = flight.land(values);
-        session.proven |= landing.run > 0;
+        connection.proven |= landing.run > 0;
         if self.forget.is_none() {
-            self.forget = landing.served.as_ref().and_then(forget_beside);
+            self.forget = landing.served.as_ref().and_then(probe_call_near);
         }
         if !landing.forgotten.is_empty() {
             self.shared.stats.script_reloads(landing.forgotten.len());
-            let flight = Flight::relaunch(&session.connection, &session.script, landing.forgotten);
-            self.launched(session, flight);
+            let flight = Flight::relaunch(&connection.wire, &connection.script, landing.forgotten);
+            self.launched(connection, flight);
         }
         if is_probe {
-            self.probed(session, landing.error.as_ref());
+            self.probed(connection, landing.error.as_ref());
         }
         landing.error.map_or(ControlFlow::Continue(()), |error| self.react(&error))
     }
 
-    /// What an error means for the connection.
+    /// Consequence of an error for the connection.
     fn react(&mut self, error: &CallError) -> ControlFlow<End> {
         let CallError::Trouble(trouble) = error else { return ControlFlow::Continue(()) };
         match trouble.kind() {
-            // Another server may have become the master; this one knows it when it is asked anew.
+            // Another server may have become the master; a new connection finds out.
             TroubleKind::ReadOnly | TroubleKind::Connection => End::lost(trouble, false),
-            // Whoever may not do one thing may do others: then only the callers are told.
+            // A missing permission concerns single calls: only their callers get the error.
             TroubleKind::Auth if is_locked_out(trouble) => {
-                self.tell_credentials(trouble);
+                self.log_credentials(trouble);
                 End::lost(trouble, false)
             }
             TroubleKind::Loading => {
@@ -393,14 +395,14 @@ impl Task {
         }
     }
 
-    /// Ends a probe that was answered. One that was late has ended already.
-    fn probed(&mut self, session: &mut Session, error: Option<&CallError>) {
+    /// Ends a probe that was answered. A late one has ended already.
+    fn probed(&mut self, connection: &mut LinkConnection, error: Option<&CallError>) {
         if let Some(CallError::Moved { .. } | CallError::Ask { .. }) = error {
-            // The slot has gone elsewhere.
+            // The slot has migrated.
             self.forget = None;
         }
-        let was_awaited = std::mem::take(&mut session.probe.awaited);
-        session.probe.flying = false;
+        let was_awaited = std::mem::take(&mut connection.probe.awaited);
+        connection.probe.flying = false;
         if !was_awaited {
             return;
         }
@@ -415,30 +417,30 @@ impl Task {
         }
     }
 
-    fn on_timer(&mut self, session: &mut Session) -> ControlFlow<End> {
+    fn on_timer(&mut self, connection: &mut LinkConnection) -> ControlFlow<End> {
         let now = Instant::now();
         let stall = stall_after(self.settings.budget);
-        if session.flights.oldest().is_some_and(|sent| now >= sent + stall) {
-            let text = format!("no answer for {} ms", stall.as_millis());
+        if connection.flights.oldest().is_some_and(|sent| now >= sent + stall) {
+            let text = format!("no reply for {} ms", stall.as_millis());
             return End::lost(&Trouble::new(TroubleKind::Connection, text), false);
         }
-        if session.probe.is_late(now, self.settings.budget) {
-            session.probe.awaited = false;
-            let trouble = Trouble::new(TroubleKind::Timeout, "no answer to a probe");
+        if connection.probe.is_late(now, self.settings.budget) {
+            connection.probe.awaited = false;
+            let trouble = Trouble::new(TroubleKind::Timeout, "no reply to a probe");
             self.shared.probed(Err(&trouble));
             self.shared.failed(&trouble);
         }
-        if now >= session.probe_due(self.shared.breaker.state()) {
-            self.probe(session, now);
+        if now >= connection.probe_due(self.shared.breaker.state()) {
+            self.probe(connection, now);
         }
-        if session.watch.is_due(now) {
-            session.watch.next = Some(now + SENTINEL_EVERY);
-            session.watch.asking = self.question();
+        if connection.watch.is_due(now) {
+            connection.watch.next = Some(now + SENTINEL_EVERY);
+            connection.watch.asking = self.question();
         }
         ControlFlow::Continue(())
     }
 
-    /// Asks the sentinels whether there is another master than the one that is connected.
+    /// A query of the sentinels for another master than the connected one.
     fn question(&self) -> Option<Pin<Box<Question>>> {
         let Target::Master { sentinels, name } = &self.target else { return None };
         let (sentinels, name) = (Arc::clone(sentinels), Arc::clone(name));
@@ -446,18 +448,17 @@ impl Task {
         Some(Box::pin(async move { successor(&settings, &sentinels, &name, &current).await }))
     }
 
-    /// Sends a probe: of an open breaker, or of a connection that was idle.
-    fn probe(&self, session: &mut Session, now: Instant) {
-        // Nobody else probes: if this is refused, the breaker is closed.
+    /// Sends a probe: of an open breaker, or of an idle connection.
+    fn probe(&self, connection: &mut LinkConnection, now: Instant) {
+        // Only this task probes: if the breaker refuses, it is closed.
         let _ = self.shared.breaker.probe();
-        session.probe = Probe { sent: Some(now), awaited: true, flying: true };
+        connection.probe = Probe { sent: Some(now), awaited: true, flying: true };
         let forget = self.forget.as_ref();
-        session.flights.push(Flight::probe(&session.connection, &session.script, forget));
+        connection.flights.push(Flight::probe(&connection.wire, &connection.script, forget));
     }
 
-    /// Sentinels were asked for another master. If there is none that can be used, it stays the one that
-    /// answers.
-    fn watched(&self, successor: Result<Option<Fresh>, Trouble>) -> ControlFlow<End> {
+    /// Handles the reply of the sentinels. Without another usable master, the connection stays.
+    fn watched(&self, successor: Result<Option<ReadyConnection>, Trouble>) -> ControlFlow<End> {
         match successor {
             Ok(Some(fresh)) => ControlFlow::Break(End::Replaced(Box::new(fresh))),
             Ok(None) => ControlFlow::Continue(()),
@@ -470,7 +471,7 @@ impl Task {
     }
 }
 
-/// Whether a server that answers a probe like this is worth asking.
+/// May a server that replies to a probe with this error be used?
 pub(super) fn serves(trouble: &Trouble) -> bool {
     match trouble.kind() {
         TroubleKind::Connection
@@ -483,18 +484,18 @@ pub(super) fn serves(trouble: &Trouble) -> bool {
     }
 }
 
-/// What the probes of a link are to forget from the first on.
-pub(super) fn forget_nothing(target: &Target, settings: &Settings) -> Option<Call> {
+/// The call that the probes of a link send at first.
+pub(super) fn first_probe_call(target: &Target, settings: &Settings) -> Option<Call> {
     let key = RedisKey::new(&settings.prefix, Space::Take, &[]);
-    if target.by_slot() { None } else { forget_beside(&key) }
+    if target.by_slot() { None } else { probe_call_near(&key) }
 }
 
-/// A call that forgets what is never stored, in the slot of this key.
-fn forget_beside(key: &RedisKey) -> Option<Call> {
+/// A call that removes a key which is never stored, in the slot of this key.
+fn probe_call_near(key: &RedisKey) -> Option<Call> {
     Call::forget(key.reserved()).ok()
 }
 
-/// What broke a connection, as trouble.
+/// Converts the error that broke a connection.
 pub(super) fn as_lost(error: CallError) -> Trouble {
     match error {
         CallError::Trouble(trouble) => trouble,

@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::backoff::Backoff;
-use super::session::may_leave;
-use super::task::{Warned, forget_nothing, serves};
+use super::connection::may_leave;
+use super::task::{Warned, first_probe_call, serves};
 use super::*;
 use crate::store::redis::call::Op;
 use crate::store::redis::flight::Batch;
@@ -16,7 +16,7 @@ use crate::store::redis::flight::tests::forget;
 
 const BUDGET: Duration = Duration::from_millis(10);
 
-/// A link without a task, and the other end of its line.
+/// A link without a task, and the receiver of its queue.
 fn idle() -> (Link, mpsc::Receiver<Job>) {
     let (jobs, line) = mpsc::channel(QUEUE_MAX);
     let address = Address::Tcp { host: "h".into(), port: 1 };
@@ -25,7 +25,7 @@ fn idle() -> (Link, mpsc::Receiver<Job>) {
 }
 
 async fn call(link: &Link) -> Result<Reply, TroubleKind> {
-    let result = link.call(forget("k"), Manner::Together, Instant::now() + BUDGET).await;
+    let result = link.call(forget("k"), SendMode::Together, Instant::now() + BUDGET).await;
     result.map_err(|error| error.into_trouble().kind())
 }
 
@@ -65,7 +65,7 @@ async fn a_full_line_refuses_at_once() {
     let waiting: Vec<_> = (0..QUEUE_MAX)
         .map(|_| {
             let (answer, answered) = oneshot::channel();
-            let job = Job { call: forget("k"), manner: Manner::Together, answer };
+            let job = Job { call: forget("k"), manner: SendMode::Together, answer };
             link.jobs.try_send(job).unwrap();
             answered
         })
@@ -79,7 +79,7 @@ async fn a_full_line_refuses_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_successes_whatever_they_say() {
+async fn replies_of_any_kind_are_successes() {
     let (link, mut line) = idle();
     for _ in 0..9 {
         assert_eq!(call(&link).await, Err(TroubleKind::Timeout));
@@ -149,7 +149,7 @@ fn tries_to_connect_back_off_and_never_rest_long() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_given_up_at_first_try() {
-    // Nobody listens on a path that does not exist.
+    // No server listens on a path that does not exist.
     let url = "unix:/nonexistent/redis.sock".parse().unwrap();
     let settings = Arc::new(Settings::new(url));
     let target = Target::Node(Address::Unix("/nonexistent/redis.sock".into()));
@@ -176,7 +176,7 @@ async fn the_task_ends_with_its_last_handle() {
 }
 
 #[test]
-fn a_server_without_memory_or_a_permission_is_asked_all_the_same() {
+fn a_server_without_memory_or_a_permission_is_still_called() {
     let serves = |kind, detail| serves(&Trouble::new(kind, detail));
     assert!(serves(TroubleKind::OutOfMemory, "OOM command not allowed"));
     assert!(serves(TroubleKind::Auth, "NOPERM this user has no permissions"));
@@ -200,9 +200,9 @@ fn a_server_is_warned_of_once_until_it_is_started_anew() {
 fn probes_write_beside_the_buckets() {
     let settings = Settings::new("redis://h".parse().unwrap());
     let address = Address::Tcp { host: "h".into(), port: 1 };
-    let call = forget_nothing(&Target::Node(address.clone()), &settings).unwrap();
+    let call = first_probe_call(&Target::Node(address.clone()), &settings).unwrap();
     assert_eq!((call.op, call.parts[0].key.as_str()), (Op::Reset, "sg:{g}:p"));
-    assert!(forget_nothing(&Target::Member(address), &settings).is_none());
+    assert!(first_probe_call(&Target::Member(address), &settings).is_none());
 }
 
 // ===== a server that is made up =====
@@ -210,8 +210,8 @@ fn probes_write_beside_the_buckets() {
 const VERSION_7: &str = "redis_version:7.0.0\r\nrun_id:1\r\nrole:master\r\n";
 const DONE: &str = "*2\r\n:1\r\n:1\r\n";
 
-/// A server with this `INFO`, which answers the script by how often this connection has called it before;
-/// and how many connections it has had.
+/// A server with this `INFO`, which replies to the script by the number of previous calls on the connection;
+/// and the counter of its connections.
 async fn fake(info: &'static str, script: fn(usize) -> &'static str) -> (Link, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -241,7 +241,7 @@ async fn answer(mut stream: BufReader<TcpStream>, info: &str, script: fn(usize) 
     }
 }
 
-/// The name of the next command; its arguments are passed over.
+/// The name of the next command; its arguments are skipped.
 async fn command(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let mut words = Vec::new();
     for _ in 0..number(stream).await? {
@@ -252,7 +252,7 @@ async fn command(stream: &mut BufReader<TcpStream>) -> Option<String> {
     Some(String::from_utf8_lossy(words.first()?).trim().to_owned())
 }
 
-/// The number of a line like `*3` or `$5`.
+/// Parses the number of a line such as `*3` or `$5`.
 async fn number(stream: &mut BufReader<TcpStream>) -> Option<usize> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok()?;
@@ -261,10 +261,10 @@ async fn number(stream: &mut BufReader<TcpStream>) -> Option<usize> {
 
 async fn ask(link: &Link) -> Result<Reply, Trouble> {
     let deadline = Instant::now() + Duration::from_secs(1);
-    link.call(forget("k"), Manner::Together, deadline).await.map_err(CallError::into_trouble)
+    link.call(forget("k"), SendMode::Together, deadline).await.map_err(CallError::into_trouble)
 }
 
-/// Counts what this thread tells the log.
+/// Counts the log lines of this thread.
 #[derive(Clone, Default)]
 struct Lines(Arc<AtomicUsize>);
 
@@ -291,7 +291,7 @@ impl tracing::Subscriber for Lines {
 async fn a_breaker_that_flaps_does_not_fill_the_log() {
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(lines.clone());
-    // Its probes are answered, and nothing else is.
+    // Probes are answered, and nothing else is.
     let (link, _) = fake(VERSION_7, |calls| match calls {
         0 => DONE,
         _ => "-NOREPLICAS Not enough good replicas to write.\r\n",
@@ -303,13 +303,13 @@ async fn a_breaker_that_flaps_does_not_fill_the_log() {
         refused += usize::from(kind == Some(TroubleKind::ReadOnly));
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let told = lines.0.load(Ordering::Relaxed);
+    let lines_logged = lines.0.load(Ordering::Relaxed);
     assert!(refused > 2, "vacuous: it opened {refused} times");
-    assert!((1..=2).contains(&told), "{told} lines");
+    assert!((1..=2).contains(&lines_logged), "{lines_logged} lines");
 }
 
 #[tokio::test]
-async fn whoever_may_not_do_this_is_told_and_the_connection_stays() {
+async fn a_missing_permission_is_reported_and_the_connection_stays() {
     let (link, connections) = fake(VERSION_7, |calls| match calls % 2 {
         0 => "-NOPERM this user has no permissions to run the 'zadd' command\r\n",
         _ => DONE,
@@ -324,7 +324,7 @@ async fn whoever_may_not_do_this_is_told_and_the_connection_stays() {
 }
 
 #[tokio::test]
-async fn whoever_is_locked_out_connects_anew_and_ever_more_slowly() {
+async fn refused_credentials_reconnect_with_growing_backoff() {
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(lines.clone());
     let (link, connections) = fake(VERSION_7, |calls| match calls {
@@ -338,18 +338,18 @@ async fn whoever_is_locked_out_connects_anew_and_ever_more_slowly() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert!(kinds.contains(&TroubleKind::Auth) && kinds.contains(&TroubleKind::Open));
-    // At once, after 20 ms, 40, 80, 160, and then every 200; half of it with bad luck.
+    // At once, after 20 ms, 40, 80, 160, and then every 200; half of it with the largest jitter.
     let count = connections.load(Ordering::Relaxed);
     assert!((3..=14).contains(&count), "{count} connections");
-    // That we are not let in, that the breaker is open, and that it was closed by the next probe.
-    let told = lines.0.load(Ordering::Relaxed);
-    assert!((2..=3).contains(&told), "{told} lines");
+    // Three events: refused, breaker open, and closed by the next probe.
+    let lines_logged = lines.0.load(Ordering::Relaxed);
+    assert!((2..=3).contains(&lines_logged), "{lines_logged} lines");
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_used_is_told_clearly_and_asked_seldom() {
+async fn an_unusable_server_is_reported_and_retried_rarely() {
     for (info, text) in [
-        ("redis_version:6.0.16\r\nrole:master\r\n", "6.2.0 is needed"),
+        ("redis_version:6.0.16\r\nrole:master\r\n", "6.2.0 or later is needed"),
         ("redis_version:7.0.0\r\nrole:master\r\ncluster_enabled:1\r\n", "redis+cluster"),
     ] {
         let (link, connections) = fake(info, |_| DONE).await;

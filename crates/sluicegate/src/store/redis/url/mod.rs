@@ -1,4 +1,4 @@
-//! Where Redis is: a URL for one server, for one behind sentinels, or for a cluster.
+//! URLs of Redis: one server, a master behind sentinels, or a cluster.
 //!
 //! ```text
 //! redis://[user[:password]@]host[:port][/db]                        one server (rediss: over TLS)
@@ -9,8 +9,8 @@
 //! redis+cluster://[user[:password]@]host[:port],...                 a cluster (rediss+cluster)
 //! ```
 //!
-//! IPv6 addresses stand in brackets. Credentials, paths, names and parameters are percent-decoded, once.
-//! What is not understood is refused: a misread URL would count in the wrong place.
+//! IPv6 addresses are in brackets. Credentials, paths, names and parameters are percent-decoded, once.
+//! Anything unknown is refused: a misread URL would count in the wrong store.
 
 use std::fmt::{self, Write};
 use std::net::Ipv6Addr;
@@ -19,27 +19,27 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The longest URL.
+/// Maximum length of a URL.
 pub(super) const URL_BYTES_MAX: usize = 4096;
 
-/// The most hosts in one URL.
+/// Maximum of hosts in one URL.
 pub(super) const HOSTS_MAX: usize = 64;
 
-/// The longest host name: that of DNS.
+/// Maximum length of a host name, by DNS.
 const HOST_BYTES_MAX: usize = 253;
 
-/// The longest path of a socket: that of Linux, without its final zero.
+/// Maximum length of a socket's path, on Linux without the final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
-/// The longest name of a master.
+/// Maximum length of a master's name.
 const MASTER_BYTES_MAX: usize = 256;
 
 const PORT_DEFAULT: u16 = 6379;
 const SENTINEL_PORT_DEFAULT: u16 = 26_379;
 
-/// Where Redis is, and as whom to go there.
+/// URL of Redis: addresses, topology and credentials.
 ///
-/// Its `Debug` and its `Display` never show a password.
+/// `Debug` and `Display` never show a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     tls: bool,
@@ -48,33 +48,33 @@ pub struct RedisUrl {
     topology: Topology,
 }
 
-/// How many servers there are, and who knows them.
+/// Topology of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Topology {
     /// One server.
     One(Address),
-    /// The master of this name, which sentinels know.
+    /// The master of this name, known to sentinels.
     Sentinel { sentinels: Vec<Address>, master: String, credentials: Credentials },
-    /// A cluster, of which these are some.
+    /// A cluster, with some of its nodes.
     Cluster { seeds: Vec<Address> },
 }
 
-/// Where one server listens.
+/// Address of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Address {
-    /// A name or an address, without brackets, and a port.
+    /// Host name or address, without brackets, and port.
     Tcp { host: String, port: u16 },
-    /// The path of a socket.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// As whom to go to a server.
+/// Credentials for a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// `None` is the server's default user.
+    /// `None`: the server's default user.
     pub(super) username: Option<String>,
-    /// `None` is not to authenticate at all. A user without a password has an empty one, so that it is
-    /// never taken for the default user.
+    /// `None`: no authentication. A user without a password has an empty one, so that it is never taken for
+    /// the default user.
     pub(super) password: Option<Secret>,
 }
 
@@ -82,89 +82,91 @@ pub(super) struct Credentials {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret(String);
 
-/// What is wrong with a URL. Never repeats any of it: it may hold a password anywhere.
+/// Error of a URL. Never repeats any part of it, which may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RedisUrlError {
-    /// It is too long.
+    /// The URL is too long.
     #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// It has a blank, a control character or something that is not ASCII in it.
-    #[error("the URL has a character in it that must be percent-encoded")]
+    /// The URL has a blank, a control character or a non-ASCII character.
+    #[error("the URL has a character that must be percent-encoded")]
     Character,
-    /// It does not begin with a scheme that is known.
+    /// The scheme is unknown.
     #[error(
         "the URL must begin with redis://, rediss://, unix:/, redis+unix://, redis+sentinel://, \
          rediss+sentinel://, redis+cluster:// or rediss+cluster://"
     )]
     Scheme,
     /// The credentials are ambiguous.
-    #[error("in user and password, `@` is written %40, `/` %2F, `?` %3F, `#` %23 and `%` %25")]
+    #[error(
+        "in user and password, `@` must be written as %40, `/` as %2F, `?` as %3F, `#` as %23 and `%` as %25"
+    )]
     Credentials,
-    /// A percent sign without two hexadecimal digits, or not UTF-8, or a zero byte.
-    #[error("a percent-encoded part of the URL is not valid")]
+    /// A percent sign without two hexadecimal digits, invalid UTF-8, or a zero byte.
+    #[error("a percent-encoded part of the URL is invalid")]
     Encoding,
-    /// There is no host, or one of several is empty.
+    /// A host is missing or empty.
     #[error("host {number} of the URL is empty")]
     HostMissing {
-        /// Which, counted from one.
+        /// Its number, counted from one.
         number: usize,
     },
-    /// It is no name and no address.
+    /// A host is neither a name nor an address.
     #[error(
         "host {number} of the URL is not a name, an IPv4 address or an IPv6 address in brackets"
     )]
     Host {
-        /// Which, counted from one.
+        /// Its number, counted from one.
         number: usize,
     },
-    /// The port is no number from 1 to 65535.
+    /// A port is not a number from 1 to 65535.
     #[error("the port of host {number} of the URL is not a number from 1 to 65535")]
     Port {
-        /// Which, counted from one.
+        /// The number of its host, counted from one.
         number: usize,
     },
-    /// Several hosts where there can be one.
+    /// Several hosts where only one is allowed.
     #[error("several hosts need redis+sentinel:// or redis+cluster://")]
     HostsForOne,
     /// Too many hosts.
     #[error("the URL has more than {HOSTS_MAX} hosts")]
     HostsTooMany,
-    /// The database is no number from 0 to 65535.
+    /// The database is not a number from 0 to 65535.
     #[error("the database in the URL is not a number from 0 to 65535")]
     Database,
-    /// A cluster has one database.
+    /// A cluster has only database 0.
     #[error("a cluster has database 0 only")]
     DatabaseOfCluster,
-    /// No name of a master.
+    /// The name of the master is missing.
     #[error("the URL needs the name of the master: redis+sentinel://host/name")]
     Master,
     /// The path of the socket is missing, relative or too long.
     #[error("the path of the socket must be absolute and of at most {UNIX_PATH_BYTES_MAX} bytes")]
     SocketPath,
-    /// A parameter that has no meaning here, or one given twice.
+    /// A parameter is unknown here, or duplicated.
     #[error(
         "the URL has a parameter that is unknown or given twice; known are db, where it is not in the path, and \
          sentinel_username and sentinel_password for sentinels"
     )]
     Parameter,
-    /// A fragment.
-    #[error("a URL of Redis has no fragment; in a password, `#` is written %23")]
+    /// The URL has a fragment.
+    #[error("the URL must not have a fragment: in a password, `#` must be written as %23")]
     Fragment,
 }
 
 impl RedisUrl {
-    /// Whether connections are encrypted.
+    /// Are connections encrypted?
     pub(super) fn tls(&self) -> bool {
         self.tls
     }
 
-    /// As whom to go to the servers that hold the buckets.
+    /// Credentials for the servers that hold the buckets.
     pub(super) fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// As whom to go to the sentinels.
+    /// Credentials for the sentinels.
     pub(super) fn sentinel_credentials(&self) -> Credentials {
         match &self.topology {
             Topology::Sentinel { credentials, .. } => credentials.clone(),
@@ -172,19 +174,19 @@ impl RedisUrl {
         }
     }
 
-    /// Which database.
+    /// Number of the database.
     pub(super) fn db(&self) -> u16 {
         self.db
     }
 
-    /// Where the servers are.
+    /// Topology and addresses.
     pub(super) fn topology(&self) -> &Topology {
         &self.topology
     }
 }
 
 impl Secret {
-    /// The text, to be sent and not to be shown.
+    /// The text, for sending it to the server only.
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
@@ -192,7 +194,7 @@ impl Secret {
 
 // ===== parsing =====
 
-/// The kind of place a scheme stands for.
+/// Kind of address that a scheme stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     One,
@@ -212,7 +214,7 @@ const SCHEMES: [(&str, Kind, bool); 8] = [
     ("rediss+cluster", Kind::Cluster, true),
 ];
 
-/// A URL in pieces, each still encoded.
+/// A URL in parts, still percent-encoded.
 struct Pieces<'a> {
     userinfo: Option<&'a str>,
     hosts: &'a str,
@@ -221,7 +223,7 @@ struct Pieces<'a> {
     query: Option<&'a str>,
 }
 
-/// What the query says.
+/// Parameters of the query.
 #[derive(Default)]
 struct Parameters {
     db: Option<u16>,
@@ -269,8 +271,8 @@ impl<'a> Pieces<'a> {
             Some((userinfo, hosts)) => (Some(userinfo), hosts),
             None => (None, authority),
         };
-        // Another `@` is one of a password that is not encoded: its tail must not be taken for a host, nor
-        // its head be lost.
+        // A second `@` belongs to a password that is not percent-encoded: its tail must not be taken for a
+        // host, and its head must not be lost.
         let signs = rest.bytes().filter(|byte| *byte == b'@').count();
         if !authority.is_empty() && signs != usize::from(userinfo.is_some()) {
             return Err(RedisUrlError::Credentials);
@@ -364,7 +366,7 @@ fn database(text: &str) -> Result<u16, RedisUrlError> {
     digits(text).ok_or(RedisUrlError::Database)
 }
 
-/// A number in nothing but digits: `parse` alone takes a sign too.
+/// Parses a number of digits only: `parse` alone accepts a sign too.
 fn digits(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -407,7 +409,7 @@ fn host(text: &str, number: usize, port_default: u16) -> Result<Address, RedisUr
     Ok(Address::Tcp { host: host.into(), port })
 }
 
-/// Whether a text can be a host's name or an IPv4 address.
+/// Can a text be a host name or an IPv4 address?
 fn is_name(host: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     host.len() <= HOST_BYTES_MAX && host.bytes().all(fits)
@@ -440,13 +442,13 @@ fn hexadecimal(high: u8, low: u8) -> Result<u8, RedisUrlError> {
 }
 
 impl Address {
-    /// The address that a server gave in a redirection: `host:port`, its IPv6 without brackets. Without a
-    /// host it means the host that was `asked`. `None` if it is none, or the server does not know it (`?`).
-    pub(super) fn redirected(text: &str, asked: &Self) -> Option<Self> {
+    /// Parses the address of a redirection: `host:port`, IPv6 without brackets. Without a host it means the
+    /// host of `source`. `None` if it is invalid, or unknown to the server (`?`).
+    pub(super) fn redirected(text: &str, source: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let port = digits(port).filter(|port| *port > 0)?;
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        match (host, asked) {
+        match (host, source) {
             ("", Self::Tcp { host, .. }) => Some(Self::Tcp { host: host.clone(), port }),
             ("", Self::Unix(_)) => None,
             (host, _) if is_name(host) || host.parse::<Ipv6Addr>().is_ok() => {

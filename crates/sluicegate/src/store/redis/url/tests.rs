@@ -30,7 +30,7 @@ fn every_form_is_read() {
 }
 
 #[test]
-fn the_parts_are_what_was_meant() {
+fn the_parts_of_a_url_are_parsed() {
     let url = parse("redis://us%40er:p%2F%3a%25w:x@h:1/15").unwrap();
     assert_eq!(url.credentials().username.as_deref(), Some("us@er"));
     assert_eq!(url.credentials().password.as_ref().unwrap().expose(), "p/:%w:x");
@@ -58,7 +58,7 @@ fn a_user_without_a_password_is_not_the_default_user() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused() {
+fn unknown_parts_are_refused() {
     use RedisUrlError as E;
     let cases = [
         ("", E::Scheme),
@@ -171,8 +171,8 @@ fn no_secret_is_ever_shown() {
 
 #[test]
 fn redirections_are_read() {
-    let asked = tcp("here", 7000);
-    let to = |text| Address::redirected(text, &asked);
+    let source = tcp("here", 7000);
+    let to = |text| Address::redirected(text, &source);
     assert_eq!(to("10.0.0.2:7001"), Some(tcp("10.0.0.2", 7001)));
     assert_eq!(to("node.example:7001"), Some(tcp("node.example", 7001)));
     assert_eq!(to("::1:7001"), Some(tcp("::1", 7001)));

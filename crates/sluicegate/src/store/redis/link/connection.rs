@@ -1,4 +1,4 @@
-//! A connection as far as it has come: what is on its way, and what is due next.
+//! An established connection: its flights, and its timers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::prepare::Fresh;
+use super::prepare::ReadyConnection;
 use super::{IDLE_AFTER, IN_FLIGHT_EAGER, IN_FLIGHT_MAX, PROBE_EVERY, STALL_AFTER};
 use crate::store::redis::breaker::BreakerState;
 use crate::store::redis::connect::Wire;
@@ -15,62 +15,62 @@ use crate::store::redis::script::Script;
 use crate::store::redis::trouble::Trouble;
 use crate::store::redis::url::Address;
 
-/// A connection, as far as it has come.
-pub(super) struct Session {
-    pub(super) connection: Wire,
+/// An established connection and its flights.
+pub(super) struct LinkConnection {
+    pub(super) wire: Wire,
     pub(super) script: Script,
     pub(super) address: Address,
     pub(super) since: Instant,
-    /// It ran something.
+    /// The server has run a script call.
     pub(super) proven: bool,
     pub(super) flights: Flights,
     pub(super) probe: Probe,
-    /// When anything was last sent.
+    /// Time of the last write.
     pub(super) used: Instant,
-    /// When a flight beyond the eager ones may leave that is not full.
+    /// Time from which a flight beyond the eager ones may be sent although it is not full.
     pub(super) paced: Instant,
     pub(super) watch: Watch,
-    /// Fires at the next thing to do, or before.
+    /// Fires at the next deadline, or earlier.
     pub(super) timer: Pin<Box<Sleep>>,
 }
 
-/// The probe of a connection.
+/// Probe of a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
-    /// When the last one was sent.
+    /// Time of the last probe.
     pub(super) sent: Option<Instant>,
-    /// It is on its way, and within the budget.
+    /// The probe is pending, and within the budget.
     pub(super) awaited: bool,
-    /// It is on its way.
+    /// The probe is pending.
     pub(super) flying: bool,
 }
 
-/// What sentinels are asked while their master is connected.
+/// Query of the sentinels while their master is connected.
 pub(super) struct Watch {
     pub(super) next: Option<Instant>,
     pub(super) asking: Option<Pin<Box<Question>>>,
 }
 
-/// Whether there is another master: a connection to it then.
-pub(super) type Question = dyn Future<Output = Result<Option<Fresh>, Trouble>> + Send;
+/// A query for another master; resolves to a connection to it, if there is one.
+pub(super) type Question = dyn Future<Output = Result<Option<ReadyConnection>, Trouble>> + Send;
 
-/// When a connection is given up: not before the callers are.
+/// Time without a reply after which a connection is dropped: not before the callers' timeouts.
 pub(super) fn stall_after(budget: Duration) -> Duration {
     STALL_AFTER.max(budget)
 }
 
-/// Whether another flight may leave with as many on their way: see [`IN_FLIGHT_MAX`].
+/// May another flight be sent beside this many? See [`IN_FLIGHT_MAX`].
 pub(super) fn may_leave(flying: usize, is_full: bool, is_paced: impl Fn() -> bool) -> bool {
     flying < IN_FLIGHT_EAGER || flying < IN_FLIGHT_MAX && (is_full || is_paced())
 }
 
-impl Session {
-    /// Whether another flight may leave, with as many calls waiting.
+impl LinkConnection {
+    /// May another flight be sent, with this many calls queued?
     pub(super) fn has_room(&self, waiting: usize, full: usize) -> bool {
         may_leave(self.flights.len(), waiting >= full, || Instant::now() >= self.paced)
     }
 
-    /// When the next probe is to be sent.
+    /// Time of the next probe.
     pub(super) fn probe_due(&self, breaker: BreakerState) -> Instant {
         if self.probe.flying {
             return self.used.max(Instant::now()) + IDLE_AFTER;
@@ -82,8 +82,8 @@ impl Session {
         }
     }
 
-    /// Sets the timer, if it would fire too late. One that fires early does no harm, and setting it for
-    /// every flight would cost more.
+    /// Resets the timer if it would fire too late. An early timer does no harm, and resetting it for every
+    /// flight would cost more.
     pub(super) fn arm(&mut self, breaker: BreakerState, budget: Duration) {
         let mut due = self.probe_due(breaker);
         if let Some(sent) = self.flights.oldest() {
@@ -116,12 +116,12 @@ impl Watch {
         self.asking.is_none() && self.next.is_some_and(|next| now >= next)
     }
 
-    /// Waits for the sentinels' answer; for ever if they were not asked.
+    /// Waits for the sentinels' reply; for ever if there is no query.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: the question lives in `self`.
-    pub(super) async fn answer(&mut self) -> Result<Option<Fresh>, Trouble> {
+    /// Nothing is lost: the query lives in `self`.
+    pub(super) async fn answer(&mut self) -> Result<Option<ReadyConnection>, Trouble> {
         match &mut self.asking {
             Some(asking) => {
                 let answer = asking.await;

@@ -1,4 +1,4 @@
-//! What nodes tell of their cluster: `CLUSTER SLOTS` and `CLUSTER INFO`.
+//! Replies of nodes about their cluster: `CLUSTER SLOTS` and `CLUSTER INFO`.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::store::redis::settings::Settings;
 use crate::store::redis::trouble::{Trouble, TroubleKind};
 use crate::store::redis::url::Address;
 
-/// How long a node may take to say what it knows, once connected.
+/// Timeout of a node's replies, once connected.
 const REFRESH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The answer to `CLUSTER SLOTS`.
+/// Reply to `CLUSTER SLOTS`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Slots {
     pub(super) ranges: Vec<Range>,
@@ -30,8 +30,8 @@ pub(super) struct Range {
     pub(super) master: Address,
 }
 
-/// What a node knows, and whether it finds its cluster in order.
-pub(super) async fn ask_slots(
+/// The slots that a node knows, and whether it reports a healthy cluster.
+pub(super) async fn fetch_slots(
     settings: &Settings,
     address: &Address,
 ) -> Result<(Slots, bool), Trouble> {
@@ -42,24 +42,24 @@ pub(super) async fn ask_slots(
     let values = match values {
         Ok(Ok(values)) => values,
         Ok(Err(error)) => return Err(classify(&error).into_trouble()),
-        Err(_) => return Err(Trouble::new(TroubleKind::Connection, "no answer to CLUSTER SLOTS")),
+        Err(_) => return Err(Trouble::new(TroubleKind::Connection, "no reply to CLUSTER SLOTS")),
     };
     match <[Value; 2]>::try_from(values) {
         Ok([Value::ServerError(error), _]) => Err(classify(&error.into()).into_trouble()),
         Ok([slots, info]) => match parse(&slots, address) {
-            Some(slots) => Ok((slots, is_in_order(&info))),
-            None => Err(not_understood()),
+            Some(slots) => Ok((slots, is_healthy(&info))),
+            None => Err(malformed()),
         },
-        Err(_) => Err(not_understood()),
+        Err(_) => Err(malformed()),
     }
 }
 
-pub(super) fn not_understood() -> Trouble {
-    Trouble::new(TroubleKind::Unexpected, "the answer to CLUSTER SLOTS was not understood")
+pub(super) fn malformed() -> Trouble {
+    Trouble::new(TroubleKind::Unexpected, "malformed reply to CLUSTER SLOTS")
 }
 
-/// A node that may not say is believed.
-pub(super) fn is_in_order(info: &Value) -> bool {
+/// A node that may not run `CLUSTER INFO` counts as healthy.
+pub(super) fn is_healthy(info: &Value) -> bool {
     match info {
         Value::BulkString(text) => !String::from_utf8_lossy(text).contains("cluster_state:fail"),
         Value::VerbatimString { text, .. } => !text.contains("cluster_state:fail"),
@@ -67,9 +67,9 @@ pub(super) fn is_in_order(info: &Value) -> bool {
     }
 }
 
-/// Reads `CLUSTER SLOTS`: of every range its first and last slot, its master, and its replicas, each as
-/// host, port, and more that is of no use here. `None`: it is something else.
-pub(super) fn parse(value: &Value, asked: &Address) -> Option<Slots> {
+/// Parses `CLUSTER SLOTS`: each range has its first and last slot, its master, and its replicas, each as
+/// host, port, and fields that are not used here. `None`: the reply is malformed.
+pub(super) fn parse(value: &Value, source: &Address) -> Option<Slots> {
     let Value::Array(ranges) = value else { return None };
     let mut slots = Slots::default();
     for range in ranges {
@@ -81,11 +81,11 @@ pub(super) fn parse(value: &Value, asked: &Address) -> Option<Slots> {
         if first > last || last >= SLOTS {
             return None;
         }
-        // A master whose address the node does not know cannot be asked: its slots stay nobody's.
-        if let Some(master) = parse_node(master, asked) {
+        // A master without a known address cannot be asked: its slots have no owner.
+        if let Some(master) = parse_node(master, source) {
             slots.ranges.push(Range { first, last, master });
         }
-        for replica in replicas.iter().filter_map(|replica| parse_node(replica, asked)) {
+        for replica in replicas.iter().filter_map(|replica| parse_node(replica, source)) {
             if slots.replicas.len() < NODES_MAX && !slots.replicas.contains(&replica) {
                 slots.replicas.push(replica);
             }
@@ -94,8 +94,8 @@ pub(super) fn parse(value: &Value, asked: &Address) -> Option<Slots> {
     Some(slots)
 }
 
-/// A host that is not known to the node itself is the one that was asked.
-pub(super) fn parse_node(value: &Value, asked: &Address) -> Option<Address> {
+/// A host that is unknown to the node is the host of `source`.
+pub(super) fn parse_node(value: &Value, source: &Address) -> Option<Address> {
     let Value::Array(node) = value else { return None };
     let [host, Value::Int(port), ..] = node.as_slice() else { return None };
     let host = match host {
@@ -104,5 +104,5 @@ pub(super) fn parse_node(value: &Value, asked: &Address) -> Option<Address> {
         Value::Nil => "",
         _ => return None,
     };
-    Address::redirected(&format!("{host}:{port}"), asked)
+    Address::redirected(&format!("{host}:{port}"), source)
 }
