@@ -1,4 +1,4 @@
-//! The program of `docs/clients/rust.md`, built here so that the tests can run it: it asks a service that runs.
+//! The program of `docs/clients/rust.md`, built here so that the tests can run it against a running service.
 //!
 //! ```text
 //! make run

@@ -1,5 +1,5 @@
-//! axum with plans: every account has a limit that depends on its plan, every address has another, and one route costs
-//! what it turns out to cost.
+//! axum with plans: every account has a limit by its plan, every address has another, and the cost of one route is
+//! corrected after the response.
 //!
 //! ```text
 //! cargo run -p sluicegate --example axum_plans --features axum
@@ -28,10 +28,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     let rules = RuleSet::new(vec![
-        // Plans: `default` is for accounts whose plan no other rule of this pattern names.
+        // `default` applies to accounts whose plan no other rule with this pattern names.
         Rule::new(1, "user:{user_id}", Quota::per_minute(5)?)?.with_plan("default")?,
         Rule::new(2, "user:{user_id}", Quota::per_minute(50)?)?.with_plan("pro")?,
-        // The endpoint is the route's template: /users/1 and /users/2 are one.
+        // The endpoint is the route's template: /users/1 and /users/2 are the same endpoint.
         Rule::new(3, "read:{endpoint}:{user_id}", Quota::per_minute(40)?)?,
         Rule::new(4, "ip:{ip}", Quota::per_minute(100)?)?,
     ])?;
@@ -43,10 +43,10 @@ pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/users/{id}", get(user))
         .route("/search", get(search))
-        // The last layer runs first: who it is must be known before it is limited.
+        // The last layer runs first: authentication must come before rate limiting.
         .layer(limits)
         .layer(from_fn(authenticate));
-    // So the layer knows the addresses of its peers.
+    // Provides the addresses of peers to the layer.
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
     Ok(axum::serve(listener, app).await?)
 }
@@ -55,7 +55,7 @@ async fn user(Path(id): Path<u64>) -> String {
     format!("user {id}\n")
 }
 
-/// One token is charged before; a long query costs more, which the answer tells the layer.
+/// One token is charged before the handler; the response reports the higher cost of a long query to the layer.
 async fn search(RawQuery(query): RawQuery) -> impl IntoResponse {
     let words = query.unwrap_or_default().split('+').count();
     ([("x-cost", words.to_string())], format!("searched for {words} words\n"))
@@ -67,7 +67,7 @@ struct Account {
     plan: &'static str,
 }
 
-/// Stands for yours. It tells the layers after it whose request it is.
+/// A placeholder for your authentication. Puts the account into the extensions of the request.
 async fn authenticate(mut request: Request, next: Next) -> Response {
     let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok());
     let account = match token {

@@ -1,4 +1,4 @@
-//! Plain hyper: one limit for every address, around any function that answers requests.
+//! Plain hyper: one limit per address, around any service function.
 //!
 //! ```text
 //! cargo run -p sluicegate --example hyper_service --features tower
@@ -28,11 +28,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     let rules = RuleSet::new(vec![Rule::new(1, "ip:{ip}", Quota::per_minute(3)?)?])?;
     let limits = RateLimitLayer::new(Limiter::new(MemoryStore::new(), rules));
-    // Clones share the limits: one for every connection.
+    // One clone per connection; clones share the limits.
     let service = limits.layer(service_fn(hello));
     loop {
         let (stream, peer) = listener.accept().await?;
-        // hyper does not tell its services who is at the other end: this does.
+        // hyper does not pass the peer's address to its services.
         let service = service.clone().map_request(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer.ip()));
             request
@@ -40,7 +40,7 @@ pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
         tokio::spawn(async move {
             let connection = Builder::new(TokioExecutor::new());
             let service = TowerToHyperService::new(service);
-            // A connection that broke is its client's business.
+            // A broken connection needs no handling.
             let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,4 +1,4 @@
-//! Limiting by key: a form that may be sent three times an hour from every address.
+//! Limiting by key: each address may submit a form three times an hour.
 //!
 //! ```text
 //! cargo run -p sluicegate --example limit_by_key
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    // Three at once, and then one every twenty minutes. Anything that can be hashed will do for a key.
+    // Three at once, then one every twenty minutes. Any type that implements `Hash` can be a key.
     let forms = KeyedLimiter::<IpAddr>::new("forms", Quota::per_hour(3)?);
 
     let attempts: [(IpAddr, u32); 2] = [("203.0.113.9".parse()?, 4), ("198.51.100.7".parse()?, 1)];

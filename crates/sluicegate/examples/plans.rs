@@ -1,5 +1,5 @@
-//! Rules for plans and tiers: every user has a limit that depends on the plan, and all of them together
-//! have another. A request passes if every tier lets it pass, and only then is any of them charged.
+//! Rules for plans and tiers: every user has a limit by plan, and all users together have another. A request
+//! passes if every tier allows it, and only then are the tiers charged.
 //!
 //! ```text
 //! cargo run -p sluicegate --example plans
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let rules = RuleSet::new(vec![
-        // `default` is for requests whose plan no other rule of this pattern names.
+        // `default` applies to requests whose plan no other rule with this pattern names.
         Rule::new(1, "user:{user_id}", Quota::per_hour(5)?)?.with_plan("default")?,
         Rule::new(2, "user:{user_id}", Quota::per_hour(20)?)?.with_plan("pro")?,
         Rule::new(3, "global", Quota::per_hour(30)?.with_capacity(40)?)?,

@@ -1,7 +1,7 @@
-//! tonic: calls are limited by method and address. A denial is `RESOURCE_EXHAUSTED`, with when to come back in its
+//! tonic: calls are limited by method and address. A denial is `RESOURCE_EXHAUSTED`, with the time to wait in its
 //! details.
 //!
-//! The service is gRPC's health service, as if it were yours.
+//! gRPC's health service stands for your own.
 //!
 //! ```text
 //! cargo run -p sluicegate --example tonic_service --features tower
