@@ -88,8 +88,7 @@ unit: servers redis-cell schemathesis clients
 # The memory store under the model checkers: every interleaving and reordering of its sequence lock
 # (loom), random schedules of the whole store (shuttle).
 model: ## Model-check the memory store
-	RUSTFLAGS="--cfg loom" $(CARGO) test --profile model -p sluicegate --lib --target-dir target/loom model
-	RUSTFLAGS="--cfg shuttle" $(CARGO) test --profile model -p sluicegate --test store_shuttle --target-dir target/shuttle
+	$(CARGO) test -p sluicegate-loom -p sluicegate-shuttle
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 //! The same names in three worlds: the real one, and those of the two model checkers.
 //!
-//! `RUSTFLAGS="--cfg loom"` explores every interleaving and memory ordering of the small atomic
-//! protocol of a shard; `--cfg shuttle` explores random schedules of the whole memory store.
+//! `cfg(loom)` explores every interleaving and memory ordering of the small atomic protocol of a shard;
+//! `cfg(shuttle)` explores random schedules of the whole memory store. The packages in `tests/model` set them.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};

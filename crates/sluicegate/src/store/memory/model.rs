@@ -1,7 +1,7 @@
 //! Loom models of reading without the lock, under every interleaving and every reordering that C11 allows.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --profile model -p sluicegate --lib --target-dir target/loom model
+//! cargo test -p sluicegate-loom model
 //! ```
 //!
 //! Sequence, table and shard are the production types over loom's atomics and locks. `ArcSwap` is not

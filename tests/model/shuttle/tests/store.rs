@@ -2,20 +2,18 @@
 //! the next to run.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg shuttle" cargo test --profile model -p sluicegate --test store_shuttle \
-//!     --target-dir target/shuttle
+//! cargo test -p sluicegate-shuttle
 //! ```
 //!
 //! A test that fails prints its schedule; `shuttle::replay` runs that one again.
 
 #![cfg(test)]
-#![cfg(shuttle)]
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use shuttle::thread;
-use sluicegate::{
+use sluicegate_shuttle::{
     Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Quota,
     Space, Store,
 };
