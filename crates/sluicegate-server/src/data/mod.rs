@@ -11,6 +11,7 @@ mod load;
 mod migrate;
 mod open;
 mod overrides;
+mod row;
 mod rows;
 mod rules;
 mod session;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use sluicegate::rules::{OVERRIDES_MAX, Override};
 use sluicegate::{Quota, Rate};
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
 
 use super::change_rules::is_current;
+use super::row::row;
 use super::rules::stored_rate;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, rows, signed, unsigned};
@@ -23,23 +24,24 @@ macro_rules! columns {
     };
 }
 
-#[derive(FromRow)]
-struct OverrideRow {
-    override_id: i64,
-    rule_id: i64,
-    subject: String,
-    kind: String,
-    tokens: Option<i64>,
-    period: Option<i64>,
-    burst_capacity: Option<i64>,
-    algorithm: Option<String>,
-    refill: Option<String>,
-    max_wait: Option<i64>,
-    reason: String,
-    expires_at: Option<Time>,
-    created_by: String,
-    created_at: Time,
-    version: i64,
+row! {
+    struct OverrideRow {
+        override_id: i64,
+        rule_id: i64,
+        subject: String,
+        kind: String,
+        tokens: Option<i64>,
+        period: Option<i64>,
+        burst_capacity: Option<i64>,
+        algorithm: Option<String>,
+        refill: Option<String>,
+        max_wait: Option<i64>,
+        reason: String,
+        expires_at: Option<Time>,
+        created_by: String,
+        created_at: Time,
+        version: i64,
+    }
 }
 
 /// All overrides.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use sluicegate::rules::{FieldError, RuleSpec, Scope};
 use sluicegate::{Algorithm, Rate};
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
 
+use super::row::row;
 use super::session::{Session, on};
 use super::values::{Time, named, rows, signed, unsigned};
 use super::{DataError, Page, RuleChange, RuleFilter, StoredRule};
@@ -25,38 +26,40 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A row, as it is stored.
-#[derive(FromRow)]
-pub(super) struct RuleRow {
-    pub(super) rule_id: i64,
-    key_pattern: String,
-    scope: String,
-    burst_capacity: i64,
-    plan: Option<String>,
-    is_active: bool,
-    description: String,
-    created_at: Time,
-    tokens: i64,
-    period: i64,
-    algorithm: String,
-    refill: String,
-    max_wait: Option<i64>,
-    mode: String,
-    on_error: String,
-    conditions: String,
-    version: i64,
-    name: Option<String>,
-    replaces: String,
+row! {
+    /// A row, as it is stored.
+    pub(super) struct RuleRow {
+        pub(super) rule_id: i64,
+        key_pattern: String,
+        scope: String,
+        burst_capacity: i64,
+        plan: Option<String>,
+        is_active: bool,
+        description: String,
+        created_at: Time,
+        tokens: i64,
+        period: i64,
+        algorithm: String,
+        refill: String,
+        max_wait: Option<i64>,
+        mode: String,
+        on_error: String,
+        conditions: String,
+        version: i64,
+        name: Option<String>,
+        replaces: String,
+    }
 }
 
-#[derive(FromRow)]
-struct ChangeRow {
-    change_id: i64,
-    rule_id: i64,
-    changed_by: String,
-    changed_at: Time,
-    old: Option<String>,
-    new: Option<String>,
+row! {
+    struct ChangeRow {
+        change_id: i64,
+        rule_id: i64,
+        changed_by: String,
+        changed_at: Time,
+        old: Option<String>,
+        new: Option<String>,
+    }
 }
 
 /// All rules, by id.

@@ -1,20 +1,20 @@
 //! Tokens as rows.
 
-use sqlx::FromRow;
-
+use super::row::row;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, unsigned};
 use super::{DataError, Role, StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX};
 use crate::time::Timestamp;
 
-#[derive(FromRow)]
-struct TokenRow {
-    token_id: i64,
-    name: String,
-    role: String,
-    hash: Vec<u8>,
-    created_by: String,
-    created_at: Time,
+row! {
+    struct TokenRow {
+        token_id: i64,
+        name: String,
+        role: String,
+        hash: Vec<u8>,
+        created_by: String,
+        created_at: Time,
+    }
 }
 
 /// All tokens.

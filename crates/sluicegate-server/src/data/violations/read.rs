@@ -1,8 +1,9 @@
 //! Lists of violations, and who was denied most.
 
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
 
 use super::{SPAN_MAX_US, filter, mode, stored_text};
+use crate::data::row::row;
 use crate::data::session::{Session, on};
 use crate::data::values::{Time, rows, signed, unsigned};
 use crate::data::{
@@ -13,28 +14,30 @@ use crate::time::Timestamp;
 /// How far back it is looked for who was denied most, if nobody says: a day.
 const TOP_SPAN_US: i64 = 86_400_000_000;
 
-#[derive(FromRow)]
-struct Row {
-    violation_id: i64,
-    bucket_key: String,
-    user_id: Option<String>,
-    ip_address: Option<String>,
-    endpoint: Option<String>,
-    method: Option<String>,
-    requested_at: Time,
-    tokens_at_time: i64,
-    rule_id: i64,
-    count: i64,
-    last_at: Time,
-    mode: String,
+row! {
+    struct Row {
+        violation_id: i64,
+        bucket_key: String,
+        user_id: Option<String>,
+        ip_address: Option<String>,
+        endpoint: Option<String>,
+        method: Option<String>,
+        requested_at: Time,
+        tokens_at_time: i64,
+        rule_id: i64,
+        count: i64,
+        last_at: Time,
+        mode: String,
+    }
 }
 
-#[derive(FromRow)]
-struct TopRow {
-    value: String,
-    count: i64,
-    violations: i64,
-    last_at: Time,
+row! {
+    struct TopRow {
+        value: String,
+        count: i64,
+        violations: i64,
+        last_at: Time,
+    }
 }
 
 /// Violations, newest first.
