@@ -4,16 +4,25 @@ CARGO ?= cargo
 FEATURES := --features sluicegate/file,sluicegate/tokio,sluicegate/redis,sluicegate/axum
 # Where the machine has no Node.js, or an old one, `tests/browser` has fetched one.
 NPM := PATH="$(CURDIR)/target/browser/node/bin:$$PATH" npm --prefix dashboard --silent
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run test test-faults bench bench-redis bench-server docs fmt fmt-check lint doc-check servers redis-cell schemathesis clients unit page page-test browser model clean
+.PHONY: help run dist test test-faults bench bench-redis bench-server docs fmt fmt-check lint doc-check servers redis-cell schemathesis clients unit page page-test browser model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build everything and serve on the embedded default
+	@echo "make run: building the page and the service; a first build takes about four minutes on two cores"
 	@dashboard/build || echo "make run: the page was not built; going on with everything else" >&2
-	$(CARGO) run --release --bin sluicegate -- serve
+	@$(CARGO) build --release --bin sluicegate
+	@echo "make run: starting $(TARGET)/release/sluicegate serve"
+	@exec $(TARGET)/release/sluicegate serve
+
+dist: page ## Build the fully optimised, stripped binary, with the page inside
+	@echo "make dist: optimising the whole program at once; a first build takes about ten minutes on two cores"
+	@$(CARGO) build --profile dist --bin sluicegate
+	@echo "make dist: $(TARGET)/dist/sluicegate, $$(( $$(wc -c <$(TARGET)/dist/sluicegate) / 1000000 )) MB"
 
 test: browser page fmt-check lint doc-check unit page-test model ## Everything that must pass: formatting, lints, docs, all tests
 	@echo "make test: everything passed"
@@ -25,17 +34,17 @@ test-faults: servers ## All faults in full size on real servers, and a million s
 	SLUICEGATE_STEPS=1000000 $(CARGO) test -p sluicegate $(FEATURES) --test it -- --nocapture redis::differential::t3
 
 bench: ## Measure against the peers, side by side, in one run
-	cd bench && $(CARGO) run --release
+	cd bench && $(CARGO) run --profile dist
 
-bench-redis: servers redis-cell ## Measure the Redis store on a private Redis
-	$(CARGO) build --release --bin sluicegate
-	cd bench && $(CARGO) run --release --bin redis
+bench-redis: dist servers redis-cell ## Measure the Redis store on a private Redis
+	cd bench && $(CARGO) run --profile dist --bin redis
 
 # A peer that cannot be had is left out, and the run says so.
-bench-server: ## Measure HTTP, gRPC and RESP beside null servers and peers
+bench-server: dist peers ## Measure HTTP, gRPC and RESP beside null servers and peers
+	cd bench && $(CARGO) run --profile dist --bin server
+
+peers:
 	-CARGO="$(CARGO)" bench/peers bench/target/peers
-	$(CARGO) build --release --bin sluicegate
-	cd bench && $(CARGO) run --release --bin server
 
 # First of all in `make test`, so that it is part of every binary that is tested.
 page: ## Build the page, for the binary to carry
