@@ -64,7 +64,7 @@ mod token_bucket;
 pub use bucket::{clamp, credit, decide, is_full, spent};
 pub use decision::{Decision, Outcome};
 pub use names::UnknownName;
-pub use quota::{Algorithm, Form, Quota, QuotaError, Refill};
+pub use quota::{Algorithm, Form, Quota, QuotaError, QuotaField, Refill};
 pub use rate::{Decimal, DecimalError, Rate, RateError, parse_period};
 
 use core::time::Duration;

@@ -118,6 +118,25 @@ pub enum QuotaError {
     MaxWaitNotExact,
 }
 
+/// Part of a quota that a [`QuotaError`] concerns. Every interface has names of its own for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaField {
+    /// Tokens per period.
+    Tokens,
+    /// The period of the rate.
+    Period,
+    /// Tokens and period together.
+    Rate,
+    /// The capacity.
+    Capacity,
+    /// Capacity and rate together: each is valid by itself.
+    TimeToFull,
+    /// The refill.
+    Refill,
+    /// The longest wait of a leaky bucket.
+    MaxWait,
+}
+
 // ===== impl Quota =====
 
 impl Quota {
@@ -495,6 +514,32 @@ impl Algorithm {
 }
 
 // ===== impl QuotaError =====
+
+impl QuotaError {
+    /// Part of the quota to change.
+    #[must_use]
+    pub const fn field(&self) -> QuotaField {
+        match self {
+            Self::Rate(RateError::ZeroTokens) | Self::WindowTooLarge { .. } => QuotaField::Tokens,
+            Self::Rate(RateError::BadBurst)
+            | Self::ZeroCapacity
+            | Self::CapacityTooLarge
+            | Self::WindowHasNoCapacity => QuotaField::Capacity,
+            Self::Rate(
+                RateError::ZeroPeriod
+                | RateError::PeriodTooFine
+                | RateError::PeriodTooLong
+                | RateError::UnknownUnit,
+            ) => QuotaField::Period,
+            Self::Rate(RateError::Number(_) | RateError::Syntax)
+            | Self::RateTooFine
+            | Self::FractionalTokens => QuotaField::Rate,
+            Self::TooSlowToFill => QuotaField::TimeToFull,
+            Self::IntervalNeedsTokenBucket => QuotaField::Refill,
+            Self::MaxWaitNeedsLeakyBucket | Self::MaxWaitNotExact => QuotaField::MaxWait,
+        }
+    }
+}
 
 impl From<RateError> for QuotaError {
     fn from(error: RateError) -> Self {

@@ -78,8 +78,8 @@ pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
 #[doc(hidden)]
 pub use sluicegate_core::named_values;
 pub use sluicegate_core::{
-    Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, Rate,
-    RateError, Refill, UnknownName, parse_period,
+    Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, QuotaField,
+    Rate, RateError, Refill, UnknownName, parse_period,
 };
 #[cfg(feature = "redis")]
 pub use store::any::{AnyKey, AnyStore};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, Rate, RateError, Refill};
+use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, QuotaField, Rate, Refill};
 
 use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
 
@@ -214,17 +214,12 @@ impl RuleSpec {
                 Ok(quota) => return Some(quota),
                 Err(wrong) => wrong,
             };
-            let field = match wrong {
-                QuotaError::WindowHasNoCapacity => "burst_capacity",
-                QuotaError::ZeroCapacity
-                | QuotaError::CapacityTooLarge
-                | QuotaError::TooSlowToFill
-                    if capacity.is_some() =>
-                {
+            let field = match wrong.field() {
+                QuotaField::Capacity | QuotaField::TimeToFull if capacity.is_some() => {
                     "burst_capacity"
                 }
-                QuotaError::IntervalNeedsTokenBucket => "refill",
-                QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
+                QuotaField::Refill => "refill",
+                QuotaField::MaxWait => "max_wait",
                 _ => rate_field,
             };
             errors.push(error(field, wrong));
@@ -247,9 +242,11 @@ impl RuleSpec {
             .map_err(|wrong| error("rate_per_second", wrong));
         match (self.tokens, self.period) {
             (Some(tokens), Some(period)) => {
-                let rate = Rate::new(tokens, period).map_err(|wrong| match wrong {
-                    RateError::ZeroTokens => error("tokens", wrong),
-                    wrong => error("period", wrong),
+                let rate = Rate::new(tokens, period).map_err(|wrong| {
+                    match QuotaError::Rate(wrong).field() {
+                        QuotaField::Tokens => error("tokens", wrong),
+                        _ => error("period", wrong),
+                    }
                 })?;
                 match per_second {
                     Ok(Some(per_second)) if per_second != rate => {

@@ -12,7 +12,8 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sluicegate::headers::{Policies, Policy};
 use sluicegate::{
-    Algorithm, Decision, Quota, QuotaError, Rate, RateError, Refill, SystemClock, UnknownName,
+    Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, RateError, Refill, SystemClock,
+    UnknownName,
 };
 use tracing::info;
 use utoipa::ToSchema;
@@ -224,15 +225,13 @@ pub(crate) fn choice<T: Default + FromStr<Err = UnknownName>>(
     text.parse().map_err(|error| Problem::field(field, error))
 }
 
-/// Which field is to blame for a quota that cannot be.
+/// Names the field of the body that a quota error concerns.
 fn quota_problem(error: QuotaError) -> Problem {
-    let field = match error {
-        QuotaError::ZeroCapacity | QuotaError::CapacityTooLarge | QuotaError::TooSlowToFill => {
-            "capacity"
-        }
-        QuotaError::IntervalNeedsTokenBucket => "refill",
-        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
-        _ => "refill_rate",
+    let field = match error.field() {
+        QuotaField::Capacity | QuotaField::TimeToFull => "capacity",
+        QuotaField::Refill => "refill",
+        QuotaField::MaxWait => "max_wait",
+        QuotaField::Tokens | QuotaField::Period | QuotaField::Rate => "refill_rate",
     };
     Problem::field(field, error)
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sluicegate::{
-    Algorithm, Decision, Outcome, Quota, QuotaError, Rate, RateError, Refill, UnknownName,
+    Algorithm, Decision, Outcome, Quota, QuotaError, QuotaField, Rate, Refill, UnknownName,
 };
 
 use super::Take;
@@ -63,17 +63,18 @@ fn throttle_quota(max_burst: u64, count: u64, period: u64) -> Result<Quota, Faul
     quota.map_err(|error| no_quota(error, ["max_burst", "count_per_period", "period"]))
 }
 
-/// Why there is no such quota, and which argument it is about: the names are those of the capacity, the tokens and the
-/// period.
+/// Names the argument that a quota error concerns. The names are those of the capacity, the tokens and the period.
 fn no_quota(error: QuotaError, [capacity, tokens, period]: [&str; 3]) -> Fault {
-    let name = match error {
-        QuotaError::ZeroCapacity | QuotaError::CapacityTooLarge => capacity,
-        QuotaError::Rate(RateError::ZeroTokens) | QuotaError::WindowTooLarge { .. } => tokens,
-        QuotaError::Rate(_) => period,
-        QuotaError::IntervalNeedsTokenBucket => "refill",
-        QuotaError::MaxWaitNeedsLeakyBucket | QuotaError::MaxWaitNotExact => "max_wait",
-        // Of these, each is well by itself.
-        _ => return Fault::field(format_args!("{capacity}, {tokens} and {period}"), error),
+    let name = match error.field() {
+        QuotaField::Capacity => capacity,
+        QuotaField::Tokens => tokens,
+        QuotaField::Period => period,
+        QuotaField::Refill => "refill",
+        QuotaField::MaxWait => "max_wait",
+        // Each argument is valid by itself.
+        QuotaField::Rate | QuotaField::TimeToFull => {
+            return Fault::field(format_args!("{capacity}, {tokens} and {period}"), error);
+        }
     };
     Fault::field(name, error)
 }
