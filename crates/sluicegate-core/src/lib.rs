@@ -65,7 +65,7 @@ pub use bucket::{clamp, credit, decide, is_full, spent};
 pub use decision::{Decision, Outcome};
 pub use names::UnknownName;
 pub use quota::{Algorithm, Form, Quota, QuotaError, QuotaField, Refill};
-pub use rate::{Decimal, DecimalError, Rate, RateError, parse_period};
+pub use rate::{Decimal, DecimalError, Rate, RateError, parse_duration};
 
 use core::time::Duration;
 

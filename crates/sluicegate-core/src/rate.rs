@@ -111,11 +111,12 @@ impl Decimal {
         text.as_str().parse()
     }
 
-    /// This number of seconds as a period in whole microseconds.
+    /// This number of seconds as a duration in whole microseconds. Zero is a duration, but not the period of a
+    /// [`Rate`].
     ///
     /// # Errors
     ///
-    /// Zero, fractions of a microsecond, and more than 142 years.
+    /// Fractions of a microsecond, and more than 142 years.
     pub fn seconds(self) -> Result<Duration, RateError> {
         self.micros(1_000_000).map(Duration::from_micros)
     }
@@ -128,7 +129,6 @@ impl Decimal {
             return Err(RateError::PeriodTooFine);
         }
         match u64::try_from(product / divisor) {
-            Ok(0) => Err(RateError::ZeroPeriod),
             Ok(micros) if micros <= MICROS_MAX => Ok(micros),
             _ => Err(RateError::PeriodTooLong),
         }
@@ -309,12 +309,12 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Reads a period such as `2s`, `62.5 s`, `minute` or `1 day`.
+/// Parses a duration, such as a period or a waiting time: `2s`, `62.5 s`, `minute`, `1 day`, `0s`.
 ///
 /// # Errors
 ///
-/// What is not a number and a unit of time, or cannot be the period of a [`Rate`].
-pub fn parse_period(text: &str) -> Result<Duration, RateError> {
+/// Text that is not a number and a unit of time, fractions of a microsecond, and more than 142 years.
+pub fn parse_duration(text: &str) -> Result<Duration, RateError> {
     let text = text.trim();
     let number_len = text.find(|c: char| c != '.' && c != '-' && !c.is_ascii_digit());
     let (number, unit) = text.split_at(number_len.ok_or(RateError::Syntax)?);
@@ -336,7 +336,7 @@ impl FromStr for Rate {
         let (tokens, period) =
             text.split_once('/').or_else(|| text.split_once(" per ")).ok_or(RateError::Syntax)?;
         let tokens = tokens.trim().parse().map_err(RateError::Number)?;
-        Self::from_decimal(tokens, parse_period(period)?)
+        Self::from_decimal(tokens, parse_duration(period)?)
     }
 }
 
@@ -388,7 +388,7 @@ impl fmt::Display for RateError {
         f.write_str(match self {
             Self::Number(error) => return error.fmt(f),
             Self::ZeroTokens => "a rate of zero never refills",
-            Self::ZeroPeriod => "a period of zero is no time at all",
+            Self::ZeroPeriod => "the period must be longer than zero",
             Self::PeriodTooFine => "the period is not a whole number of microseconds",
             Self::PeriodTooLong => "the period is longer than 142 years",
             Self::Syntax => "not a rate: write it as `10/s`, `100/minute` or `5 per 2s`",

@@ -79,7 +79,7 @@ pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
 pub use sluicegate_core::named_values;
 pub use sluicegate_core::{
     Algorithm, Decimal, DecimalError, Decision, Micros, Outcome, Quota, QuotaError, QuotaField,
-    Rate, RateError, Refill, UnknownName, parse_period,
+    Rate, RateError, Refill, UnknownName, parse_duration,
 };
 #[cfg(feature = "redis")]
 pub use store::any::{AnyKey, AnyStore};

@@ -394,7 +394,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
         return Ok(time);
     }
     let wrong = |_| "write it as 30min, 1h, \"7 days\" or 2026-08-01T12:00:00Z".to_owned();
-    let ago = sluicegate::parse_period(text).map_err(wrong)?;
+    let ago = sluicegate::parse_duration(text).map_err(wrong)?;
     let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
     Ok(Timestamp::now().plus_micros(-micros))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
-use sluicegate::{Decimal, DecimalError, RateError, parse_period};
+use sluicegate::{Decimal, DecimalError, RateError, parse_duration};
 
 /// Text, borrowed from the body where nothing in it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Visitor<'_> for SecondsVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
-        match parse_period(text) {
+        match parse_duration(text) {
             Err(RateError::Syntax) => Err(E::invalid_value(Unexpected::Str(text), &self)),
             read => Ok(Seconds(read)),
         }

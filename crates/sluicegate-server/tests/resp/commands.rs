@@ -117,7 +117,7 @@ fn wrong_numbers_are_errors() {
         ("SG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is given twice"),
         ("SG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: must be one of ALGORITHM, REFILL, MAX_WAIT"),
         ("CL.THROTTLE k 1 0 1", "ERR count_per_period: a rate of zero never refills"),
-        ("CL.THROTTLE k 1 1 0", "ERR period: a period of zero is no time at all"),
+        ("CL.THROTTLE k 1 1 0", "ERR period: the period must be longer than zero"),
         ("SG.TAKE k 0 1 1000", "ERR capacity: a capacity of zero grants nothing"),
         ("SG.CHECK a/b 1", "ERR a/b: is not a name of an attribute"),
         (

@@ -258,7 +258,7 @@ fn what_follows_from_another_mistake_is_not_reported() {
         [
             "2:15: key_pattern: expected text, found a whole number",
             "3:10: tokens: expected a whole number, found text",
-            "4:10: period: a period of zero is no time at all",
+            "4:10: period: the period must be longer than zero",
         ]
     );
     // A rule with broken TOML in it is left alone; the others are not.

@@ -131,7 +131,7 @@ fn a_quota_shows_all_its_mistakes() {
     let of = |spec: RuleSpec| errors(&spec).join("\n");
     assert_eq!(of(minute(0)), "tokens: a rate of zero never refills");
     let spec = RuleSpec { period: Some(Duration::ZERO), ..minute(5) };
-    assert_eq!(of(spec), "period: a period of zero is no time at all");
+    assert_eq!(of(spec), "period: the period must be longer than zero");
     let spec = RuleSpec { period: Some(Duration::from_nanos(1)), ..minute(5) };
     assert_eq!(of(spec), "period: the period is not a whole number of microseconds");
     let spec = RuleSpec { period: Some(Duration::from_secs(u64::MAX)), ..minute(5) };

@@ -12,8 +12,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sluicegate::headers::{Policies, Policy};
 use sluicegate::{
-    Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, RateError, Refill, SystemClock,
-    UnknownName,
+    Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refill, SystemClock, UnknownName,
 };
 use tracing::info;
 use utoipa::ToSchema;
@@ -193,19 +192,15 @@ impl TakeBody<'_> {
     fn quota(&self) -> Result<Quota, Problem> {
         let refill = choice::<Refill>("refill", self.refill.as_ref())?;
         let algorithm = choice::<Algorithm>("algorithm", self.algorithm.as_ref())?;
-        let seconds = |field, number: Number| {
-            number.0.seconds().map_err(|error: RateError| Problem::field(field, error))
+        let seconds = |field, number: Option<Number>| {
+            let seconds = number.map(|Number(number)| number.seconds()).transpose();
+            seconds.map_err(|error| Problem::field(field, error))
         };
-        let period = self
-            .refill_interval
-            .map_or(Ok(Duration::from_secs(1)), |number| seconds("refill_interval", number))?;
+        let period = seconds("refill_interval", self.refill_interval)?;
+        let period = period.unwrap_or(Duration::from_secs(1));
         let rate = Rate::from_decimal(self.refill_rate.0, period)
-            .map_err(|error| Problem::field("refill_rate", error))?;
-        let max_wait = match self.max_wait.map(|Number(number)| number.seconds()) {
-            // Nobody has to wait in line where nobody may.
-            Some(Err(RateError::ZeroPeriod)) => Some(Duration::ZERO),
-            max_wait => max_wait.transpose().map_err(|error| Problem::field("max_wait", error))?,
-        };
+            .map_err(|error| quota_problem(error.into()))?;
+        let max_wait = seconds("max_wait", self.max_wait)?;
         if algorithm.has_capacity() && self.capacity.is_none() {
             return Err(Problem::field("capacity", "missing field `capacity`"));
         }
@@ -231,7 +226,8 @@ fn quota_problem(error: QuotaError) -> Problem {
         QuotaField::Capacity | QuotaField::TimeToFull => "capacity",
         QuotaField::Refill => "refill",
         QuotaField::MaxWait => "max_wait",
-        QuotaField::Tokens | QuotaField::Period | QuotaField::Rate => "refill_rate",
+        QuotaField::Period => "refill_interval",
+        QuotaField::Tokens | QuotaField::Rate => "refill_rate",
     };
     Problem::field(field, error)
 }

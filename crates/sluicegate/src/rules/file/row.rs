@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sluicegate_core::{Decimal, DecimalError, RateError, UnknownName, parse_period};
+use sluicegate_core::{Decimal, DecimalError, RateError, UnknownName, parse_duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
@@ -109,17 +109,11 @@ impl<'d> Row<'d> {
             "replaces" => spec.replaces = texts(value)?,
             "rate_per_second" => spec.rate_per_second = Some(decimal(value)?),
             "tokens" => spec.tokens = Some(whole(value)?),
-            "period" => spec.period = Some(seconds(value)?.map_err(|wrong| wrong.to_string())?),
+            "period" => spec.period = Some(seconds(value)?),
             "burst_capacity" => spec.burst_capacity = Some(whole(value)?),
             "algorithm" => spec.algorithm = choice("algorithm", value)?,
             "refill" => spec.refill = choice("refill", value)?,
-            "max_wait" => {
-                spec.max_wait = Some(match seconds(value)? {
-                    // Nobody has to wait in line where nobody may.
-                    Err(RateError::ZeroPeriod) => Duration::ZERO,
-                    wait => wait.map_err(|wrong| wrong.to_string())?,
-                });
-            }
+            "max_wait" => spec.max_wait = Some(seconds(value)?),
             "mode" => spec.mode = choice("mode", value)?,
             "on_error" => spec.on_error = choice("on_error", value)?,
             "is_active" => {
@@ -284,15 +278,17 @@ fn decimal(value: &Spanned<DeValue<'_>>) -> Result<Decimal, String> {
     }
 }
 
-/// A time: a number of seconds, or a text with a unit.
-fn seconds(value: &Spanned<DeValue<'_>>) -> Result<Result<Duration, RateError>, String> {
+/// A duration: a number of seconds, or a text with a unit.
+fn seconds(value: &Spanned<DeValue<'_>>) -> Result<Duration, String> {
     const FORMS: &str = "a number of seconds, or text such as \"62.5s\" or \"1 minute\"";
     match value.get_ref() {
-        DeValue::Integer(_) | DeValue::Float(_) => Ok(decimal(value)?.seconds()),
-        DeValue::String(text) => match parse_period(text) {
-            Err(RateError::Syntax) => Err(format!("write it as {FORMS}")),
-            read => Ok(read),
-        },
+        DeValue::Integer(_) | DeValue::Float(_) => {
+            decimal(value)?.seconds().map_err(|wrong| wrong.to_string())
+        }
+        DeValue::String(text) => parse_duration(text).map_err(|wrong| match wrong {
+            RateError::Syntax => format!("write it as {FORMS}"),
+            wrong => wrong.to_string(),
+        }),
         _ => Err(expected(FORMS, value)),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use sluicegate::rules::{Override, RuleSpec};
-use sluicegate::{Algorithm, Quota, RateError, Refill, Rule};
+use sluicegate::{Algorithm, Quota, Refill, Rule};
 use utoipa::ToSchema;
 
 use crate::admin::subject::subject;
@@ -113,11 +113,7 @@ impl OverrideBody<'_> {
             },
             _ => of_rule,
         };
-        let max_wait = match self.max_wait {
-            // Nobody has to wait in line where nobody may.
-            Some(Seconds(Err(RateError::ZeroPeriod))) => Some(Duration::ZERO),
-            max_wait => seconds("max_wait", max_wait)?,
-        };
+        let max_wait = seconds("max_wait", self.max_wait)?;
         let spec = RuleSpec {
             tokens: self.tokens.map(|Whole(tokens)| tokens),
             period: seconds("period", self.period)?,
@@ -151,12 +147,10 @@ impl OverrideBody<'_> {
                 text.parse().map_err(|error| Problem::field("expires_at", error))?
             }
             (None, expires_in) => {
-                let length = match expires_in {
-                    Some(Seconds(Err(RateError::ZeroPeriod))) => {
-                        return Err(Problem::field("expires_in", "is no time at all"));
-                    }
-                    expires_in => seconds("expires_in", expires_in)?.unwrap_or_default(),
-                };
+                let length = seconds("expires_in", expires_in)?.unwrap_or_default();
+                if length.is_zero() {
+                    return Err(Problem::field("expires_in", "must be longer than zero"));
+                }
                 let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
                 now.plus_micros(micros)
             }

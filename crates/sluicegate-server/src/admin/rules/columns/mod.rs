@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use sluicegate::rules::{FieldError, RuleSpec};
-use sluicegate::{Decimal, DecimalError, Rate, RateError, UnknownName};
+use sluicegate::{Decimal, DecimalError, Rate, UnknownName};
 
 use crate::time::Timestamp;
 use crate::web::scalar::{Seconds, Text, Whole};
@@ -164,12 +164,8 @@ impl Columns<'_> {
         choice("algorithm", &self.algorithm, wrong)
             .set(&mut spec.algorithm, |algorithm| *algorithm);
         choice("refill", &self.refill, wrong).set(&mut spec.refill, |refill| *refill);
-        let max_wait = match self.max_wait {
-            // Nobody has to wait in line where nobody may.
-            Column::Given(Seconds(Err(RateError::ZeroPeriod))) => Column::Given(Duration::ZERO),
-            _ => seconds("max_wait", &self.max_wait, wrong),
-        };
-        max_wait.set(&mut spec.max_wait, |max_wait| Some(*max_wait));
+        seconds("max_wait", &self.max_wait, wrong)
+            .set(&mut spec.max_wait, |max_wait| Some(*max_wait));
         let is_given =
             self.burst_capacity.set(&mut spec.burst_capacity, |Whole(capacity)| Some(*capacity));
         let is_window = !spec.algorithm.has_capacity();
