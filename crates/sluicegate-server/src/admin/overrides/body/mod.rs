@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::admin::subject::subject;
 use crate::app::RequestLimits;
-use crate::data::OverrideSpec;
+use crate::data::{OverrideSpec, REASON_BYTES_MAX};
 use crate::doors::http::take::choice;
 use crate::time::Timestamp;
 use crate::web::body::storable;
@@ -17,9 +17,6 @@ use crate::web::openapi::values;
 use crate::web::openapi::values::{AlgorithmName, RefillName, Time, Wait};
 use crate::web::problem::Problem;
 use crate::web::scalar::{Id, Number, Seconds, Text, Whole};
-
-/// The most bytes in a reason.
-const REASON_BYTES_MAX: usize = 256;
 
 /// What is asked.
 #[derive(Debug, Default, Deserialize)]
@@ -204,7 +201,7 @@ pub(super) struct NewOverride {
     /// Nothing at all: the rule denies this subject everything.
     blocked: Option<bool>,
     /// Why, for people.
-    #[schema(max_length = 256)]
+    #[schema(max_length = 1024)]
     reason: Option<String>,
     /// Until when; for ever if neither this nor `expires_in` is given.
     #[schema(format = DateTime)]
@@ -246,7 +243,7 @@ pub(super) struct ReplacedOverride {
     /// Nothing at all: the rule denies this subject everything.
     blocked: Option<bool>,
     /// Why, for people.
-    #[schema(max_length = 256)]
+    #[schema(max_length = 1024)]
     reason: Option<String>,
     /// Until when; for ever if neither this nor `expires_in` is given.
     #[schema(format = DateTime)]

@@ -138,7 +138,7 @@ fn a_subject_is_one_that_requests_have() {
 fn a_reason_is_short() {
     let reason =
         |bytes: usize| format!(r#"{{"blocked": true, "reason": "{}"}}"#, "x".repeat(bytes));
-    assert_eq!(read(&reason(256)).unwrap().reason.len(), 256);
-    assert_eq!(blamed(&reason(257)), "reason");
+    assert_eq!(read(&reason(REASON_BYTES_MAX)).unwrap().reason.len(), REASON_BYTES_MAX);
+    assert_eq!(blamed(&reason(REASON_BYTES_MAX + 1)), "reason");
     assert_eq!(blamed(r#"{"blocked": true, "reason": "\u0000"}"#), "reason");
 }
