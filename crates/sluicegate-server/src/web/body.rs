@@ -115,7 +115,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if is_json {
         return Ok(());
     }
-    let detail = "the body must be JSON: send `content-type: application/json` (curl --json does)";
+    let detail = "the body must be JSON: send `content-type: application/json`";
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
