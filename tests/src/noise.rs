@@ -1,9 +1,8 @@
-//! How long this machine kept us waiting: for a processor, which is nobody's fault.
+//! Scheduling delays of this machine: time in which threads waited for a processor.
 //!
-//! The kernel counts for every thread the time that it could have run and did not
-//! (`/proc/<pid>/task/<tid>/schedstat`). The longest such wait of this process, or of the servers that it
-//! started, is granted on top of every limit of time, so that tests hold on a busy machine and are strict on
-//! an idle one.
+//! The kernel counts for every thread the time in which it was runnable and did not run
+//! (`/proc/<pid>/task/<tid>/schedstat`). The longest delay of this process, or of the servers that it
+//! started, is added to every time limit, so that tests pass on a busy machine and are strict on an idle one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,15 +13,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How often the kernel is asked.
+/// Sampling interval.
 const EVERY: Duration = Duration::from_millis(20);
-/// Shorter waits are not worth remembering.
+/// Shorter delays are ignored.
 const WORTH: Duration = Duration::from_millis(2);
 
-/// The waits, in the order in which they ended.
+/// The delays, in the order in which they ended.
 static WAITS: Mutex<Vec<(Instant, Duration)>> = Mutex::new(Vec::new());
 
-/// The longest wait that ended after `start`, as far as is known by now.
+/// The longest delay that ended after `start`, as known so far.
 pub fn since(start: Instant) -> Duration {
     listen();
     let waits = WAITS.lock();
@@ -30,7 +29,7 @@ pub fn since(start: Instant) -> Duration {
     late.map(|(_, wait)| *wait).max().unwrap_or_default()
 }
 
-/// Begins to listen, if nobody has.
+/// Starts sampling, once.
 pub fn listen() {
     static LISTENER: OnceLock<()> = OnceLock::new();
     LISTENER.get_or_init(|| {
@@ -44,7 +43,7 @@ pub fn listen() {
     });
 }
 
-/// Remembers what every thread has waited since it was last looked at.
+/// Records the delay of every thread since the last sample.
 fn sample(known: &mut HashMap<PathBuf, u64>) {
     let mut processes = vec![PathBuf::from("/proc/self")];
     for thread in tasks(Path::new("/proc/self")) {

@@ -1,26 +1,26 @@
-//! What should have been: how much too much was admitted, and a bucket to compare with.
+//! Oracle of admissions: the exact excess over a quota, and a reference bucket.
 //!
-//! All of it is exact: tokens are counted in parts of 1/period, as whole numbers of 128 bits.
+//! All of it is exact: tokens are counted in parts of 1/period, as 128-bit integers.
 
 use std::fmt;
 
-/// Something that was asked for or admitted.
+/// A requested or admitted charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in microseconds of any clock.
+    /// Time in microseconds of any clock.
     pub time_us: u64,
-    /// How many tokens.
+    /// Tokens.
     pub cost: u64,
 }
 
-/// What may be admitted: in every window of length t, the capacity and the refill of t.
+/// Quota: every window of length t may admit the capacity and the refill of t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// B: how many tokens the bucket holds.
+    /// B: capacity in tokens.
     pub capacity: u64,
-    /// N: how many it gets back ...
+    /// N: tokens refilled per period.
     pub tokens: u64,
-    /// ... in this many microseconds, P. Above 0.
+    /// P: the period in microseconds, above 0.
     pub period_us: u64,
 }
 
@@ -29,7 +29,7 @@ impl Quota {
         self.capacity as i128 * self.period_us as i128
     }
 
-    /// The tokens of one microsecond, in parts, are N; those of a cost are its P-fold.
+    /// One microsecond refills N parts; a token has P parts.
     const fn cost_parts(self, cost: u64) -> i128 {
         cost as i128 * self.period_us as i128
     }
@@ -39,37 +39,37 @@ impl Quota {
     }
 }
 
-/// The window that admitted the most above what it may.
+/// The window with the largest excess.
 ///
 /// ```text
 /// excess = admitted - (B + N * (to - from) / P)      windows are closed on both sides
 /// ```
 ///
-/// At or below 0, all windows are as they should be.
+/// At or below 0, no window admitted too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverAdmission {
-    /// The excess in tokens, rounded up: a part of a token too much is one too much.
+    /// Excess in tokens, rounded up: a part of a token too much counts as one.
     pub tokens: i128,
-    /// The excess exactly, in parts of 1/`period_us` of a token.
+    /// Exact excess, in parts of 1/`period_us` of a token.
     pub parts: i128,
-    /// How many tokens the window admitted.
+    /// Tokens that the window admitted.
     pub admitted: u128,
-    /// Where the window begins.
+    /// Start of the window.
     pub from_us: u64,
-    /// Where the window ends.
+    /// End of the window.
     pub to_us: u64,
-    /// What it is measured against.
+    /// The quota it is measured against.
     pub quota: Quota,
 }
 
-/// The worst of all windows, in one pass; `None` of an empty log.
+/// The worst of all windows, in one pass; `None` for an empty log.
 ///
-/// The sum of a window is the difference of two sums from the start, so the excess is
-/// `end(j) - start(i)` for potentials of single events: the smallest `start` so far is enough.
+/// The sum of a window is the difference of two prefix sums, so the excess is `end(j) - start(i)` for
+/// potentials of single events: the smallest `start` so far is enough.
 ///
 /// # Panics
 ///
-/// When `log` is not in the order of time, `period_us` is 0, or a sum leaves 127 bits.
+/// If `log` is not sorted by time, `period_us` is 0, or a sum exceeds 127 bits.
 pub fn over_admission(quota: Quota, log: &[Event]) -> Option<OverAdmission> {
     assert!(quota.period_us > 0, "a period is above 0");
     assert!(log.is_sorted_by_key(|event| event.time_us), "the log is in the order of time");
@@ -115,7 +115,7 @@ impl fmt::Display for OverAdmission {
     }
 }
 
-/// A token bucket without any rounding, full at first.
+/// A token bucket without any rounding, initially full.
 #[derive(Clone, Debug)]
 pub struct ExactBucket {
     quota: Quota,
@@ -129,8 +129,8 @@ impl ExactBucket {
         Self { quota, parts: quota.capacity_parts(), last_us: None }
     }
 
-    /// Whether it admits this event now; takes its cost if so. An event before the last one counts
-    /// as at the last one.
+    /// Charges an event; false if it is denied. An event before the last one counts as at the time of the
+    /// last one.
     pub fn charge(&mut self, event: Event) -> bool {
         let last_us = self.last_us.unwrap_or(event.time_us);
         let us = event.time_us.saturating_sub(last_us);
@@ -144,13 +144,13 @@ impl ExactBucket {
         admitted
     }
 
-    /// The whole tokens in it, as of the last event. Rounded down: a part of one buys nothing.
+    /// Whole tokens as of the last event, rounded down.
     pub const fn tokens(&self) -> i128 {
         self.parts.div_euclid(self.quota.period_us as i128)
     }
 }
 
-/// What an exact bucket says to each of these, one after the other.
+/// The decisions of an exact bucket on these events in order.
 pub fn replay(quota: Quota, asked: &[Event]) -> Vec<bool> {
     let mut bucket = ExactBucket::new(quota);
     asked.iter().map(|&event| bucket.charge(event)).collect()
@@ -223,7 +223,7 @@ mod tests {
                 if bucket.charge(event) {
                     admitted.push(event);
                 } else {
-                    // Had it been admitted, the oracle would have seen it.
+                    // If it had been admitted, the oracle would have found it.
                     let mut more = admitted.clone();
                     more.push(event);
                     assert!(over_admission(quota, &more).unwrap().parts > 0, "{quota:?} {more:?}");

@@ -27,16 +27,16 @@ use crate::process::Process;
 use crate::servers::free_port;
 use crate::wait;
 
-/// How long the server may take to start, recovering from a kill included.
+/// Time in which the server must start, including recovery after a kill.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often another port is tried when somebody else was quicker.
+/// Attempts with another port when another process took the port.
 const PORT_ATTEMPTS_MAX: usize = 10;
 
-/// The oldest version that Sluicegate knows.
+/// Oldest supported version.
 const VERSION_MIN: u32 = 15;
 
-/// Quick, small, and in English. A commit survives a killed process; nobody pulls the plug.
+/// Fast, small, and in English. Commits survive a killed process; a power failure is not tested.
 const SETTINGS: [&str; 6] = [
     "fsync=off",
     "full_page_writes=off",
@@ -46,12 +46,12 @@ const SETTINGS: [&str; 6] = [
     "lc_messages=C",
 ];
 
-/// Who owns every database.
+/// Owner of every database.
 const USER: &str = "sluicegate";
 
-/// A PostgreSQL of our own, killed when this is dropped.
+/// A private PostgreSQL, killed on drop.
 ///
-/// All methods may be called from several threads at once.
+/// All methods may be called from several threads concurrently.
 #[derive(Debug)]
 pub struct Postgres {
     folder: TempDir,
@@ -63,16 +63,16 @@ pub struct Postgres {
 // ===== starting and ending =====
 
 impl Postgres {
-    /// Starts a server that trusts everybody on this machine, and waits until it answers.
+    /// Starts a server that trusts all local connections, and waits until it replies.
     ///
     /// # Panics
     ///
-    /// When PostgreSQL is not there or does not start: a test that cannot run has failed.
+    /// If PostgreSQL is missing or does not start: a test that cannot run has failed.
     pub fn start() -> Self {
         Self::start_with(None)
     }
 
-    /// Starts a server that asks for this password.
+    /// Starts a server that requires this password.
     ///
     /// # Panics
     ///
@@ -104,25 +104,26 @@ impl Postgres {
         panic!("PostgreSQL found every port taken, {PORT_ATTEMPTS_MAX} times");
     }
 
-    /// Stops all its processes (SIGSTOP): connections stay open, new ones are accepted by the kernel, and nothing
-    /// is answered.
+    /// Stops all its processes (SIGSTOP): connections stay open, new ones are accepted by the kernel, and
+    /// nothing is answered.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets stopped processes go on (SIGCONT).
+    /// Continues stopped processes (SIGCONT).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Kills all its processes (SIGKILL) and waits until they are gone: connections break, new ones are refused.
+    /// Kills all its processes (SIGKILL) and waits until they are gone: connections break, new ones are
+    /// refused.
     pub fn kill(&self) {
         let process = self.process.read();
         let children = children(process.pid());
         process.kill();
         for child in children {
             if let Some(pid) = Pid::from_raw(child.cast_signed()) {
-                // It may have followed its parent already.
+                // It may have ended with its parent.
                 let _ = kill_process(pid, Signal::KILL);
             }
             let entry = PathBuf::from(format!("/proc/{child}"));
@@ -130,11 +131,11 @@ impl Postgres {
         }
     }
 
-    /// Starts it anew on the same port, after killing it if it still runs. What was committed is there.
+    /// Restarts it on the same port, after killing it if it is running. Committed data is kept.
     ///
     /// # Panics
     ///
-    /// When it does not come up; the message holds its log.
+    /// If it does not start; the message contains its log.
     pub fn restart(&self) {
         self.kill();
         let mut process = self.process.write();
@@ -149,7 +150,7 @@ impl Postgres {
         process.signal(signal);
         for child in children(process.pid()) {
             if let Some(pid) = Pid::from_raw(child.cast_signed()) {
-                // One that served a client may have ended with it.
+                // A backend may have ended with its client.
                 let _ = kill_process(pid, signal);
             }
         }
@@ -165,41 +166,41 @@ impl Drop for Postgres {
 // ===== using it =====
 
 impl Postgres {
-    /// The port on the loopback interface.
+    /// Port on the loopback interface.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The URL of a database of this name.
+    /// URL of a database.
     pub fn url(&self, database: &str) -> String {
         let password = self.password.as_deref().map(|word| format!(":{word}")).unwrap_or_default();
         format!("postgres://{USER}{password}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a database, and says its URL.
+    /// Creates a database and returns its URL.
     ///
     /// # Panics
     ///
-    /// When there is one of this name.
+    /// If it exists.
     pub fn create(&self, database: &str) -> String {
         self.sql("postgres", &format!("CREATE DATABASE \"{database}\""));
         self.url(database)
     }
 
-    /// Runs SQL by hand, as an operator would with `psql`, and gives back what it prints.
+    /// Runs SQL with `psql`, as an operator would, and returns its output.
     ///
     /// # Panics
     ///
-    /// When it fails.
+    /// If it fails.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         self.try_sql(database, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Runs SQL by hand; what went wrong if something did.
+    /// Runs SQL with `psql` and returns its output.
     ///
     /// # Errors
     ///
-    /// What `psql` says.
+    /// The error output of `psql`.
     pub fn try_sql(&self, database: &str, sql: &str) -> Result<String, String> {
         let output = Command::new(program("psql"))
             .args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-c", sql])
@@ -212,7 +213,7 @@ impl Postgres {
 
 // ===== the programs =====
 
-/// Makes the folder of a server.
+/// Initialises the data folder of a server.
 fn initialise(folder: &Path, password: Option<&str>) {
     let mut command = as_owner(&program("initdb"));
     command.args(["--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "-U", USER]);
@@ -241,7 +242,7 @@ fn run(folder: &Path, port: u16) -> Process {
     })
 }
 
-/// Waits until this very process serves; its log if it does not.
+/// Waits until this process serves; the error is its log.
 fn wait_ready(folder: &Path, process: &Process) -> Result<(), String> {
     let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
     let mut is_ready = false;
@@ -253,11 +254,11 @@ fn wait_ready(folder: &Path, process: &Process) -> Result<(), String> {
     if is_ready { Ok(()) } else { Err(log()) }
 }
 
-/// A program of the newest PostgreSQL that there is.
+/// A program of the newest installed PostgreSQL.
 ///
 /// # Panics
 ///
-/// When there is none that is new enough.
+/// If none is new enough.
 fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
@@ -272,7 +273,7 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-/// PostgreSQL does not run as root: whom it runs as then.
+/// The user to run PostgreSQL as, which refuses to run as root.
 fn other_user() -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -293,7 +294,7 @@ fn as_owner(program: &Path) -> Command {
     command
 }
 
-/// What to run, and the arguments before its own, so that it runs as [`other_user`] where that is needed.
+/// Program and leading arguments that run it as [`other_user`], if that is needed.
 fn owner_prefix(program: &Path) -> (OsString, Vec<OsString>) {
     let Some((user, group)) = other_user() else { return (program.into(), Vec::new()) };
     let before = [format!("--reuid={user}"), format!("--regid={group}")];
@@ -302,7 +303,7 @@ fn owner_prefix(program: &Path) -> (OsString, Vec<OsString>) {
     ("setpriv".into(), before.chain([program.into()]).collect())
 }
 
-/// The processes that a process has started. Each connection is one, with a process group of its own.
+/// The child processes of a process. Each connection is one, with a process group of its own.
 fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|child| child.parse().ok()).collect()

@@ -1,8 +1,8 @@
 //! Child processes that never outlive the test.
 //!
-//! A child is killed when its [`Process`] is dropped, and by the kernel when the test process dies
-//! in any other way (`setpriv --pdeathsig`). That signal is tied to the *thread* that started the
-//! child, and threads of tests come and go: so all children are started by one thread that stays.
+//! A child is killed when its [`Process`] is dropped, and by the kernel when the test process dies in any
+//! other way (`setpriv --pdeathsig`). That signal is tied to the *thread* that started the child, and test
+//! threads are short-lived: so all children are started by one lasting thread.
 
 use std::ffi::OsStr;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs `job` on the thread that lives as long as the process, and gives back what it returns.
+/// Runs `job` on the thread that lives as long as the process, and returns its result.
 fn on_lasting_thread<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     static JOBS: OnceLock<Mutex<mpsc::Sender<Job>>> = OnceLock::new();
     let jobs = JOBS.get_or_init(|| {
@@ -40,12 +40,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `program` with its standard input closed. `configure` sets arguments, environment and
-    /// the other streams.
+    /// Starts `program` with its standard input closed. `configure` sets arguments, environment and the other
+    /// streams.
     ///
     /// # Panics
     ///
-    /// When `setpriv` (of util-linux) cannot be run. A missing `program` shows as an early end.
+    /// If `setpriv` (of util-linux) cannot be run. A missing `program` shows as an early exit.
     pub fn start(program: impl AsRef<OsStr>, configure: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());
@@ -56,7 +56,7 @@ impl Process {
         Self { child: Mutex::new(child), pid }
     }
 
-    /// The process's id. It stays the same while setpriv becomes the program.
+    /// Process id. It stays the same while setpriv executes the program.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -66,12 +66,12 @@ impl Process {
         stream(&mut self.child.lock())
     }
 
-    /// How it ended, if it has.
+    /// Exit status; `None` while it is running.
     pub fn ended(&self) -> Option<ExitStatus> {
         self.child.lock().try_wait().expect("our own child can be asked for its state")
     }
 
-    /// Sends `signal`, unless the process has ended: its number may be another's by then.
+    /// Sends `signal`, unless the process has ended: its id may have been reused.
     pub fn signal(&self, signal: Signal) {
         let mut child = self.child.lock();
         if child.try_wait().expect("our own child can be asked for its state").is_none() {
@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Kills it (SIGKILL, which a stopped process obeys too) and waits until it is gone.
+    /// Kills it (SIGKILL, which also ends a stopped process) and waits until it is gone.
     pub fn kill(&self) {
         let mut child = self.child.lock();
         let _ = child.kill();

@@ -1,11 +1,11 @@
-//! Randomness that a failed test can repeat.
+//! Random choices that a failed test can repeat.
 
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The variable that holds the seed of a run to repeat.
+/// The variable with the seed of a run to repeat.
 pub const VARIABLE: &str = "SLUICEGATE_SEED";
 
-/// Where the random choices of one test come from (the generator is `SplitMix64`).
+/// Pseudo-random generator of one test (`SplitMix64`).
 ///
 /// The same seed gives the same numbers, on every machine. Not for secrets.
 #[derive(Clone, Debug)]
@@ -15,11 +15,11 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// The seed in `SLUICEGATE_SEED`, or else a fresh one; printed, with how to repeat it.
+    /// The seed in `SLUICEGATE_SEED`, else a new one; printed, with instructions to repeat it.
     ///
     /// # Panics
     ///
-    /// When `SLUICEGATE_SEED` is not an unsigned number.
+    /// If `SLUICEGATE_SEED` is not an unsigned number.
     pub fn announce(test: &str) -> Self {
         let seed = match std::env::var(VARIABLE) {
             Ok(text) => {
@@ -36,12 +36,12 @@ impl Seed {
         Self { state: seed, seed }
     }
 
-    /// The number this started from.
+    /// The initial seed.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The next number of all 64 bits.
+    /// The next number of 64 bits.
     pub const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

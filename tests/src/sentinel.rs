@@ -1,7 +1,7 @@
-//! A master, two replicas and three sentinels that watch them.
+//! A master, two replicas and three sentinels.
 //!
-//! Servers are named by their index: 0 is the master at first. The sentinels take a server that does
-//! not answer for a second as down, and need two voices.
+//! Servers are named by their index: 0 is the master at first. Sentinels consider a server down after one
+//! second without a reply, and need a quorum of two.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::proxy::FaultProxy;
 use crate::servers::{Builder, Flavour, RedisServer};
 use crate::wait;
 
-/// The name by which the sentinels know the master.
+/// Name of the master in the sentinels.
 pub const MASTER_NAME: &str = "sluicegate";
 
 const SERVERS: usize = 3;
@@ -20,10 +20,10 @@ const QUORUM: usize = 2;
 const DOWN_AFTER_MS: u64 = 1_000;
 const FAILOVER_LIMIT_MS: u64 = 5_000;
 
-/// How long they may take to agree.
+/// Time in which they must agree.
 const AGREE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Three servers and three sentinels, killed when this is dropped.
+/// Three servers and three sentinels, killed on drop.
 #[derive(Debug)]
 pub struct SentinelSet {
     servers: Vec<RedisServer>,
@@ -32,43 +32,43 @@ pub struct SentinelSet {
     known_as: Vec<u16>,
 }
 
-/// One of the set.
+/// A member of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
     /// A server; 0 is the master at first.
     Server(usize),
-    /// A sentinel.
+    /// A sentinel, by its index.
     Sentinel(usize),
 }
 
 // ===== making it =====
 
 impl SentinelSet {
-    /// Starts them, and waits until the replicas have their data and the sentinels know everybody.
+    /// Starts them, and waits until the replicas are in sync and the sentinels know all members.
     ///
     /// # Panics
     ///
-    /// When they do not come up.
+    /// If they do not start.
     pub fn start(flavour: Flavour) -> Self {
         Self::start_with(flavour, |_, server| server)
     }
 
-    /// The same, with something special about some of them: passwords, for example, which the
-    /// sentinels have to be told of, too.
+    /// The same, with additional configuration of some members: passwords, for example, which the sentinels
+    /// need too.
     ///
     /// # Panics
     ///
-    /// When they do not come up.
+    /// If they do not start.
     pub fn start_with(flavour: Flavour, special: impl Fn(Member, Builder) -> Builder) -> Self {
         Self::assemble(flavour, special, &[])
     }
 
-    /// The same, with a proxy in front of each server, by whose port all others know it: clients,
-    /// sentinels and replicas. A server whose proxy is a black hole is cut off, and lives.
+    /// The same, with a proxy in front of each server, whose port all others use: clients, sentinels and
+    /// replicas. A server whose proxy is a black hole is partitioned, and stays alive.
     ///
     /// # Panics
     ///
-    /// When they do not come up.
+    /// If they do not start.
     pub fn start_proxied(flavour: Flavour) -> (Self, Vec<FaultProxy>) {
         let proxies = (0..SERVERS).map(|_| FaultProxy::start(0)).collect::<Vec<_>>();
         (Self::assemble(flavour, |_, builder| builder, &proxies), proxies)
@@ -95,7 +95,7 @@ impl SentinelSet {
             known_as.push(proxies.get(index).map_or(server.port(), FaultProxy::port));
             servers.push(server);
         }
-        // A sentinel asks for the replicas when it starts, and then every ten seconds.
+        // A sentinel queries the replicas when it starts, and then every ten seconds.
         wait::until("the replicas to follow", AGREE_LIMIT, || {
             servers[0].info_number("replication", "connected_slaves") == SERVERS as i64 - 1
                 && servers[1..].iter().all(is_linked)
@@ -121,22 +121,22 @@ fn sentinel(flavour: Flavour, master: u16) -> Builder {
 // ===== asking it =====
 
 impl SentinelSet {
-    /// The servers, dead ones too.
+    /// The servers, including dead ones.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
 
-    /// The sentinels.
+    /// The sentinels, including dead ones.
     pub fn sentinels(&self) -> &[RedisServer] {
         &self.sentinels
     }
 
-    /// The addresses of the sentinels.
+    /// URLs of the sentinels.
     pub fn sentinel_urls(&self) -> Vec<String> {
         self.sentinels.iter().map(RedisServer::url).collect()
     }
 
-    /// The index of the master, when all living sentinels name the same and it says so itself.
+    /// Index of the master, if all living sentinels name the same one and its role is master.
     pub fn try_master(&self) -> Option<usize> {
         let mut named = self.living_sentinels().map(named_master);
         let first = named.next()??;
@@ -146,11 +146,11 @@ impl SentinelSet {
         (agreed && role(server).as_deref() == Some("master")).then_some(index)
     }
 
-    /// The index of the master.
+    /// Index of the master.
     ///
     /// # Panics
     ///
-    /// When the sentinels do not agree on one within half a minute.
+    /// If the sentinels do not agree on one within half a minute.
     pub fn master(&self) -> usize {
         wait::until("the sentinels to name one master", AGREE_LIMIT, || {
             self.try_master().is_some()
@@ -158,17 +158,17 @@ impl SentinelSet {
         self.try_master().expect("they have just named it")
     }
 
-    /// Waits until the sentinels agree on the master, all other running servers follow it and have its
-    /// data, and all sentinels know of each other and of the replicas.
+    /// Waits until the sentinels agree on the master, all other running servers replicate it and are in sync,
+    /// and all sentinels know each other and the replicas.
     ///
     /// # Panics
     ///
-    /// When that is not so within half a minute.
+    /// After half a minute.
     pub fn wait_ok(&self) {
         self.wait_ok_but(None);
     }
 
-    /// The same, whatever one of the servers does.
+    /// The same, ignoring one of the servers.
     fn wait_ok_but(&self, excused: Option<usize>) {
         wait::until("the replicas and sentinels to agree", AGREE_LIMIT, || {
             self.try_master().is_some_and(|master| {
@@ -204,7 +204,7 @@ fn named_master(sentinel: &RedisServer) -> Option<u16> {
     address.get(1)?.parse().ok()
 }
 
-/// The line of `INFO sentinel` counts the sentinel itself, and the dead.
+/// The line of `INFO sentinel` counts the sentinel itself, and dead ones.
 fn knows_everybody(sentinel: &RedisServer) -> bool {
     let line = sentinel.info("sentinel", "master0").unwrap_or_default();
     line.contains(&format!("slaves={}", SERVERS - 1))
@@ -214,23 +214,23 @@ fn knows_everybody(sentinel: &RedisServer) -> bool {
 // ===== hurting it =====
 
 impl SentinelSet {
-    /// Kills the master (SIGKILL); its index.
+    /// Kills the master (SIGKILL) and returns its index.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// If there is none.
     pub fn kill_master(&self) -> usize {
         let master = self.master();
         self.servers[master].kill();
         master
     }
 
-    /// Waits until another server than `former` is the master and the third follows it; its index.
-    /// Takes about two seconds. What `former` does is not asked: it may be dead, stopped or cut off.
+    /// Waits until another server than `former` is the master and the third replicates it; returns its index.
+    /// Takes about two seconds. `former` is ignored: it may be dead, stopped or partitioned.
     ///
     /// # Panics
     ///
-    /// When that does not happen within half a minute.
+    /// After half a minute.
     pub fn wait_for_failover(&self, former: usize) -> usize {
         let heir = || self.try_master().filter(|&master| master != former);
         wait::until("the sentinels to fail over", AGREE_LIMIT, || heir().is_some());
@@ -238,36 +238,35 @@ impl SentinelSet {
         self.master()
     }
 
-    /// Has the sentinels replace a living master, as an administrator would; the new one's index.
+    /// Makes the sentinels replace a living master, as an administrator would; returns the new one's index.
     ///
     /// # Panics
     ///
-    /// When that does not happen within half a minute.
+    /// After half a minute.
     pub fn failover(&self) -> usize {
         let former = self.master();
         self.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER_NAME]);
         self.wait_for_failover(former)
     }
 
-    /// Makes a server a replica of another by hand, behind the sentinels' backs. They mend that after
-    /// some seconds.
+    /// Makes a server a replica of another without the sentinels, which revert that after some seconds.
     ///
     /// # Panics
     ///
-    /// When the server does not obey.
+    /// If the server returns an error.
     pub fn demote(&self, server: usize, below: usize) {
         self.follow(server, self.known_as[below]);
     }
 
-    /// Puts a proxy into each replica's link to the master, and waits until the data flows through
-    /// it. With the proxies one can hold replication back before the master is killed.
+    /// Inserts a proxy into each replica's connection to the master, and waits until the data flows through
+    /// it. The proxies can hold back replication before the master is killed.
     ///
-    /// The sentinels point the replicas at the master itself again after eight seconds or so, and when
-    /// they fail over: a test must be done by then.
+    /// The sentinels point the replicas at the master itself again after about eight seconds, and when they
+    /// fail over: a test must be done by then.
     ///
     /// # Panics
     ///
-    /// When a link does not come up.
+    /// If a connection is not established.
     pub fn interpose(&self) -> Vec<FaultProxy> {
         let master = self.master();
         let replicas = (0..self.servers.len()).filter(|&index| index != master);

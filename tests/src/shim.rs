@@ -1,8 +1,7 @@
 //! A wall clock that a test can step, for any child process.
 //!
-//! A small library (`shim/clock.c`) is loaded into the child before its own code and moves what
-//! the wall clock says. Monotonic clocks stay as they are, as they do when an administrator or a
-//! time daemon steps the clock of a machine.
+//! A small library (`shim/clock.c`) is preloaded into the child and shifts its wall clock. Monotonic clocks
+//! stay unchanged, as when an administrator or a time daemon steps the clock of a machine.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -16,20 +15,20 @@ use tempfile::NamedTempFile;
 
 const SOURCE: &str = include_str!("../shim/clock.c");
 
-/// The file with the offset, for the library.
+/// Variable with the path of the offset file, for the library.
 const VARIABLE: &str = "SLUICEGATE_CLOCK_OFFSET";
 
-/// How long a server may go on by what it knew.
+/// Time for which a server may use a cached clock.
 const SEEN_WITHIN: Duration = Duration::from_millis(2);
 
-/// An offset that any number of child processes can share. Clones are the same clock.
+/// An offset that any number of child processes can share. Clones share the clock.
 #[derive(Clone, Debug)]
 pub struct ClockShim {
     file: Arc<NamedTempFile>,
     offset_us: Arc<Mutex<i64>>,
 }
 
-/// Which way a clock is stepped.
+/// Direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Into the future.
@@ -39,11 +38,11 @@ pub enum Step {
 }
 
 impl ClockShim {
-    /// A clock that is right, until it is stepped. The library is compiled at first use.
+    /// A clock without an offset. The library is compiled on first use.
     ///
     /// # Panics
     ///
-    /// When gcc is missing or fails.
+    /// If gcc is missing or fails.
     pub fn new() -> Self {
         library();
         let file = NamedTempFile::with_prefix("sluicegate-clock-").expect("a temporary file");
@@ -52,12 +51,12 @@ impl ClockShim {
         shim
     }
 
-    /// Steps the clock of every process that was started with this shim, and returns when they see
-    /// it: Valkey 9 goes by its monotonic clock for up to a millisecond before it looks again.
+    /// Steps the clock of every process that was started with this shim, and returns when they see it: Valkey
+    /// 9 uses its monotonic clock for up to a millisecond.
     ///
     /// # Panics
     ///
-    /// When the sum of all steps leaves 64 bits of microseconds.
+    /// If the sum of all steps exceeds 64 bits of microseconds.
     pub fn step(&self, by: Duration, way: Step) {
         let us = i64::try_from(by.as_micros()).expect("a step fits");
         let mut offset_us = self.offset_us.lock();
@@ -69,25 +68,25 @@ impl ClockShim {
         self.write(*offset_us);
     }
 
-    /// Sets the offset, whatever it was; as [`Self::step`] does.
+    /// Sets the offset; takes effect as [`Self::step`] does.
     pub fn set_us(&self, offset: i64) {
         let mut offset_us = self.offset_us.lock();
         *offset_us = offset;
         self.write(offset);
     }
 
-    /// How far the clock is off.
+    /// Offset of the clock in microseconds.
     pub fn offset_us(&self) -> i64 {
         *self.offset_us.lock()
     }
 
-    /// Makes a process that is to be started live by this clock. Its own children do, too.
+    /// Makes a process that is to be started use this clock, and its children too.
     pub fn apply(&self, command: &mut Command) {
         command.env("LD_PRELOAD", library()).env(VARIABLE, self.file.path());
     }
 
     fn write(&self, offset_us: i64) {
-        // One aligned write of eight bytes: a reader sees the old or the new.
+        // One aligned write of eight bytes: a reader sees the old or the new value.
         self.file
             .as_file()
             .write_all_at(&offset_us.to_ne_bytes(), 0)
@@ -117,13 +116,13 @@ fn library() -> &'static Path {
     })
 }
 
-/// Where this test's program is: in the build's own folder, whichever that is.
+/// Folder of this test's program, in the build's target folder.
 fn target_folder() -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     program.parent().expect("a program is in a folder").to_owned()
 }
 
-/// Compiles beside the goal and renames, so that tests that run side by side see all or nothing.
+/// Compiles to a temporary file and renames it, so that concurrent tests never see a partial file.
 fn compile(library: &Path) {
     let folder = library.parent().expect("a file is in a folder");
     let work = tempfile::tempdir_in(folder).expect("a temporary folder");

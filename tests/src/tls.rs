@@ -1,4 +1,4 @@
-//! Certificates, right ones and wrong ones.
+//! Certificates, valid and invalid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,42 +9,42 @@ use rcgen::{
 use rcgen::{IsCa, KeyPair, KeyUsagePurpose, date_time_ymd};
 use tempfile::TempDir;
 
-/// What is wrong with a server's certificate, if anything.
+/// Defect of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCertificate {
-    /// Nothing: for `localhost` and 127.0.0.1, signed by [`Certificates::authority`].
+    /// None: for `localhost` and 127.0.0.1, signed by [`Certificates::authority`].
     Good,
-    /// It ended in 2021.
+    /// Expired in 2021.
     Expired,
-    /// It is for `elsewhere.invalid`.
+    /// For the host `elsewhere.invalid`.
     WrongHost,
-    /// An authority signed it that nobody trusts.
+    /// Signed by an untrusted authority.
     WrongAuthority,
 }
 
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Path of its private key.
     pub key: PathBuf,
 }
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// An authority made for one test, and what it signed. Removed on drop, so keep it while servers run.
+/// An authority made for one test, and its certificates. Removed on drop, so keep it while servers run.
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
 }
 
 impl Certificates {
-    /// Makes them all: a few milliseconds.
+    /// Makes all of them, in a few milliseconds.
     ///
     /// # Panics
     ///
-    /// When they cannot be made or written.
+    /// If they cannot be made or written.
     pub fn new() -> Self {
         let folder = TempDir::with_prefix("sluicegate-tls-").expect("a temporary folder");
         let (good, other) = (authority("sluicegate tests"), authority("somebody else"));
@@ -60,12 +60,12 @@ impl Certificates {
         Self { folder }
     }
 
-    /// The authority's certificate: what a client is told to trust.
+    /// The authority's certificate, for clients to trust.
     pub fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
 
-    /// An authority that signed none of the good ones.
+    /// An authority that signed none of the valid ones.
     pub fn other_authority(&self) -> PathBuf {
         self.folder.path().join("other-authority.pem")
     }

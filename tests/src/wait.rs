@@ -1,11 +1,11 @@
-//! Waiting for another process, with an end to it.
+//! Waiting for another process, with a timeout.
 
 use std::time::{Duration, Instant};
 
-/// How long to pause between two looks.
+/// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether `condition` came true within `limit`. It is looked at once at least.
+/// Waits until `condition` is true; false after `limit`. It is checked at least once.
 pub fn within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
@@ -23,7 +23,7 @@ pub fn within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
 ///
 /// # Panics
 ///
-/// When it is not within `limit`; the message names `what`.
+/// After `limit`; the message names `what`.
 pub fn until(what: &str, limit: Duration, condition: impl FnMut() -> bool) {
     assert!(within(limit, condition), "waited {limit:?} in vain for {what}");
 }

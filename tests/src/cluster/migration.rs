@@ -1,18 +1,18 @@
-//! A slot on its way from one node to another.
+//! A slot in migration from one node to another.
 
 use super::Cluster;
 use crate::servers::RedisServer;
 use crate::wait;
 use redis::from_redis_value;
 
-/// How long one MIGRATE may take.
+/// Timeout of one MIGRATE.
 const MIGRATE_LIMIT_MS: &str = "3000";
 
-/// A slot that is being moved, for as long as the test likes.
+/// A slot that is migrating, for as long as the test needs.
 ///
-/// While it is, the old owner answers for keys that it still has and sends clients to the new one
-/// (`ASK`) for all others; the new one answers those who say `ASKING`, and sends others back
-/// (`MOVED`). A script that touches keys on both sides is told `TRYAGAIN`.
+/// Meanwhile, the old owner serves keys that it still has and redirects clients to the new one (`ASK`) for
+/// all others; the new one serves clients that send `ASKING`, and redirects others back (`MOVED`). A script
+/// with keys on both sides gets `TRYAGAIN`.
 #[derive(Debug)]
 #[must_use = "the slot stays half-moved until `finish`"]
 pub struct Migration<'a> {
@@ -32,21 +32,21 @@ impl<'a> Migration<'a> {
         migration
     }
 
-    /// The index of the node that the slot leaves.
+    /// Index of the old owner.
     pub const fn from(&self) -> usize {
         self.from
     }
 
-    /// The index of the node that the slot goes to.
+    /// Index of the new owner.
     pub const fn to(&self) -> usize {
         self.to
     }
 
-    /// Moves up to `keys_max` keys; how many it were.
+    /// Migrates up to `keys_max` keys and returns their number.
     ///
     /// # Panics
     ///
-    /// When a node does not obey.
+    /// If a node returns an error.
     pub fn step(&self, keys_max: usize) -> usize {
         let words = ["CLUSTER", "GETKEYSINSLOT", &self.slot, &keys_max.to_string()];
         let keys: Vec<String> = from_redis_value(self.source().command(&words)).expect("keys");
@@ -57,11 +57,11 @@ impl<'a> Migration<'a> {
         keys.len()
     }
 
-    /// Moves these keys, which must all be in the slot. Keys that do not exist are passed over.
+    /// Migrates these keys, which must all be in the slot. Missing keys are skipped.
     ///
     /// # Panics
     ///
-    /// When a node does not obey.
+    /// If a node returns an error.
     pub fn migrate(&self, keys: &[&str]) {
         let port = self.cluster.nodes[self.to].port().to_string();
         let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", MIGRATE_LIMIT_MS];
@@ -73,15 +73,15 @@ impl<'a> Migration<'a> {
         self.source().command(&words);
     }
 
-    /// Moves what is left, gives the slot to its new owner, and waits until all nodes know.
+    /// Migrates the rest, assigns the slot to its new owner, and waits until all nodes know.
     ///
     /// # Panics
     ///
-    /// When a node does not obey.
+    /// If a node returns an error.
     pub fn finish(self) {
         while self.step(100) > 0 {}
         let owner = &self.cluster.ids[self.to];
-        // The new owner first: were the old one first, nobody would own it for a moment.
+        // The new owner first: otherwise the slot would have no owner for a moment.
         self.set_slot(self.to, &["NODE", owner]);
         self.set_slot(self.from, &["NODE", owner]);
         for master in self.cluster.masters() {
@@ -95,11 +95,11 @@ impl<'a> Migration<'a> {
         });
     }
 
-    /// Gives up: the slot stays with its old owner, and keys that were moved stay where they are.
+    /// Cancels: the slot stays with its old owner, and migrated keys stay on the new one.
     ///
     /// # Panics
     ///
-    /// When a node does not obey.
+    /// If a node returns an error.
     pub fn abandon(self) {
         self.set_slot(self.to, &["STABLE"]);
         self.set_slot(self.from, &["STABLE"]);

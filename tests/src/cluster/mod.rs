@@ -1,7 +1,7 @@
 //! A cluster of three masters with a replica each, on loopback.
 //!
-//! Nodes 0, 1 and 2 start as masters of a third of the slots each; node 3 follows node 0, 4 follows
-//! 1 and 5 follows 2. Who is what later on is asked of the nodes themselves.
+//! Nodes 0, 1 and 2 start as masters of a third of the slots each; node 3 replicates node 0, 4 replicates 1
+//! and 5 replicates 2. Later roles are queried from the nodes.
 
 mod migration;
 mod topology;
@@ -21,10 +21,10 @@ const MASTERS: usize = 3;
 const NODES: usize = 2 * MASTERS;
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the nodes may take to agree.
+/// Time in which the nodes must agree.
 const AGREE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Six nodes, killed when this is dropped.
+/// Six nodes, killed on drop.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<RedisServer>,
@@ -34,31 +34,31 @@ pub struct Cluster {
 // ===== making it =====
 
 impl Cluster {
-    /// Starts a cluster and waits until every node says that it is whole.
+    /// Starts a cluster and waits until every node reports it as ok.
     ///
     /// # Panics
     ///
-    /// When it does not come up.
+    /// If it does not start.
     pub fn start(flavour: Flavour) -> Self {
         Self::start_with(flavour, |_, node| node)
     }
 
-    /// The same, with something special about some nodes.
+    /// The same, with additional configuration of some nodes.
     ///
     /// # Panics
     ///
-    /// When it does not come up.
+    /// If it does not start.
     pub fn start_with(flavour: Flavour, special: impl Fn(usize, Builder) -> Builder) -> Self {
         Self::join(start_nodes(flavour, special))
     }
 
-    /// The same, with a proxy in front of each node, by whose port clients and replicas know it. The
-    /// nodes' own talk among each other does not go through it: a node whose proxy is a black hole is
-    /// alive to the others, and stays a master.
+    /// The same, with a proxy in front of each node, whose port clients and replicas use. The cluster bus
+    /// does not go through it: a node whose proxy is a black hole is alive for the others, and stays a
+    /// master.
     ///
     /// # Panics
     ///
-    /// When it does not come up.
+    /// If it does not start.
     pub fn start_proxied(flavour: Flavour) -> (Self, Vec<FaultProxy>) {
         let proxies = (0..NODES).map(|_| FaultProxy::start(0)).collect::<Vec<_>>();
         let nodes = start_nodes(flavour, |index, node| {
@@ -80,7 +80,7 @@ impl Cluster {
 
     fn introduce(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
-            // Different epochs from the start: the nodes need not settle them by themselves.
+            // Different epochs from the start: the nodes need not resolve collisions.
             node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
         }
         for (index, node) in self.nodes.iter().enumerate() {
@@ -130,7 +130,7 @@ fn start_nodes(flavour: Flavour, special: impl Fn(usize, Builder) -> Builder) ->
 // ===== asking it =====
 
 impl Cluster {
-    /// All nodes, dead ones too.
+    /// All nodes, including dead ones.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
@@ -144,31 +144,31 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// When no node answers.
+    /// If no node replies.
     pub fn slot_of(&self, key: &str) -> u16 {
         redis::from_redis_value(self.any().command(&["CLUSTER", "KEYSLOT", key])).expect("a slot")
     }
 
-    /// The index of the node that owns `slot`, as a living node sees it.
+    /// Index of the node that owns `slot`, according to a living node.
     ///
     /// # Panics
     ///
-    /// When nobody owns it.
+    /// If the slot has no owner.
     pub fn owner_of(&self, slot: u16) -> usize {
         self.index_of(&topology::owner(self.any(), slot).expect("somebody owns the slot"))
     }
 
-    /// The indices of the living nodes that are masters now, and say so themselves.
+    /// Indices of the living nodes that report themselves as masters.
     pub fn masters(&self) -> Vec<usize> {
         self.by_role("master")
     }
 
-    /// The indices of the living nodes that are replicas now.
+    /// Indices of the living nodes that are replicas.
     pub fn replicas(&self) -> Vec<usize> {
         self.by_role("slave")
     }
 
-    /// The indices of the living replicas of a master.
+    /// Indices of the living replicas of a master.
     pub fn replicas_of(&self, master: usize) -> Vec<usize> {
         let known = topology::read(self.any());
         let follows = |node: &&Node| node.master.as_ref() == Some(&self.ids[master]);
@@ -176,19 +176,19 @@ impl Cluster {
         replicas.filter(|&index| self.nodes[index].is_running()).collect()
     }
 
-    /// Waits until every living node says that the cluster is whole, that all slots are served, and
-    /// every replica has its data.
+    /// Waits until every living node reports the cluster as ok, all slots are served, and every replica is in
+    /// sync.
     ///
     /// # Panics
     ///
-    /// When they do not within half a minute.
+    /// After half a minute.
     pub fn wait_ok(&self) {
         wait::until("the cluster to be whole", AGREE_LIMIT, || {
             self.living().all(is_ok) && self.agree()
         });
     }
 
-    /// Whether the living nodes see the same owners and roles.
+    /// Do the living nodes report the same owners and roles?
     fn agree(&self) -> bool {
         let mut views = self.living().map(|node| {
             let mut view = topology::read(node);
@@ -222,7 +222,7 @@ impl Cluster {
     }
 }
 
-/// Whether a node says that the cluster is whole, and has its master's data if it has a master.
+/// Does a node report the cluster as ok, and is it in sync if it is a replica?
 fn is_ok(node: &RedisServer) -> bool {
     let replication = node.text(&["INFO", "replication"]);
     node.text(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
@@ -237,12 +237,12 @@ impl Cluster {
         self.nodes[index].kill();
     }
 
-    /// Waits until one of `replicas` (those of a master that was killed) has taken over, and the
-    /// cluster is whole again; its index. Takes a little more than the node timeout of two seconds.
+    /// Waits until one of `replicas` (those of a killed master) has taken over, and the cluster is ok again;
+    /// returns its index. Takes a little more than the node timeout of two seconds.
     ///
     /// # Panics
     ///
-    /// When that does not happen within half a minute.
+    /// After half a minute.
     pub fn wait_for_failover(&self, replicas: &[usize]) -> usize {
         let heir = || self.masters().into_iter().find(|index| replicas.contains(index));
         wait::until("a replica to take over", AGREE_LIMIT, || heir().is_some());
@@ -250,11 +250,11 @@ impl Cluster {
         heir().expect("it has taken over")
     }
 
-    /// Makes a replica the master in its master's place, with both alive, and waits until all agree.
+    /// Makes a replica the master in its master's place, with both alive, and waits until all nodes agree.
     ///
     /// # Panics
     ///
-    /// When `replica` is no replica, or they do not agree within half a minute.
+    /// If `replica` is not a replica, or the nodes do not agree within half a minute.
     pub fn failover(&self, replica: usize) {
         self.nodes[replica].command(&["CLUSTER", "FAILOVER"]);
         wait::until("the replica to be a master", AGREE_LIMIT, || {
@@ -263,20 +263,20 @@ impl Cluster {
         self.wait_ok();
     }
 
-    /// Begins to move a slot, and no more: see [`Migration`].
+    /// Begins to migrate a slot, without keys: see [`Migration`].
     ///
     /// # Panics
     ///
-    /// When `to` owns it already, or a node does not obey.
+    /// If `to` already owns it, or a node returns an error.
     pub fn begin_migration(&self, slot: u16, to: usize) -> Migration<'_> {
         Migration::begin(self, slot, to)
     }
 
-    /// Moves a slot and all its keys, a hundred at a time.
+    /// Migrates a slot and all its keys, a hundred at a time.
     ///
     /// # Panics
     ///
-    /// When a node does not obey.
+    /// If a node returns an error.
     pub fn migrate_slot(&self, slot: u16, to: usize) {
         let migration = self.begin_migration(slot, to);
         while migration.step(100) > 0 {}

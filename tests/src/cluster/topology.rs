@@ -1,21 +1,21 @@
-//! What a node believes about the cluster: `CLUSTER NODES`, read.
+//! A node's view of the cluster: `CLUSTER NODES`, parsed.
 
 use std::ops::RangeInclusive;
 
 use crate::servers::RedisServer;
 
-/// One node, as another (or itself) sees it.
+/// One node, as seen by another node or itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name of forty hexadecimal digits.
+    /// Id of forty hexadecimal digits.
     pub id: String,
-    /// Whether it is a master.
+    /// Is it a master?
     pub is_master: bool,
-    /// The master it follows, if it does.
+    /// Id of its master; `None` for a master.
     pub master: Option<String>,
-    /// Whether it is, or seems, dead; or cannot be talked to yet.
+    /// Is it failed, suspected, or still without a handshake?
     pub failed: bool,
-    /// The slots it owns.
+    /// Slots that it owns.
     pub slots: Vec<RangeInclusive<u16>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn read(node: &RedisServer) -> Vec<Node> {
     node.text(&["CLUSTER", "NODES"]).lines().filter_map(parse).collect()
 }
 
-/// `<id> <address> <flags> <master or -> <ping> <pong> <epoch> <link> <slots>...`
+/// Parses `<id> <address> <flags> <master or -> <ping> <pong> <epoch> <link> <slots>...`
 fn parse(line: &str) -> Option<Node> {
     let mut words = line.split_whitespace();
     let id = words.next()?.to_owned();
@@ -51,13 +51,13 @@ fn parse(line: &str) -> Option<Node> {
     })
 }
 
-/// `7`, `7-9`; slots on their way (`[7->-<id>]`) belong to whom they did.
+/// Parses `7` or `7-9`; migrating slots (`[7->-<id>]`) belong to their old owner.
 fn parse_slots(word: &str) -> Option<RangeInclusive<u16>> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
-/// The id of the master that owns `slot`, as `node` sees it.
+/// Id of the master that owns `slot`, as seen by `node`.
 pub(super) fn owner(node: &RedisServer, slot: u16) -> Option<String> {
     read(node).into_iter().find(|node| node.is_master && node.owns(slot)).map(|node| node.id)
 }

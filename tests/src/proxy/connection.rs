@@ -9,12 +9,12 @@ use super::counts::add;
 use super::lane::{Broken, Lane};
 use super::{Direction, Shared};
 
-/// How long the target may take to accept.
+/// Timeout of connecting to the target.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Carries bytes both ways until both ends are done, one breaks, or the connection is to be reset.
+/// Copies bytes both ways until both ends are done, one breaks, or the connection is to be reset.
 ///
-/// An end that breaks breaks the other: both get a RST.
+/// If one end breaks, both get a RST.
 pub(super) async fn run(mut client: TcpStream, shared: Arc<Shared>) {
     let _open = shared.counters.open();
     let mut resets = shared.resets.subscribe();
@@ -52,7 +52,7 @@ async fn both_ways(
     server: &mut TcpStream,
     shared: &Shared,
 ) -> Result<(), Broken> {
-    // Small answers go out at once, and slices stay slices.
+    // Small replies are sent at once, and slices stay slices.
     let _ = client.set_nodelay(true);
     let _ = server.set_nodelay(true);
     let (from_client, to_client) = client.split();
@@ -62,7 +62,7 @@ async fn both_ways(
     tokio::try_join!(up, down).map(drop)
 }
 
-/// Closes with a RST: what is still under way is dropped by the kernel.
+/// Closes with a RST: the kernel drops pending data.
 fn reset(stream: TcpStream) {
     let _ = stream.set_zero_linger();
     drop(stream);

@@ -1,4 +1,4 @@
-//! What the proxy did: a test whose fault never acted has proven nothing.
+//! Counters of the proxy: a test whose fault never acted has proven nothing.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,61 +7,61 @@ use parking_lot::Mutex;
 
 use super::Direction;
 
-/// What a proxy has done since it was started.
+/// Counters of a proxy since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// About connections.
+    /// Connections.
     pub connections: ConnectionCounts,
-    /// About bytes from clients to the server.
+    /// Bytes from clients to the server.
     pub up: LaneCounts,
-    /// About bytes from the server to clients.
+    /// Bytes from the server to clients.
     pub down: LaneCounts,
 }
 
-/// About connections.
+/// Counters of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Accepted, whatever became of them.
+    /// Accepted connections in total.
     pub accepted: u64,
-    /// Of these, open now.
+    /// Connections that are open now.
     pub open: u64,
     /// Reset by [`super::FaultProxy::reset_all`], [`super::FaultProxy::reset_every`], or after a black hole.
     pub reset: u64,
-    /// Reset as soon as they were accepted, by [`super::FaultProxy::reset_new`].
+    /// Reset on accept, by [`super::FaultProxy::reset_new`].
     pub reset_new: u64,
-    /// Given up because the target could not be reached.
+    /// Closed because the target could not be reached.
     pub unreachable: u64,
 }
 
-/// About the bytes of one direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounts {
     /// Connections that any fault of this direction has acted on.
     pub connections_hit: u64,
-    /// Bytes passed on.
+    /// Bytes forwarded.
     pub forwarded_bytes: u64,
-    /// Bytes that latency or jitter made later.
+    /// Bytes delayed by latency or jitter.
     pub delayed_bytes: u64,
-    /// Bytes that the bandwidth made later.
+    /// Bytes delayed by the bandwidth.
     pub throttled_bytes: u64,
-    /// Bytes that were held by a stall.
+    /// Bytes held by a stall.
     pub stalled_bytes: u64,
     /// Bytes lost in a black hole or after a half-close.
     pub swallowed_bytes: u64,
-    /// Pieces that bytes were cut into.
+    /// Slices that were written.
     pub slices: u64,
     /// Connections whose direction was closed.
     pub half_closed: u64,
 }
 
-/// The same, being counted.
+/// The counters as atomics.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) accepted: AtomicU64,
     pub(super) reset: AtomicU64,
     pub(super) reset_new: AtomicU64,
     pub(super) unreachable: AtomicU64,
-    /// The numbers of the open connections, by the order of their coming.
+    /// Numbers of the open connections, in order of acceptance.
     open: Mutex<BTreeSet<u64>>,
     up: LaneCounters,
     down: LaneCounters,
@@ -96,7 +96,7 @@ impl Counters {
         }
     }
 
-    /// Notes a new connection, which is open until the guard is dropped.
+    /// Counts a new connection, which is open until the guard is dropped.
     pub(super) fn open(&self) -> Open<'_> {
         let mut open = self.open.lock();
         let number = self.accepted.fetch_add(1, Ordering::SeqCst);
@@ -104,7 +104,7 @@ impl Counters {
         Open { counters: self, number }
     }
 
-    /// Whether the first so many connections have ended.
+    /// Have any of the first `count` connections ended?
     pub(super) fn ended_among_first(&self, count: u64) -> bool {
         self.open.lock().first().is_none_or(|&oldest| oldest >= count)
     }
@@ -137,7 +137,7 @@ impl LaneCounters {
     }
 }
 
-/// A connection is open while this lives.
+/// Guard of an open connection.
 pub(super) struct Open<'a> {
     counters: &'a Counters,
     number: u64,

@@ -1,35 +1,34 @@
-//! What can be wrong with one direction of a connection.
+//! Faults of one direction of a connection.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-/// Which way bytes flow.
+/// Direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server: requests.
     Up,
-    /// From the server to the client: answers.
+    /// From the server to the client: replies.
     Down,
 }
 
-/// What happens to the bytes of one direction. Faults may be combined.
+/// Faults of one direction. They may be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// Every byte arrives this much later.
+    /// Delay of every byte.
     pub latency: Duration,
-    /// And up to this much later still, at random. The order stays.
+    /// Maximum of an additional random delay. The order stays.
     pub jitter: Duration,
-    /// At most so many bytes per second.
+    /// Bandwidth in bytes per second; `None`: unlimited.
     pub bytes_per_second: Option<NonZeroU64>,
-    /// Bytes are written in pieces of one to this many, at random.
+    /// Bytes are written in slices of random size, from one to this maximum.
     pub slice_bytes_max: Option<NonZeroUsize>,
-    /// The pause after each piece. Without one the kernel may join pieces on their way.
+    /// Pause after each slice. Without one the kernel may join slices.
     pub slice_pause: Duration,
-    /// Nothing arrives for now: bytes are held, and arrive when this ends. So a network behaves that
-    /// is away for a while.
+    /// Bytes are held, and arrive when this ends: a network that is down for a while.
     pub stall: bool,
-    /// Nothing arrives: bytes are read and lost. When this ends, connections that lost some are
-    /// reset. New connections are accepted meanwhile, and go nowhere.
+    /// Bytes are read and lost. When this ends, connections that lost some are reset. New connections are
+    /// accepted meanwhile, and get no reply.
     pub black_hole: bool,
 }
 
@@ -56,11 +55,11 @@ impl Faults {
         Self { latency, ..Self::NONE }
     }
 
-    /// Only a limit to the bandwidth.
+    /// Only a bandwidth.
     ///
     /// # Panics
     ///
-    /// When it is 0.
+    /// If it is 0.
     pub const fn bandwidth(bytes_per_second: u64) -> Self {
         let limit = NonZeroU64::new(bytes_per_second).expect("a bandwidth above 0");
         Self { bytes_per_second: Some(limit), ..Self::NONE }
@@ -70,7 +69,7 @@ impl Faults {
     ///
     /// # Panics
     ///
-    /// When `bytes_max` is 0.
+    /// If `bytes_max` is 0.
     pub const fn slices(bytes_max: usize, pause: Duration) -> Self {
         let bytes_max = NonZeroUsize::new(bytes_max).expect("a slice above 0");
         Self { slice_bytes_max: Some(bytes_max), slice_pause: pause, ..Self::NONE }

@@ -1,7 +1,7 @@
 //! One direction of one connection.
 //!
-//! A reader puts what comes into a bounded queue, with the time it is due; a writer takes it from
-//! there and does to it what the faults of that moment say.
+//! A reader puts input into a bounded queue, with the time it is due; a writer takes it from the queue and
+//! applies the current faults.
 
 use std::io;
 
@@ -13,18 +13,18 @@ use tokio::time::{Duration, Instant};
 use super::counts::{LaneCounters, add};
 use super::{Direction, Faults, Shared};
 
-/// The queue holds so many chunks of so many bytes: a mebibyte.
+/// The queue holds this many chunks of this many bytes: a mebibyte.
 const CHUNKS_MAX: usize = 64;
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// With a limit to the bandwidth, bytes go out in portions of this much time.
+/// With a bandwidth, bytes are sent in portions of this duration.
 const PORTION: Duration = Duration::from_millis(10);
 
-/// Why a connection cannot go on.
+/// Reason for the end of a connection.
 pub(super) enum Broken {
     /// One end failed by itself.
     Peer,
-    /// The proxy is to reset it.
+    /// The proxy resets it.
     Reset,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Carries bytes until the sender is done and the receiver knows.
+    /// Copies bytes until the sender is done and the receiver knows.
     pub(super) async fn pump(self, from: ReadHalf<'_>, to: WriteHalf<'_>) -> Result<(), Broken> {
         let (queue, queued) = mpsc::channel(CHUNKS_MAX);
         let reader = read(self.shared, self.faults.clone(), from, queue);
@@ -122,7 +122,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Loses everything until the black hole is gone; then the connection cannot go on.
+    /// Discards everything until the black hole ends; then the connection is reset.
     async fn swallow(
         &mut self,
         first: usize,
@@ -144,7 +144,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Passes on as many bytes as go out together; what is left.
+    /// Forwards one piece; returns the rest.
     async fn deliver_some<'b>(
         &mut self,
         bytes: &'b [u8],
@@ -152,14 +152,14 @@ impl<'a> Lane<'a> {
     ) -> io::Result<&'b [u8]> {
         let faults = *self.faults.borrow();
         let (piece, rest) = bytes.split_at(self.piece_len(&faults, bytes.len()));
-        // Counted first: whoever has seen the bytes finds them counted.
+        // Counted first: a client that has received the bytes finds them counted.
         self.count(&faults, piece.len());
         to.write_all(piece).await?;
         pause(&faults, piece.len()).await;
         Ok(rest)
     }
 
-    /// How many of `len` bytes go out together.
+    /// Number of the `len` bytes that are sent together.
     fn piece_len(&self, faults: &Faults, len: usize) -> usize {
         let mut piece = len;
         if let Some(limit) = faults.bytes_per_second {
@@ -192,7 +192,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// What comes after a piece of so many bytes.
+/// The pause after a piece of this length.
 async fn pause(faults: &Faults, len: usize) {
     if faults.slice_bytes_max.is_some() {
         if faults.slice_pause.is_zero() {
@@ -202,13 +202,13 @@ async fn pause(faults: &Faults, len: usize) {
         }
     }
     if let Some(limit) = faults.bytes_per_second {
-        // Up: never faster than the limit.
+        // Rounded up: never faster than the limit.
         let ns = (len as u64 * 1_000_000_000).div_ceil(limit.get());
         tokio::time::sleep(Duration::from_nanos(ns)).await;
     }
 }
 
-/// Reads until the end of the stream. A full queue stops it, and so the sender.
+/// Reads until the end of the stream. A full queue stops the reader, and so the sender.
 async fn read(
     shared: &Shared,
     faults: watch::Receiver<Faults>,

@@ -1,4 +1,4 @@
-//! Accepting connections, or not.
+//! Listener of the proxy.
 
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::counts::add;
 use super::{Shared, connection, loopback};
 use crate::servers::free_port;
 
-/// More open connections than this are reset as they come.
+/// Connections beyond this number are reset on accept.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// Binds a port that no other process was quicker to take.
+/// Binds a free port.
 pub(super) fn bind_free() -> (u16, StdListener) {
     loop {
         let port = free_port();
@@ -27,7 +27,7 @@ pub(super) fn bind_free() -> (u16, StdListener) {
     }
 }
 
-/// Serves until it is aborted, which ends the connections, too.
+/// Serves until it is aborted, which also ends the connections.
 pub(super) async fn run(port: u16, listener: StdListener, shared: Arc<Shared>) {
     let mut refuse = shared.refuse.subscribe();
     let mut connections = JoinSet::new();

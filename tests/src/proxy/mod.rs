@@ -37,10 +37,9 @@ use counts::Counters;
 pub use counts::{ConnectionCounts, Counts, LaneCounts};
 pub use faults::{Direction, Faults};
 
-/// A proxy on a port of its own. Its connections break when it is dropped.
+/// A proxy on a port of its own. Its connections break on drop.
 ///
-/// All methods may be called from several threads at once, and act at once on connections that are
-/// open already.
+/// All methods may be called from several threads concurrently, and take effect at once on open connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
@@ -49,15 +48,15 @@ pub struct FaultProxy {
     resetter: Mutex<Option<AbortHandle>>,
 }
 
-/// What the proxy's handle and its connections share.
+/// State shared by the proxy's handle and its connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     target: Mutex<SocketAddr>,
     up: Switches,
     down: Switches,
-    /// Goes up by one when all connections are to be reset.
+    /// Incremented to reset all connections.
     resets: watch::Sender<u64>,
-    /// Whether new connections are to be refused, and whether they are.
+    /// Requested and actual state of refusing new connections.
     refuse: watch::Sender<bool>,
     refusing: watch::Sender<bool>,
     reset_new: AtomicBool,
@@ -65,11 +64,11 @@ pub(crate) struct Shared {
     counters: Counters,
 }
 
-/// What can be switched for one direction.
+/// Switches of one direction.
 #[derive(Debug)]
 struct Switches {
     faults: watch::Sender<Faults>,
-    /// Goes up by one when this direction is to be closed.
+    /// Incremented to close this direction.
     half_closes: watch::Sender<u64>,
 }
 
@@ -78,7 +77,7 @@ impl FaultProxy {
     ///
     /// # Panics
     ///
-    /// When no port is free.
+    /// If no port is free.
     pub fn start(target: u16) -> Self {
         Self::seeded(target, &Seed::new(0))
     }
@@ -87,7 +86,7 @@ impl FaultProxy {
     ///
     /// # Panics
     ///
-    /// When no port is free.
+    /// If no port is free.
     pub fn seeded(target: u16, seed: &Seed) -> Self {
         let shared = Arc::new(Shared::new(target, seed.clone()));
         let (port, listener) = listener::bind_free();
@@ -96,35 +95,35 @@ impl FaultProxy {
         Self { port, shared, task, resetter: Mutex::new(None) }
     }
 
-    /// The port that it listens on, on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its address, `redis://127.0.0.1:<port>`.
+    /// URL, `redis://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Sends new connections to another port. Open ones stay where they are.
+    /// Sends new connections to another port. Open ones stay.
     pub fn retarget(&self, target: u16) {
         *self.shared.target.lock() = loopback(target);
     }
 
-    /// Sets the faults of one direction, instead of those it had.
+    /// Replaces the faults of one direction.
     pub fn set(&self, direction: Direction, faults: Faults) {
         self.shared.switches(direction).faults.send_replace(faults);
     }
 
-    /// Sets the faults of both directions.
+    /// Replaces the faults of both directions.
     pub fn set_both(&self, faults: Faults) {
         self.set(Direction::Up, faults);
         self.set(Direction::Down, faults);
     }
 
-    /// Ends all faults: none in either direction, no resets, new connections welcome.
+    /// Ends all faults and resets, and accepts new connections.
     ///
-    /// Connections that lost bytes in a black hole are reset: TCP never loses some and goes on.
+    /// Connections that lost bytes in a black hole are reset: TCP never loses some and continues.
     pub fn heal(&self) {
         self.set_both(Faults::NONE);
         self.reset_every(None);
@@ -136,17 +135,17 @@ impl FaultProxy {
     ///
     /// # Panics
     ///
-    /// When it is not done within five seconds.
+    /// After five seconds.
     pub fn reset_all(&self) {
         let accepted = self.counts().connections.accepted;
         self.shared.resets.send_modify(|epoch| *epoch += 1);
-        // Connections made meanwhile need not be waited for.
+        // New connections need not be waited for.
         wait::until("connections to be reset", Duration::from_secs(5), || {
             self.shared.counters.ended_among_first(accepted)
         });
     }
 
-    /// Resets all open connections again and again, once per interval; never, with `None`.
+    /// Resets all open connections once per interval; never, with `None`.
     pub fn reset_every(&self, interval: Option<Duration>) {
         let task = interval.map(|interval| {
             let shared = Arc::clone(&self.shared);
@@ -163,32 +162,32 @@ impl FaultProxy {
         }
     }
 
-    /// Closes one direction of all open connections: the receiver sees the end of the stream, what
-    /// the sender goes on sending is lost, and the other direction lives.
+    /// Closes one direction of all open connections: the receiver sees the end of the stream, further bytes
+    /// of the sender are lost, and the other direction stays open.
     pub fn half_close(&self, direction: Direction) {
         self.shared.switches(direction).half_closes.send_modify(|epoch| *epoch += 1);
     }
 
-    /// Refuses new connections, as a port does that nothing listens on; or accepts them again.
-    /// Returns when that is so. Open connections live on.
+    /// Refuses new connections, as a port without a listener does; or accepts them again. Returns when that
+    /// is in effect. Open connections stay.
     ///
-    /// The kernel refuses them, so they are not counted here: the client has seen the error.
+    /// The kernel refuses them, so they are not counted here: the client sees the error.
     ///
     /// # Panics
     ///
-    /// When another process took the port meanwhile.
+    /// If another process took the port meanwhile.
     pub fn refuse(&self, refuse: bool) {
         self.shared.refuse.send_replace(refuse);
         let done = || *self.shared.refusing.borrow() == refuse;
         wait::until("the listener to follow", Duration::from_secs(5), done);
     }
 
-    /// Accepts new connections and resets them at once; or lets them live again.
+    /// Accepts new connections and resets them at once; or stops doing so.
     pub fn reset_new(&self, reset: bool) {
         self.shared.reset_new.store(reset, Ordering::SeqCst);
     }
 
-    /// What it has done since it was started.
+    /// Counters since the start.
     pub fn counts(&self) -> Counts {
         self.shared.counters.read()
     }

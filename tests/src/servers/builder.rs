@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! Configuration of a server.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,17 +12,17 @@ use super::{Flavour, free_port};
 use crate::shim::ClockShim;
 use crate::tls::{Certificates, ServerCertificate};
 
-/// How often another port is tried when somebody else was quicker.
+/// Attempts with another port when another process took the port.
 const PORT_ATTEMPTS_MAX: usize = 10;
 
-/// The user that the harness logs in as where passwords are asked for.
+/// User of the harness on servers with passwords.
 pub(super) const ADMIN: (&str, &str) = ("harness", "harness-admin");
 
-/// The line that each server logs when it listens.
+/// Part of the line that each server logs when it listens.
 const READY: &str = "eady to accept connections";
 const READY_SENTINEL: &str = "Sentinel ID is ";
 
-/// A server to be. Made by [`RedisServer::builder`].
+/// Builder of a server, from [`RedisServer::builder`].
 #[derive(Debug)]
 #[must_use = "nothing is started yet"]
 pub struct Builder {
@@ -54,28 +54,28 @@ impl Builder {
         self
     }
 
-    /// Asks every client for this password, and uses it towards a master.
+    /// Requires this password from every client, and uses it towards a master.
     ///
-    /// The harness's own commands use a user of their own and go on working.
+    /// The harness's own commands use a user of their own and keep working.
     pub fn requirepass(mut self, password: &str) -> Self {
         self.guarded = true;
         self.config(format!("requirepass {password}")).config(format!("masterauth {password}"))
     }
 
-    /// Adds a user, in the words of `ACL SETUSER`: `acl_user("app", "on >secret ~sg:* +eval")`.
+    /// Adds a user, in the syntax of `ACL SETUSER`: `acl_user("app", "on >secret ~sg:* +eval")`.
     pub fn acl_user(mut self, name: &str, rules: &str) -> Self {
         self.guarded = true;
         self.config(format!("user {name} {rules}"))
     }
 
-    /// Opens a second port that speaks TLS with this certificate; see [`RedisServer::tls_port`].
+    /// Opens a second port with TLS and this certificate; see [`RedisServer::tls_port`].
     ///
     /// Clients need no certificate, unless the line `tls-auth-clients yes` is added: then one of
     /// [`Certificates::client`].
     ///
     /// # Panics
     ///
-    /// When the flavour was built without TLS.
+    /// If the flavour was built without TLS.
     pub fn tls(mut self, certificates: &Certificates, server: ServerCertificate) -> Self {
         assert!(self.flavour.has_tls(), "{:?} was built without TLS", self.flavour);
         let pair = certificates.server(server);
@@ -83,7 +83,7 @@ impl Builder {
         self
     }
 
-    /// Listens on a unix socket too; see [`RedisServer::unix_socket`].
+    /// Listens on a Unix socket too; see [`RedisServer::unix_socket`].
     pub const fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
         self
@@ -95,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// Follows the master on this port (of a proxy, perhaps).
+    /// Replicates the master on this port, which may be that of a proxy.
     pub fn replica_of(self, port: u16) -> Self {
         self.config(format!("replicaof 127.0.0.1 {port}"))
     }
@@ -107,7 +107,7 @@ impl Builder {
             .config(format!("cluster-node-timeout {}", node_timeout.as_millis()))
     }
 
-    /// Runs as a sentinel instead of as a server.
+    /// Runs as a sentinel.
     pub const fn sentinel(mut self) -> Self {
         self.sentinel = true;
         self
@@ -117,7 +117,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// When it does not; the message holds its log.
+    /// If it does not start; the message contains its log.
     pub fn start(self) -> RedisServer {
         for _ in 0..PORT_ATTEMPTS_MAX {
             let server = RedisServer::launch(self.prepare());
@@ -153,7 +153,7 @@ impl Builder {
     fn text(&self, folder: &Path, port: u16, tls: Option<u16>, socket: Option<&Path>) -> String {
         let mut text = format!("bind 127.0.0.1\nport {port}\ndir {}\n", folder.display());
         if !self.sentinel {
-            // Replicas are synchronised at once, and over the wire.
+            // Replicas are synchronised at once, and without a file on disk.
             text +=
                 "save \"\"\nappendonly no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\n";
         }

@@ -1,28 +1,28 @@
-//! Which server, in which version.
+//! Servers and versions.
 
 use std::path::PathBuf;
 
 /// The servers that `make servers` fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// Redis 6.2.14: the oldest that Sluicegate knows.
+    /// Redis 6.2.14: the oldest supported version.
     Redis62,
-    /// Redis 7.0.15 as Debian builds it, with TLS.
+    /// Redis 7.0.15 as built by Debian, with TLS.
     Redis70,
     /// Redis 8.2.3.
     Redis8,
-    /// Valkey 8.0 as Debian builds it, with TLS.
+    /// Valkey 8.0 as built by Debian, with TLS.
     Valkey8,
     /// Valkey 9.1.2.
     Valkey9,
 }
 
 impl Flavour {
-    /// All of them, old ones first.
+    /// All of them, oldest first.
     pub const ALL: [Self; 5] =
         [Self::Redis62, Self::Redis70, Self::Redis8, Self::Valkey8, Self::Valkey9];
 
-    /// The name of its folder.
+    /// Name of its folder.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Redis62 => "redis62",
@@ -33,23 +33,23 @@ impl Flavour {
         }
     }
 
-    /// Whether this build speaks TLS.
+    /// Was it built with TLS?
     pub const fn has_tls(self) -> bool {
         matches!(self, Self::Redis70 | Self::Valkey8)
     }
 
-    /// Whether it has the commands of Redis 7: functions, slot ranges, sharded channels.
+    /// Has it the commands of Redis 7: functions, slot ranges, sharded channels?
     pub const fn is_7_or_later(self) -> bool {
         !matches!(self, Self::Redis62)
     }
 
-    /// The server's program.
+    /// Path of the server's program.
     ///
-    /// It is looked for in the folder that `SLUICEGATE_SERVERS` names, or else in `target/servers`.
+    /// It is searched in the folder that `SLUICEGATE_SERVERS` names, else in `target/servers`.
     ///
     /// # Panics
     ///
-    /// When it is not there: a test that cannot run has failed.
+    /// If it is missing: a test that cannot run has failed.
     pub fn program(self) -> PathBuf {
         let program = folder().join(self.name()).join("server");
         assert!(program.exists(), "{} is missing: run `make servers`", program.display());

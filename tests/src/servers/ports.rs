@@ -1,28 +1,28 @@
-//! Ports that stay free long enough.
+//! Free ports.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Ports are taken from here: below the kernel's range for outgoing connections, so that no client
-/// sits on the port of a server that is being restarted. A cluster node's second port is
-/// [`BUS_OFFSET`] above its first, and below that range too.
+/// First port: below the kernel's range for outgoing connections, so that no client occupies the port of a
+/// server that is being restarted. A cluster node's second port is [`BUS_OFFSET`] above its first, and below
+/// that range too.
 const FIRST: u16 = 11_000;
 const COUNT: u16 = 10_000;
 
-/// How far a cluster node's bus port is above its port.
+/// Distance of a cluster node's bus port from its port.
 pub(super) const BUS_OFFSET: u16 = 10_000;
 
 const _: () = assert!(FIRST + COUNT - 1 + BUS_OFFSET < 32_768);
 
-/// A loopback port that nothing listens on now, and that this process has not handed out lately.
+/// A loopback port without a listener that this process has not used recently.
 ///
-/// Another process may take it before the caller does: the caller tries again then.
+/// Another process may take it before the caller does: the caller retries then.
 ///
 /// # Panics
 ///
-/// When all are taken.
+/// If all are taken.
 pub fn free_port() -> u16 {
-    // Test processes that run side by side start at different places.
+    // Concurrent test processes start at different ports.
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = (std::process::id() % 97) as u16 * 103;
     for _ in 0..COUNT {

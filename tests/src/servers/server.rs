@@ -19,16 +19,16 @@ use crate::process::Process;
 use crate::shim::ClockShim;
 use crate::wait;
 
-/// How long a server may take to start.
+/// Time in which a server must start.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the harness's own commands wait for an answer.
+/// Timeout of the harness's own commands.
 const COMMAND_LIMIT: Duration = Duration::from_secs(3);
 
-/// How often in a row a connection may be cut before that is an error.
+/// Number of consecutive broken connections that is an error.
 const CUTS_MAX: usize = 5;
 
-/// What [`Builder`] has settled.
+/// Settings from [`Builder`].
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) flavour: Flavour,
@@ -42,9 +42,9 @@ pub(super) struct Launch {
     pub(super) ready_line: &'static str,
 }
 
-/// A server of our own, killed when this is dropped.
+/// A private server, killed on drop.
 ///
-/// All methods may be called from several threads at once.
+/// All methods may be called from several threads concurrently.
 #[derive(Debug)]
 pub struct RedisServer {
     launch: Launch,
@@ -55,16 +55,16 @@ pub struct RedisServer {
 // ===== starting and ending =====
 
 impl RedisServer {
-    /// Starts a server with nothing special about it, and waits until it listens.
+    /// Starts a server with the default configuration, and waits until it listens.
     ///
     /// # Panics
     ///
-    /// When it does not; the message holds its log.
+    /// If it does not start; the message contains its log.
     pub fn start(flavour: Flavour) -> Self {
         Self::builder(flavour).start()
     }
 
-    /// A server with something special about it.
+    /// A builder of a server.
     pub const fn builder(flavour: Flavour) -> Builder {
         Builder::new(flavour)
     }
@@ -74,8 +74,8 @@ impl RedisServer {
         Self { launch, process, stopped: AtomicBool::new(false) }
     }
 
-    /// Waits until this very process listens; its log if it does not. The log is asked and not the
-    /// port, where somebody else's server might answer.
+    /// Waits until this process listens; the error is its log. The log is read instead of connecting to the
+    /// port, on which another server might reply.
     pub(super) fn wait_started(&self) -> Result<(), String> {
         let process = self.process.read();
         let mut ready = false;
@@ -87,14 +87,14 @@ impl RedisServer {
         if ready && settled { Ok(()) } else { Err(self.log()) }
     }
 
-    /// Stops the process (SIGSTOP): its connections stay open, new ones are accepted by the kernel,
-    /// and nothing is answered.
+    /// Stops the process (SIGSTOP): its connections stay open, new ones are accepted by the kernel, and
+    /// nothing is answered.
     pub fn stop(&self) {
         self.process.read().signal(Signal::STOP);
         self.stopped.store(true, Ordering::SeqCst);
     }
 
-    /// Lets a stopped process go on (SIGCONT).
+    /// Continues a stopped process (SIGCONT).
     pub fn cont(&self) {
         self.process.read().signal(Signal::CONT);
         self.stopped.store(false, Ordering::SeqCst);
@@ -105,12 +105,12 @@ impl RedisServer {
         self.process.read().kill();
     }
 
-    /// Starts it anew on the same port, after killing it if it still runs. It is empty then, unless
-    /// persistence was asked for.
+    /// Restarts it on the same port, after killing it if it is running. It is empty then, unless persistence
+    /// is configured.
     ///
     /// # Panics
     ///
-    /// When it does not come up; the message holds its log.
+    /// If it does not start; the message contains its log.
     pub fn restart(&self) {
         {
             let mut process = self.process.write();
@@ -123,11 +123,11 @@ impl RedisServer {
         }
     }
 
-    /// Waits until it answers PING, which a replica or a loading server does late.
+    /// Waits until it replies to PING, which a replica or a loading server does late.
     ///
     /// # Panics
     ///
-    /// When it does not within ten seconds.
+    /// After ten seconds.
     pub fn wait_ready(&self) {
         wait::until("PONG", READY_LIMIT, || self.try_command(&["PING"]).is_ok());
     }
@@ -136,55 +136,55 @@ impl RedisServer {
 // ===== where it is =====
 
 impl RedisServer {
-    /// Which server it is.
+    /// Server and version.
     pub const fn flavour(&self) -> Flavour {
         self.launch.flavour
     }
 
-    /// Its port on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub const fn port(&self) -> u16 {
         self.launch.port
     }
 
-    /// Its port for TLS.
+    /// Port for TLS.
     ///
     /// # Panics
     ///
-    /// When it was started without.
+    /// If it was started without.
     pub fn tls_port(&self) -> u16 {
         self.launch.tls_port.expect("the server was started with TLS")
     }
 
-    /// The path of its unix socket.
+    /// Path of its Unix socket.
     ///
     /// # Panics
     ///
-    /// When it was started without.
+    /// If it was started without.
     pub fn unix_socket(&self) -> &Path {
         self.launch.socket.as_deref().expect("the server was started with a unix socket")
     }
 
-    /// Its address, `redis://127.0.0.1:<port>`, without a user.
+    /// URL, `redis://127.0.0.1:<port>`, without a user.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
     }
 
-    /// The id of its process; another one after a restart.
+    /// Process id; it changes with a restart.
     pub fn pid(&self) -> u32 {
         self.process.read().pid()
     }
 
-    /// Whether its process exists and is not stopped by [`Self::stop`].
+    /// Is its process alive and not stopped by [`Self::stop`]?
     pub fn is_running(&self) -> bool {
         !self.stopped.load(Ordering::SeqCst) && self.process.read().ended().is_none()
     }
 
-    /// The folder it runs in; removed on drop.
+    /// Working folder; removed on drop.
     pub fn folder(&self) -> &Path {
         self.launch.folder.path()
     }
 
-    /// What it has logged since it was last started.
+    /// Log since the last start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.launch.log_path()).unwrap_or_default()
     }
@@ -193,11 +193,11 @@ impl RedisServer {
 // ===== asking it =====
 
 impl RedisServer {
-    /// Sends a command on a connection of its own, as a user who may do everything.
+    /// Sends a command on a separate connection, as a user with all permissions.
     ///
     /// # Panics
     ///
-    /// On every error, the server's own answers included.
+    /// On every error, including error replies.
     pub fn command(&self, words: &[&str]) -> Value {
         self.try_command(words)
             .unwrap_or_else(|error| panic!("{words:?} to {}: {error}", self.url()))
@@ -207,18 +207,18 @@ impl RedisServer {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, does not answer in time, or answers with an error.
+    /// If the server cannot be reached, does not reply in time, or replies with an error.
     pub fn try_command(&self, words: &[&str]) -> RedisResult<Value> {
         let (name, arguments) = words.split_first().expect("a command has a name");
         redis::cmd(name).arg(arguments).query(&mut self.connection()?)
     }
 
-    /// A connection of the user who may do everything, for what depends on the connection, such as
-    /// WAIT or MULTI. Each answer is waited for three seconds at most.
+    /// A connection of the user with all permissions, for commands that depend on the connection, such as
+    /// WAIT or MULTI. Each reply is waited for three seconds at most.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached.
+    /// If the server cannot be reached.
     pub fn connection(&self) -> RedisResult<Connection> {
         let client = Client::open(self.connection_info()?)?;
         let connection = client.get_connection_with_timeout(COMMAND_LIMIT)?;
@@ -227,17 +227,17 @@ impl RedisServer {
         Ok(connection)
     }
 
-    /// The text of an answer that is text.
+    /// The text of a reply.
     ///
     /// # Panics
     ///
-    /// On every error, and when the answer is no text.
+    /// On every error, and if the reply is not text.
     pub fn text(&self, words: &[&str]) -> String {
         redis::from_redis_value(self.command(words)).expect("the answer is text")
     }
 
-    /// A field of `INFO`: `info("replication", "role")`. Asked again where the connection is cut: sentinels
-    /// do that to all clients of a server that they make something else.
+    /// A field of `INFO`: `info("replication", "role")`. Retried if the connection breaks: sentinels
+    /// disconnect all clients of a server whose role they change.
     ///
     /// # Panics
     ///
@@ -261,7 +261,7 @@ impl RedisServer {
     ///
     /// # Panics
     ///
-    /// On every error, and when there is no such number.
+    /// On every error, and if the field is not a number.
     pub fn info_number(&self, section: &str, field: &str) -> i64 {
         let text =
             self.info(section, field).unwrap_or_else(|| panic!("INFO {section} has no {field}"));
@@ -275,7 +275,7 @@ impl RedisServer {
         Ok(info.set_redis_settings(admin))
     }
 
-    /// The user and password of the harness itself, where one is asked for.
+    /// User and password of the harness, if passwords are required.
     pub(crate) fn login(&self) -> Option<(&'static str, &'static str)> {
         self.launch.guarded.then_some(ADMIN)
     }

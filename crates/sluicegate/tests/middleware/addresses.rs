@@ -1,4 +1,4 @@
-//! Whose address it is.
+//! The client's address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,7 +35,7 @@ async fn by_default_it_is_the_peers() {
     assert!(passes(&app, from("203.0.113.2", &[])).await);
 }
 
-/// `tower_governor`'s `SmartIp` believes every client about its address.
+/// `tower_governor`'s `SmartIp` trusts every client's claim of its address.
 #[tokio::test]
 async fn a_client_cannot_choose_its_address() {
     let trusted = ClientIp::default().trust(["10.0.0.0/8".parse().unwrap()]);
@@ -59,7 +59,7 @@ async fn trusted_proxies_are_believed_from_the_right() {
     let trusted = ClientIp::default().trust(["10.0.0.0/8".parse().unwrap()]);
     let app = guarded(&layer(per_ip()).0.client_ip(trusted));
     assert!(passes(&app, from("10.0.0.1", &["1.1.1.1, 198.51.100.7", "10.0.0.2"])).await);
-    // What stands left of it is what the client wrote.
+    // Entries left of it are written by the client.
     assert!(!passes(&app, from("10.0.0.1", &["2.2.2.2", "198.51.100.7, 10.0.0.2"])).await);
     assert!(passes(&app, from("10.0.0.1", &["1.1.1.1, 198.51.100.8"])).await);
 }
@@ -118,7 +118,7 @@ async fn peers_are_found_in_several_places() {
     assert!(passes(&app, mine("203.0.113.2")).await);
 }
 
-/// A server without `into_make_service_with_connect_info` must not be without limits, nor answer 500.
+/// A server without `into_make_service_with_connect_info` must not be unlimited, nor answer 500.
 #[tokio::test]
 async fn addresses_that_are_not_known_are_one() {
     let app = guarded(&layer(per_ip()).0);

@@ -1,4 +1,4 @@
-//! Over a store in memory nothing is boxed, and nothing allocated but what answers carry.
+//! Over a store in memory nothing is boxed, and only response fields are allocated.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -14,7 +14,7 @@ use tower::{Layer, Service, service_fn};
 
 use crate::middleware::support::{layer, rule};
 
-/// The allocations of one call, of three tiers, that passes.
+/// The allocations of one admitted call, of three tiers.
 fn allocations(headers: Headers) -> u64 {
     let rules = vec![
         rule(1, "user:{user_id}", "1/hour burst 1000"),
@@ -38,7 +38,7 @@ fn allocations(headers: Headers) -> u64 {
         allocated += counted.count_total;
         allocated
     };
-    // Buckets are made once.
+    // Buckets are created once.
     once();
     once()
 }
@@ -47,6 +47,6 @@ fn allocations(headers: Headers) -> u64 {
 fn a_call_allocates_nothing_but_header_fields() {
     let none = Headers { draft: Draft::Off, legacy: Legacy::Off };
     assert_eq!(allocations(none), 0);
-    // Two lists, as text and as values; numbers; the list of fields, and the map that the answer had no use for before.
+    // Two lists, as text and as values; numbers; the list of fields, and the header map of the response.
     assert!(allocations(Headers::default()) <= 16, "{}", allocations(Headers::default()));
 }

@@ -1,4 +1,4 @@
-//! Who passes, and what answers say.
+//! Admission and responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use sluicegate::headers::{Draft, Headers, Legacy, Reset};
 use sluicegate::middleware::Reason;
-use sluicegate::{Mode, Request as Asked};
+use sluicegate::{Mode, Request as LimitRequest};
 use tower::{Layer, service_fn};
 
 use crate::middleware::support::{
@@ -16,7 +16,7 @@ use crate::middleware::support::{
 };
 
 #[tokio::test]
-async fn a_limit_lets_through_what_it_says_and_no_more() {
+async fn a_limit_admits_exactly_its_quota() {
     let (layer, clock) = layer(vec![rule(1, "global", "1/s burst 3")]);
     let app = guarded(&layer);
     assert_eq!(statuses(&app, "/", 5).await, [200, 200, 200, 429, 429]);
@@ -25,7 +25,7 @@ async fn a_limit_lets_through_what_it_says_and_no_more() {
 }
 
 #[tokio::test]
-async fn every_answer_that_was_limited_says_how_its_client_stands() {
+async fn every_limited_response_has_the_limit_fields() {
     let (layer, _) = layer(vec![rule(1, "global", "1/s burst 2")]);
     let app = guarded(&layer);
     let answer = call(&app, get("/")).await;
@@ -71,7 +71,7 @@ async fn never_has_no_retry_after() {
 }
 
 #[tokio::test]
-async fn what_no_rule_applies_to_is_left_alone() {
+async fn requests_without_a_rule_are_not_changed() {
     let (layer, _) = layer(vec![rule(1, "user:{user_id}", "1/s")]);
     let app = guarded(&layer);
     for _ in 0..3 {
@@ -108,7 +108,7 @@ async fn costs_are_a_function_of_the_request() {
 }
 
 #[tokio::test]
-async fn what_is_skipped_is_not_limited() {
+async fn skipped_requests_are_not_limited() {
     let (layer, _) = layer(vec![rule(1, "global", "1/hour")]);
     let app = guarded(&layer.skip(|request| request.method == Method::OPTIONS));
     for _ in 0..3 {
@@ -119,7 +119,7 @@ async fn what_is_skipped_is_not_limited() {
     assert_eq!(statuses(&app, "/", 2).await, [200, 429]);
 }
 
-/// tower's own limit is per clone, and axum clones for every connection: it limits nobody.
+/// tower's own limit is per clone, and axum clones for every connection: it limits nothing.
 #[tokio::test]
 async fn clones_and_services_of_one_layer_share_everything() {
     let (layer, _) = layer(vec![rule(1, "global", "1/hour burst 4")]);
@@ -162,7 +162,7 @@ async fn the_hook_may_replace_the_answer() {
 }
 
 #[tokio::test]
-async fn in_shadow_mode_all_pass_and_nobody_notices() {
+async fn in_shadow_mode_all_pass_without_a_trace() {
     let (limiter, _) = limiter(vec![rule(1, "global", "1/hour burst 2")]);
     let watched = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&watched);
@@ -178,8 +178,8 @@ async fn in_shadow_mode_all_pass_and_nobody_notices() {
         assert_eq!((answer.status(), answer.headers().len()), (StatusCode::OK, 0));
     }
     assert_eq!(watched.load(Ordering::Relaxed), 3);
-    // What passed was charged.
-    assert!(!limiter.check_now(&Asked::new()).is_allowed());
+    // An admitted request was charged.
+    assert!(!limiter.check_now(&LimitRequest::new()).is_allowed());
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn shadow_rules_are_in_no_answer() {
 }
 
 #[tokio::test]
-async fn layers_inside_layers_all_tell_of_their_policies() {
+async fn nested_layers_all_report_their_policies() {
     let (outer, _) = layer(vec![rule(1, "global", "1/s burst 9")]);
     let (inner, _) = layer(vec![rule(2, "endpoint:/", "1/s burst 5")]);
     let service = service_fn(|_: Request<String>| async {
@@ -201,13 +201,13 @@ async fn layers_inside_layers_all_tell_of_their_policies() {
     let answer = call(&outer.layer(inner.layer(service)), get("/")).await;
     let policies: Vec<_> = answer.headers().get_all("ratelimit-policy").iter().collect();
     assert_eq!(policies, [r#""endpoint";q=5;w=5"#, r#""global";q=9;w=9"#]);
-    // The one that is nearest to the service counts where there is room for one.
+    // The innermost layer wins where only one value fits.
     assert_eq!(field(&answer, "x-ratelimit-limit"), Some("5"));
     assert_eq!(answer.headers().get_all("x-ratelimit-limit").iter().count(), 1);
 }
 
 #[tokio::test]
-async fn what_the_service_says_itself_stays() {
+async fn fields_of_the_service_stay() {
     let (layer, _) = layer(vec![rule(1, "global", "1/s burst 9")]);
     let app = guarding(&layer, || {
         Response::builder()

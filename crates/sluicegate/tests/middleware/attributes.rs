@@ -1,4 +1,4 @@
-//! Where attributes come from, and what happens where they are missing or too long.
+//! Extraction of attributes, and policies for those that are missing or too long.
 
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use sluicegate::middleware::{OnMissing, OnOversized, Reason, VALUE_BYTES_MAX, extract};
@@ -29,7 +29,7 @@ async fn passes(app: &App, request: Request<String>) -> bool {
 }
 
 #[tokio::test]
-async fn users_and_plans_are_what_authentication_says() {
+async fn users_and_plans_come_from_authentication() {
     let (layer, _) = layer(vec![
         rule(1, "user:{user_id}", "1/hour").with_plan("default").unwrap(),
         rule(2, "user:{user_id}", "1/hour burst 2").with_plan("pro").unwrap(),
@@ -42,7 +42,7 @@ async fn users_and_plans_are_what_authentication_says() {
     for expected in [true, true, false] {
         assert_eq!(passes(&app, from("bob", "pro")).await, expected);
     }
-    // An empty plan is none, and an empty name nobody.
+    // An empty plan or user id counts as missing.
     assert!(passes(&app, from("carol", "")).await && !passes(&app, from("carol", "")).await);
     assert!(passes(&app, from("", "")).await && passes(&app, from("", "")).await);
 }
@@ -56,7 +56,7 @@ async fn header_fields_can_be_anything() {
         assert!(passes(&app, with_header("x-tenant", value)).await, "{value:?}");
         assert!(!passes(&app, with_header("x-tenant", value)).await, "{value:?}");
     }
-    // No such field, and one without anything in it: the rule does not apply.
+    // No such field, and an empty one: the rule does not apply.
     assert_eq!(statuses(&app, "/", 2).await, [200, 200]);
     assert!(passes(&app, with_header("x-tenant", b"")).await);
 }
@@ -74,7 +74,7 @@ async fn methods_and_paths_are_known() {
 }
 
 #[tokio::test]
-async fn what_is_given_last_counts() {
+async fn the_last_extractor_counts() {
     let (layer, _) = layer(vec![rule(1, "at:{endpoint}", "1/hour")]);
     let app = guarded(&layer.endpoint(|_| Some("a".into())).endpoint(|_| Some("all".into())));
     assert_eq!(statuses(&app, "/x", 1).await, [200]);
@@ -82,7 +82,7 @@ async fn what_is_given_last_counts() {
 }
 
 #[tokio::test]
-async fn who_lacks_an_attribute_may_pass_share_or_be_refused() {
+async fn a_request_without_an_attribute_may_pass_share_or_be_refused() {
     let with = |on_missing| {
         let (layer, _) = layer(vec![rule(1, "user:{user_id}", "1/hour")]);
         guarded(&layer.on_missing("user_id", on_missing))
@@ -102,13 +102,13 @@ async fn who_lacks_an_attribute_may_pass_share_or_be_refused() {
 }
 
 #[tokio::test]
-async fn who_is_refused_is_not_charged() {
+async fn a_refused_request_is_not_charged() {
     let (layer, _) = layer(vec![rule(1, "global", "1/hour burst 2")]);
     let refuse = OnMissing::Refuse(StatusCode::BAD_REQUEST);
     let layer = layer
         .user_id(extract::extension(|account: &Account| Some(account.name.into())))
         .on_missing("user_id", refuse)
-        // There is always one of these.
+        // This one is never missing.
         .on_missing("method", OnMissing::Refuse(StatusCode::BAD_REQUEST));
     let app = guarded(&layer);
     assert_eq!(statuses(&app, "/", 5).await, [400; 5]);
@@ -131,7 +131,7 @@ async fn values_that_are_too_long_are_refused_or_shared() {
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
         assert!(answer.body().contains("the user_id of the request is too long"), "{answer:?}");
     }
-    // As long as it may be.
+    // Exactly the maximum length.
     assert!(passes(&app, with_header("x-user", &vec![b'x'; VALUE_BYTES_MAX])).await);
 
     let app = guarded(&layer(rules()).0.user_id(user()).on_oversized(OnOversized::Share));
@@ -141,7 +141,7 @@ async fn values_that_are_too_long_are_refused_or_shared() {
 }
 
 #[tokio::test]
-async fn the_hook_is_told_why_and_in_shadow_mode_nobody_is_refused() {
+async fn the_hook_gets_the_reason_and_shadow_mode_refuses_nothing() {
     let refuse = OnMissing::Refuse(StatusCode::FORBIDDEN);
     let (layer, _) = layer(Vec::new());
     let layer = layer.on_missing("user_id", refuse).on_denied(|denied, answer| {

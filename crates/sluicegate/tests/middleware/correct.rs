@@ -4,17 +4,17 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use sluicegate::middleware::{OnFailure, RateLimitLayer};
-use sluicegate::{Limiter, Request as Asked};
+use sluicegate::{Limiter, Request as LimitRequest};
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::middleware::support::{TestStore, call, field, get, guarding, limiter, rule};
 
 fn left(limiter: &Limiter<TestStore>) -> Vec<u64> {
-    let verdict = limiter.check_now(&Asked::new().user_id("42").cost(0));
+    let verdict = limiter.check_now(&LimitRequest::new().user_id("42").cost(0));
     verdict.tiers().map(|tier| tier.decision.remaining).collect()
 }
 
-/// Calls a service that costs 10 before and this after, once.
+/// Calls a service once that is charged 10 before and this after.
 async fn after(layer: RateLimitLayer<TestStore>, true_cost: &'static str) -> Response<String> {
     let layer = layer
         .user_id(|_| Some("42".into()))
@@ -34,16 +34,16 @@ fn two_tiers() -> (Limiter<TestStore>, RateLimitLayer<TestStore>) {
 }
 
 #[tokio::test]
-async fn what_was_too_much_is_given_back() {
+async fn an_excess_is_refunded() {
     let (limiter, layer) = two_tiers();
     let answer = after(layer, "3").await;
     assert_eq!(left(&limiter), [17, 97]);
-    // And the answer says so.
+    // The response shows it.
     assert_eq!(field(&answer, "x-ratelimit-remaining"), Some("17"));
 }
 
 #[tokio::test]
-async fn what_was_too_little_is_taken_as_far_as_there_is() {
+async fn a_shortfall_is_taken_as_far_as_tokens_are_left() {
     let (limiter, layer) = two_tiers();
     let answer = after(layer.clone(), "12").await;
     assert_eq!((left(&limiter), field(&answer, "x-ratelimit-remaining")), (vec![8, 88], Some("8")));
@@ -66,7 +66,7 @@ async fn what_was_too_little_is_taken_as_far_as_there_is() {
 }
 
 #[tokio::test]
-async fn what_the_answer_does_not_tell_stays() {
+async fn without_a_true_cost_the_charge_stays() {
     let (limiter, layer) = two_tiers();
     assert_eq!(field(&after(layer, "dear").await, "x-ratelimit-remaining"), Some("10"));
     assert_eq!(left(&limiter), [10, 90]);
@@ -95,7 +95,7 @@ async fn a_service_that_fails_keeps_the_charge_or_gives_it_back() {
     }
 }
 
-/// An answer with a bad status is an answer: it is corrected like any other.
+/// A response with an error status is corrected like any other.
 #[tokio::test]
 async fn a_bad_status_is_no_failure() {
     let (limiter, layer) = two_tiers();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::middleware::support::{call, get, guarded, ms, on_runtime_time, quota};
 
-/// One every 100 ms, and at most 300 ms in line.
+/// One every 100 ms, and at most 300 ms in the queue.
 fn queue() -> Vec<Rule> {
     let quota = quota("10/s burst 100").with_algorithm(Algorithm::LeakyBucket).unwrap();
     let quota = quota.with_max_wait(ms(300)).unwrap();
@@ -17,7 +17,7 @@ fn queue() -> Vec<Rule> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stands_in_line_waits_for_its_turn() {
+async fn a_queued_request_waits_for_its_turn() {
     let app = guarded(&RateLimitLayer::new(on_runtime_time(queue())));
     let started = Instant::now();
     let calls: Vec<_> = (0..6)
@@ -42,7 +42,7 @@ async fn who_stands_in_line_waits_for_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_shadow_mode_nobody_waits() {
+async fn in_shadow_mode_no_request_waits() {
     let app = guarded(&RateLimitLayer::new(on_runtime_time(queue())).shadow());
     let started = Instant::now();
     for _ in 0..6 {

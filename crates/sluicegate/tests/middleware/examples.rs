@@ -54,7 +54,7 @@ async fn axum_plans_limits_by_plan_and_route() {
         assert_eq!(field(&denied, "retry-after"), Some("12"));
         assert!(denied.body().contains(r#""violated-policies":["user-1"]"#), "{denied:?}");
 
-        // Another plan; the route has a limit too, whatever the id.
+        // Another plan; the route has a limit for all ids.
         let mut passed = 0;
         for id in 0..45 {
             let answer = fetch(address, &format!("/users/{id}"), &[BOB]).await;
@@ -103,7 +103,7 @@ async fn tonic_service_answers_as_grpc_does() {
         assert_eq!(denied.message(), "the limit of rule 1, calls:{ip}, is reached");
         assert_eq!(denied.metadata().get("retry-after").unwrap(), "20");
         assert!(!denied.details().is_empty());
-        // A connection of one's own is no way around, and other methods have limits of their own.
+        // Another connection does not evade the limit, and other methods have limits of their own.
         let mut other = connect(address).await;
         let denied = other.check(HealthCheckRequest::default()).await.unwrap_err();
         assert_eq!(denied.code(), Code::ResourceExhausted);

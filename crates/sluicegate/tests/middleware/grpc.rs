@@ -1,4 +1,4 @@
-//! Denials as gRPC clients read them.
+//! Denials as decoded by gRPC clients.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 
 use crate::middleware::support::{TestStore, call, field, guarded, layer, rule};
 
-/// `google.rpc.Status`, as its definition has it.
+/// `google.rpc.Status`, by its definition.
 #[derive(Clone, PartialEq, Message)]
 struct RpcStatus {
     #[prost(int32, tag = "1")]
@@ -20,7 +20,7 @@ struct RpcStatus {
     details: Vec<RpcAny>,
 }
 
-/// `google.protobuf.Any`.
+/// `google.protobuf.Any`, by its definition.
 #[derive(Clone, PartialEq, Message)]
 struct RpcAny {
     #[prost(string, tag = "1")]
@@ -29,14 +29,14 @@ struct RpcAny {
     value: Vec<u8>,
 }
 
-/// `google.rpc.RetryInfo`.
+/// `google.rpc.RetryInfo`, by its definition.
 #[derive(Clone, PartialEq, Message)]
 struct RetryInfo {
     #[prost(message, optional, tag = "1")]
     retry_delay: Option<RpcDuration>,
 }
 
-/// `google.protobuf.Duration`.
+/// `google.protobuf.Duration`, by its definition.
 #[derive(Clone, PartialEq, Message)]
 struct RpcDuration {
     #[prost(int64, tag = "1")]
@@ -50,13 +50,13 @@ fn rpc(content_type: &str) -> Request<String> {
     request.body(String::new()).unwrap()
 }
 
-/// Reads an answer as tonic's client does.
+/// Decodes a response as tonic's client does.
 fn status(answer: &Response<String>) -> Status {
     assert_eq!((answer.status(), answer.body().as_str()), (StatusCode::OK, ""));
     Status::from_header_map(answer.headers()).unwrap()
 }
 
-/// The second answer to two calls.
+/// The second response to two calls.
 async fn second(layer: &RateLimitLayer<TestStore>, content_type: &str) -> Response<String> {
     let app = guarded(layer);
     let _ = call(&app, rpc(content_type)).await;
@@ -64,7 +64,7 @@ async fn second(layer: &RateLimitLayer<TestStore>, content_type: &str) -> Respon
 }
 
 #[tokio::test]
-async fn a_denial_is_resource_exhausted_and_says_when_to_come_back() {
+async fn a_denial_is_resource_exhausted_with_retry_info() {
     let (layer, clock) = layer(vec![rule(1, "at:{endpoint}", "1/minute")]);
     let app = guarded(&layer);
     let _ = call(&app, rpc("application/grpc")).await;
@@ -87,7 +87,7 @@ async fn a_denial_is_resource_exhausted_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn waits_of_any_length_are_told() {
+async fn waits_of_any_length_are_reported() {
     for (quota, seconds) in
         [("1/s", 1), ("1/day", 86_400), ("1/s burst 1", 1), ("1/40d", 3_456_000)]
     {
@@ -119,7 +119,7 @@ async fn every_kind_of_grpc_is_known_by_its_type() {
     }
 }
 
-/// Any client can say so of what it gets, and a cache in front would keep an empty 200 for everybody.
+/// Any client can send such a content type, and a cache in front would store an empty 200 for all clients.
 #[tokio::test]
 async fn only_a_post_is_a_call() {
     let (layer, _) = layer(vec![rule(1, "global", "1/hour")]);
@@ -156,7 +156,7 @@ async fn other_refusals_have_codes_too() {
     }
 }
 
-/// A key pattern may have anything in it.
+/// A key pattern may contain any characters.
 #[tokio::test]
 async fn messages_are_encoded() {
     let (layer, _) = layer(vec![rule(1, "100% größe", "1/hour")]);

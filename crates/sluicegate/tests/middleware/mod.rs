@@ -1,19 +1,19 @@
-//! The middleware as its users see it, around services that are called in memory and on real sockets.
+//! The public middleware, around services that are called in memory and on real sockets.
 //!
-//! | module | what it is |
+//! | module | subject |
 //! |---|---|
-//! | `support` | limiters on clocks that stand still, services, a client |
-//! | `answers` | who passes, what answers say, the hook, shadow mode, layers inside layers |
-//! | `attributes` | where attributes come from, and what happens where they are missing or too long |
-//! | `addresses` | whose address it is |
-//! | `grpc` | denials as gRPC clients read them |
+//! | `support` | limiters on manual clocks, services, a client |
+//! | `answers` | admission, responses, the hook, shadow mode, nested layers |
+//! | `attributes` | extraction of attributes, and policies for missing and oversized ones |
+//! | `addresses` | the client's address |
+//! | `grpc` | denials as decoded by gRPC clients |
 //! | `correct` | charged before, corrected after |
 //! | `delays` | queues, on the runtime's paused time |
-//! | `readiness` | backpressure, and clones that were found ready |
-//! | `outgoing` | the twin for clients |
+//! | `readiness` | backpressure, and readiness of clones |
+//! | `outgoing` | `OutgoingLayer` |
 //! | `allocation` | nothing is boxed over a store in memory |
 //! | `routes` | axum's route templates |
-//! | `sockets` | many at once on real sockets |
+//! | `sockets` | concurrent requests on real sockets |
 //! | `examples` | the examples, on real sockets |
 //! | `redis` | the same over a real Redis |
 

@@ -1,4 +1,4 @@
-//! The twin for clients, on the runtime's paused time.
+//! `OutgoingLayer`, on the runtime's paused time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::middleware::support::{RuntimeClock, ms, on_runtime_time, quota, rule}
 
 type Client = BoxCloneSyncService<Request<()>, Response<Duration>, OutgoingError<&'static str>>;
 
-/// A client that answers with how long it took to be called.
+/// A client that answers with the time until it was called.
 fn client(layer: &OutgoingLayer<MemoryStore<RuntimeClock>>) -> Client {
     let started = Instant::now();
     let send = move |request: Request<()>| async move {
@@ -41,13 +41,13 @@ async fn requests_wait_for_their_turn() {
     for expected in [0, 0, 100, 200, 300] {
         assert_eq!(send(&client, "http://a.example/x").await.unwrap(), ms(expected));
     }
-    // Another host is another matter, and one host in two spellings is one.
+    // Another host has its own limit, and one host in two spellings has one.
     assert_eq!(send(&client, "http://b.example/").await.unwrap(), ms(300));
     assert_eq!(send(&client, "http://A.Example/").await.unwrap(), ms(400));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_sent_in_time_fails_at_once_and_says_how_long() {
+async fn a_request_that_cannot_be_sent_in_time_fails_at_once_with_the_wait() {
     let client = paced(vec![rule(1, "global", "1/s")], ms(999));
     assert!(send(&client, "/").await.is_ok());
     let started = Instant::now();
@@ -58,7 +58,7 @@ async fn what_cannot_be_sent_in_time_fails_at_once_and_says_how_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_be_sent_fails_at_once() {
+async fn a_request_that_can_never_be_sent_fails_at_once() {
     let layer =
         OutgoingLayer::new(on_runtime_time(vec![rule(1, "global", "1/s burst 5")]), Duration::MAX);
     let client = client(&layer.cost(|request| if request.uri.path() == "/huge" { 6 } else { 1 }));
@@ -67,7 +67,7 @@ async fn what_can_never_be_sent_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_client_says_is_passed_on() {
+async fn errors_of_the_client_are_passed_on() {
     let client = paced(Vec::new(), ms(0));
     let error = send(&client, "/broken").await.unwrap_err();
     assert!(matches!(error, OutgoingError::Client("broken")));
@@ -106,7 +106,7 @@ async fn a_queue_is_waited_for_within_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_spends_nothing() {
+async fn a_cancelled_request_spends_nothing() {
     let client = paced(vec![rule(1, "global", "10/s burst 1")], ms(1000));
     assert!(send(&client, "/").await.is_ok());
     for _ in 0..20 {

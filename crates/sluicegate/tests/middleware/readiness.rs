@@ -1,4 +1,4 @@
-//! Backpressure: the layer is ready when the service is, and calls the very clone that said so.
+//! Backpressure: the layer is ready when the service is, and calls the clone whose readiness was polled.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 
 use crate::middleware::support::{get, layer, ms, on_runtime_time, quota, rule};
 
-/// A service that is only ready once there is a permit, which a call uses up, and that panics if it is called
+/// A service that is ready once it has a permit, which a call uses up, and that panics if it is called
 /// without: as `ConcurrencyLimit` and `Buffer` do.
 struct Picky {
     permits: Arc<AtomicUsize>,
@@ -33,7 +33,7 @@ impl Picky {
 impl Clone for Picky {
     fn clone(&self) -> Self {
         let (permits, calls) = (Arc::clone(&self.permits), Arc::clone(&self.calls));
-        // Being ready is not for clones.
+        // Clones do not inherit readiness.
         Self { permits, is_ready: false, calls }
     }
 }
@@ -62,7 +62,7 @@ fn is_ready<S: Service<Request<String>>>(service: &mut S) -> bool {
     service.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready()
 }
 
-/// Takes three calls through a service with two permits.
+/// Makes three calls through a service with two permits.
 async fn two_of_three<S: Store>(layer: RateLimitLayer<S>) {
     let picky = Picky::new(2);
     let (permits, calls) = (Arc::clone(&picky.permits), Arc::clone(&picky.calls));
@@ -88,13 +88,13 @@ async fn the_service_is_called_when_it_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_in_line_keeps_the_one_that_was_ready() {
+async fn a_queued_request_keeps_the_ready_service() {
     let queue = quota("10/s burst 100").with_algorithm(Algorithm::LeakyBucket).unwrap();
     let rules = vec![Rule::new(1, "global", queue).unwrap()];
     two_of_three(RateLimitLayer::new(on_runtime_time(rules))).await;
 }
 
-/// A denial does not reach the service, which stays as ready as it was.
+/// A denial does not reach the service, which stays ready.
 #[tokio::test]
 async fn a_denial_uses_up_no_readiness() {
     let picky = Picky::new(2);

@@ -1,17 +1,17 @@
-//! The same over a real Redis: what is asked over a network is waited for.
+//! The same over a real Redis, with calls over the network.
 
 use std::time::Duration;
 
 use http::{Response, StatusCode};
 use sluicegate::middleware::RateLimitLayer;
-use sluicegate::{Limiter, OnError, RedisStore, Request as Asked, RuleSet};
+use sluicegate::{Limiter, OnError, RedisStore, Request as LimitRequest, RuleSet};
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::middleware::support::{call, field, get, guarded, guarding, rule, statuses};
 
 fn limiter(server: &RedisServer) -> Limiter<RedisStore> {
     let store = RedisStore::builder(&server.url()).unwrap().deny_cache_max(0);
-    // On a busy machine too.
+    // Enough for a busy machine.
     let store = store.budget(Duration::from_secs(2)).build().unwrap();
     let rules =
         vec![rule(1, "user:{user_id}", "1/hour burst 20"), rule(2, "global", "1/hour burst 25")];
@@ -19,7 +19,7 @@ fn limiter(server: &RedisServer) -> Limiter<RedisStore> {
 }
 
 async fn left(limiter: &Limiter<RedisStore>) -> Vec<u64> {
-    let verdict = limiter.check(&Asked::new().user_id("42").cost(0)).await.unwrap();
+    let verdict = limiter.check(&LimitRequest::new().user_id("42").cost(0)).await.unwrap();
     verdict.tiers().map(|tier| tier.decision.remaining).collect()
 }
 
@@ -45,7 +45,7 @@ async fn it_limits_and_corrects() {
     assert_eq!(left(&limiter).await, [0, 4]);
 }
 
-/// The rules say what a store in trouble means.
+/// Each rule has its policy for an unavailable store.
 #[tokio::test]
 async fn without_redis_rules_are_kept_by_their_policies() {
     for (on_error, expected) in [
@@ -53,7 +53,7 @@ async fn without_redis_rules_are_kept_by_their_policies() {
         (OnError::Allow, [200, 200, 200]),
         (OnError::Deny, [429, 429, 429]),
     ] {
-        // Nobody listens there.
+        // No server listens there.
         let store = RedisStore::builder("redis://127.0.0.1:1").unwrap();
         let store = store.budget(Duration::from_millis(100)).build().unwrap();
         let rules = vec![rule(1, "global", "1/hour burst 2").with_on_error(on_error)];

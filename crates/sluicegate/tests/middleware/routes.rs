@@ -54,7 +54,7 @@ async fn where_no_route_matched_it_is_the_path_or_nothing() {
     assert_eq!([status(&paths, "/x").await, status(&paths, "/y").await], [404, 404]);
     assert_eq!(status(&paths, "/x").await, 429);
 
-    // So nobody makes buckets by making up paths.
+    // Invented paths create no buckets.
     let unknown = OnMissing::StandIn("unknown".into());
     let layer = layer(rules()).0.endpoint(extract::matched_path).on_missing("endpoint", unknown);
     let templates = app(layer);

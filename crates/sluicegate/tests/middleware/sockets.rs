@@ -1,4 +1,4 @@
-//! Many at once on real sockets: never more than the limit.
+//! Concurrent requests on real sockets: never more than the limit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ async fn a_storm_of_connections_gets_the_limit_and_not_one_more() {
     server.abort();
 }
 
-/// A header of a client of ours changes nothing: it is not a trusted proxy.
+/// A client's header field changes nothing: the client is not a trusted proxy.
 #[tokio::test]
 async fn a_forged_address_on_a_real_socket_is_no_way_around() {
     let rules = RuleSet::new(vec![rule(1, "ip:{ip}", "1/hour")]).unwrap();

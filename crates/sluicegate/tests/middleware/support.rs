@@ -1,4 +1,4 @@
-//! Limiters on clocks that stand still, services to guard, and a client for real sockets.
+//! Limiters on manual clocks, services to limit, and a client for real sockets.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-/// A moment in 2023, not at the edge of any window.
+/// A time in 2023, not at the edge of any window.
 pub(crate) const NOW: Micros = Micros::new(1_700_000_000_123_456);
 
 pub(crate) type TestStore = MemoryStore<ManualClock>;
 
-/// A guarded service, whatever it is.
+/// A limited service of any type.
 pub(crate) type App =
     BoxCloneSyncService<Request<String>, Response<ResponseBody<Full<Bytes>>>, Infallible>;
 
@@ -47,12 +47,12 @@ pub(crate) fn quota(text: &str) -> Quota {
     text.parse().unwrap()
 }
 
-/// A service that answers `ok`, guarded.
+/// A limited service that answers `ok`.
 pub(crate) fn guarded<S: Store>(layer: &RateLimitLayer<S>) -> App {
     guarding(layer, || Response::new("ok".into()))
 }
 
-/// A service that answers so, guarded.
+/// A limited service with this response.
 pub(crate) fn guarding<S: Store>(
     layer: &RateLimitLayer<S>,
     answer: impl Fn() -> Response<Full<Bytes>> + Clone + Send + Sync + 'static,
@@ -61,12 +61,12 @@ pub(crate) fn guarding<S: Store>(
     BoxCloneSyncService::new(layer.layer(service))
 }
 
-/// A request for a path, from nobody in particular.
+/// A request for a path, without further attributes.
 pub(crate) fn get(path: &str) -> Request<String> {
     Request::get(path).body(String::new()).unwrap()
 }
 
-/// Calls a service once, and reads the whole answer.
+/// Calls a service once, and reads the whole response.
 pub(crate) async fn call<T, B, RB>(service: &T, request: Request<B>) -> Response<String>
 where
     T: Service<Request<B>, Response = Response<RB>, Error = Infallible> + Clone,
@@ -76,7 +76,7 @@ where
     text(response).await
 }
 
-/// The whole answer.
+/// The whole response.
 pub(crate) async fn text<B>(response: Response<B>) -> Response<String>
 where
     B: http_body::Body<Data = Bytes>,
@@ -87,7 +87,7 @@ where
     Response::from_parts(parts, String::from_utf8(body.into()).unwrap())
 }
 
-/// The statuses of so many calls, one after the other.
+/// The statuses of this many sequential calls.
 pub(crate) async fn statuses(app: &App, path: &str, calls: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..calls {

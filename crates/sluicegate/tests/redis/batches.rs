@@ -1,4 +1,4 @@
-//! Whatever waits goes out as one call; a lone check waits for nothing; what is dropped leaves no trace.
+//! Queued charges are sent as one call; a single check is sent at once; a dropped charge leaves no trace.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The deny cache, with a real server behind it.
+//! The deny cache in front of a real server.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn an_attack_on_one_key_hardly_reaches_redis_and_the_first_after_the_wait_
     println!("{denied} denials, {reached} calls; granted {late:?} after the told instant");
     assert!(denied > 1000, "vacuous: {denied} denials");
     assert!(reached * 100 <= denied, "{reached} calls for {denied} denials");
-    // How exact the wait is, is proven on a clock that can be set; here it only must not be seconds.
+    // The exact wait is proven on a manual clock; here only its order of magnitude is checked.
     assert!(late < Duration::from_millis(500), "{late:?}");
 }
 
@@ -62,7 +62,7 @@ async fn waits_are_counted_down_for_any_cost() {
 }
 
 #[tokio::test]
-async fn what_gives_tokens_back_drops_it_at_once() {
+async fn a_refund_or_reset_removes_the_entry_at_once() {
     let server = RedisServer::start(Flavour::Redis70);
     let limiter = Limiter::new(store(&server), RuleSet::default());
     let quota: Quota = "1/hour burst 3".parse().unwrap();
@@ -74,7 +74,7 @@ async fn what_gives_tokens_back_drops_it_at_once() {
     assert!(limiter.reset("k").await.unwrap());
     assert!(limiter.take("k", &quota, 3).await.unwrap().is_granted());
     assert!(!limiter.take("k", &quota, 1).await.unwrap().is_granted());
-    // Another quota is another rule version.
+    // Another quota is another version of the rule.
     let raised = quota.with_capacity(5).unwrap();
     assert!(limiter.take("k", &raised, 1).await.unwrap().is_granted());
 }

@@ -1,5 +1,5 @@
-//! T3, D1: memory, Redis and the naive model give the same answers, figure by figure, on random traces of
-//! everything that can happen to a store. `SLUICEGATE_STEPS` makes it longer.
+//! T3, D1: memory, Redis and the naive model give the same decisions, figure by figure, on random traces of
+//! all operations of a store. `SLUICEGATE_STEPS` makes it longer.
 
 use std::env;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use crate::store::naive::{Naive, Part};
 use crate::store::quotas;
 
-/// The quick run's steps; every one of them is a charge, a refund or a reset.
+/// Steps of the quick run; each is a charge, a refund or a reset.
 const STEPS: u64 = 24_000;
-/// Steps on each of the servers that are not the one of the long run.
+/// Steps on each server other than that of the long run.
 const STEPS_ELSEWHERE: u64 = 3_200;
-/// After so many steps everything begins anew, under other keys.
+/// Steps after which the trace restarts, under other keys.
 const STEPS_PER_ROUND: u64 = 800;
 const NAMES: usize = 8;
-/// The most that is asked at once, so that batches of the script are compared too.
+/// Maximum of concurrent operations, so that batches of the script are compared too.
 const AT_ONCE_MAX: u64 = 6;
 /// About the year 2100. Keys expire by the server's clock, which must not come near.
 const START: u64 = 4_100_000_000_000_000;
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// One thing that is asked of all three.
+/// One operation on all three.
 #[derive(Clone, Debug)]
 enum Ask {
     Charge(Vec<Part>),
@@ -45,8 +45,7 @@ struct Three<'a> {
     redis_keys: Vec<RedisKey>,
     memory_keys: Vec<MemoryKey>,
     quotas: Vec<Quota>,
-    /// All quotas are plain token buckets, and nearly all parts enforced: what the script decides in a
-    /// straight line.
+    /// All quotas are plain token buckets, and nearly all parts enforced: the fast path of the script.
     is_plain: bool,
 }
 
@@ -66,18 +65,18 @@ async fn t3_so_do_the_other_servers() {
 async fn compare(test: &str, flavour: Flavour, steps: u64) {
     let mut seed = Seed::announce(test);
     let server = RedisServer::start(flavour);
-    let (mut asked, mut granted, mut round) = (0, 0, 0);
-    while asked < steps {
+    let (mut done, mut granted, mut round) = (0, 0, 0);
+    while done < steps {
         let mut three = Three::new(&mut seed, &server, round);
-        let until = asked + STEPS_PER_ROUND;
-        while asked < until {
+        let until = done + STEPS_PER_ROUND;
+        while done < until {
             let (more, grants) = three.step().await;
-            asked += more;
+            done += more;
             granted += grants;
         }
         round += 1;
     }
-    println!("{}: {asked} steps, {granted} grants, no mismatch", flavour.name());
+    println!("{}: {done} steps, {granted} grants, no mismatch", flavour.name());
     assert!(granted > steps / 20 && granted < steps, "vacuous: {granted} grants");
 }
 
@@ -101,8 +100,8 @@ impl<'a> Three<'a> {
         three
     }
 
-    /// Moves the clock, asks a few things at once, and compares. Says how much that was, and how many
-    /// charges were granted.
+    /// Advances the clock, runs a few operations concurrently, and compares. Returns the number of operations
+    /// and of granted charges.
     async fn step(&mut self) -> (u64, u64) {
         self.move_clock().await;
         let at_once = 1 + self.seed.below(AT_ONCE_MAX);
@@ -140,7 +139,8 @@ impl<'a> Three<'a> {
         self.model.now = then;
     }
 
-    /// A full bucket may or may not be remembered, which shows when time goes back: so all three forget it.
+    /// A full bucket may or may not be stored, which shows when time goes back: so it is removed from all
+    /// three.
     async fn forget_full(&mut self) {
         for name in 0..NAMES {
             if self.model.is_full(name) {
@@ -174,7 +174,7 @@ impl<'a> Three<'a> {
     }
 
     fn part(&mut self) -> Part {
-        // Half of all charges go to three buckets, so that those run out.
+        // Half of all charges use three buckets, so that those run out.
         let name = if self.seed.below(2) == 0 { self.below(3) } else { self.below(NAMES) };
         let shadows = if self.is_plain { 60 } else { 6 };
         let mode = if self.seed.below(shadows) == 0 { Mode::Shadow } else { Mode::Enforce };

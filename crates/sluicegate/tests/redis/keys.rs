@@ -1,4 +1,4 @@
-//! S1, S2: names are told apart whatever bytes are in them, and choose nothing.
+//! S1, S2: keys are distinct for names of any bytes, and names choose nothing.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ fn store() -> RedisStore {
     RedisStore::builder("redis://127.0.0.1:1").unwrap().build().unwrap()
 }
 
-/// Bytes that delimiters are made of, and any others.
+/// Delimiter bytes and any others.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         vec(
@@ -35,7 +35,7 @@ proptest! {
         };
         let (first, second) = (key(rules.0, &one), key(rules.1, &other));
         prop_assert_eq!(first == second, rules.0 == rules.1 && one == other);
-        // One subject, one slot; and nothing of a name in a key but its hash.
+        // One subject, one slot; and a key contains nothing of a name but its hash.
         if one.first() == other.first() {
             prop_assert_eq!(first.slot(), second.slot());
         }

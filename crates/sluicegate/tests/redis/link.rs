@@ -1,4 +1,4 @@
-//! The link to a server: what it bears, what it leaves a server for, and which servers it takes.
+//! The link to a server: errors it survives, reasons to leave a server, and servers it accepts.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use sluicegate_tests::sentinel::MASTER_NAME;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tokio::time::Instant;
 
-/// What a server may take to be known again after trouble: a probe, and the longest wait before it.
+/// Time in which a server must be used again after an error: a probe, and the longest backoff before it.
 const SOON: Duration = Duration::from_secs(2);
 
-/// All that token buckets need, and nothing for sliding windows.
+/// All permissions that token buckets need, and none for sliding windows.
 const TOKENS_ONLY: &str = "on >secret ~sg:* resetchannels -@all +evalsha +eval +script|load +info +time \
     +get +mget +set +del +exists";
 
@@ -27,7 +27,7 @@ fn quota(text: &str) -> Quota {
     text.parse().unwrap()
 }
 
-/// Whether Redis decided.
+/// Did Redis decide?
 async fn decides(store: &RedisStore, quota: &Quota) -> bool {
     let key = store.key(Space::Take, &[format!("{quota:?}").as_bytes()]);
     let charge = Charge::new(&key, quota, 1).with_on_error(OnError::Allow);
@@ -71,7 +71,7 @@ async fn a_rule_whose_commands_are_not_permitted_does_no_harm_to_others() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
+async fn a_user_without_permissions_is_retried_rarely_until_that_changes() {
     let server =
         RedisServer::builder(Flavour::Redis70).acl_user("app", "on >secret ~sg:* -@all").start();
     let store = builder(&server.url().replace("//", "//app:secret@")).build().unwrap();
@@ -84,7 +84,7 @@ async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
     let clients = server.info_number("stats", "total_connections_received");
     assert!(clients <= 20, "{clients} connections");
     assert!(store.health().stats.errors(TroubleKind::Auth) > 0);
-    // The script can be loaded now, and not run: calls are refused one by one.
+    // The script can be loaded now, but not run: calls are refused one by one.
     server.command(&["ACL", "SETUSER", "app", "+info", "+script|load"]);
     tokio::time::sleep(Duration::from_millis(500)).await;
     let before = store.health().stats;
@@ -96,7 +96,7 @@ async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
     assert_eq!(after.errors(TroubleKind::Auth), before.errors(TroubleKind::Auth) + 50);
     server.command(&["ACL", "SETUSER", "app", "+@all"]);
     decides_soon(&store, &tokens).await;
-    // Nobody any more: its connections are closed, and it cannot come back.
+    // The user no longer exists: its connections are closed, and it cannot reconnect.
     server.command(&["ACL", "DELUSER", "app"]);
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!decides(&store, &tokens).await);
@@ -107,7 +107,7 @@ async fn a_user_who_may_do_nothing_is_tried_seldom_until_that_changes() {
 // ===== writes that are refused =====
 
 #[tokio::test]
-async fn a_server_that_takes_no_writes_is_not_asked_until_it_does() {
+async fn a_server_that_takes_no_writes_is_not_called_until_it_does() {
     for flavour in [Flavour::Redis62, Flavour::Redis70] {
         let server = RedisServer::start(flavour);
         let store = builder(&server.url()).build().unwrap();
@@ -115,7 +115,7 @@ async fn a_server_that_takes_no_writes_is_not_asked_until_it_does() {
         decides_soon(&store, &tokens).await;
         server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
         assert!(!decides(&store, &tokens).await);
-        // The breaker opens once, and stays so.
+        // The breaker opens once, and stays open.
         let start = Instant::now();
         while start.elapsed() < SOON {
             let _ = decides(&store, &tokens).await;
@@ -133,7 +133,7 @@ async fn a_server_that_takes_no_writes_is_not_asked_until_it_does() {
 }
 
 #[tokio::test]
-async fn a_node_of_a_cluster_that_takes_no_writes_is_not_asked_until_it_does() {
+async fn a_node_of_a_cluster_that_takes_no_writes_is_not_called_until_it_does() {
     let cluster = Cluster::start(Flavour::Redis62);
     let store = builder(&cluster.urls()[0].replace("redis:", "redis+cluster:")).build().unwrap();
     let tokens = quota("1000/s");
@@ -156,7 +156,7 @@ async fn a_node_of_a_cluster_that_takes_no_writes_is_not_asked_until_it_does() {
 }
 
 #[tokio::test]
-async fn a_server_without_memory_is_asked_all_the_same() {
+async fn a_server_without_memory_is_still_called() {
     for flavour in [Flavour::Redis62, Flavour::Redis70] {
         let server = RedisServer::start(flavour);
         let store = builder(&server.url()).build().unwrap();
@@ -182,7 +182,7 @@ fn sentinel(master: u16) -> RedisServer {
     RedisServer::builder(Flavour::Redis70).sentinel().config(monitor).start()
 }
 
-/// Has a sentinel name another master.
+/// Makes a sentinel name another master.
 fn tell(sentinel: &RedisServer, port: u16) {
     sentinel.command(&["SENTINEL", "REMOVE", MASTER_NAME]);
     sentinel.command(&["SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", &port.to_string(), "9"]);
@@ -194,7 +194,7 @@ fn sentinel_store(sentinels: &[RedisServer]) -> RedisStore {
     builder(&url).build().unwrap()
 }
 
-/// For as long, every check is decided by Redis, over one connection.
+/// Checks for this long that every check is decided by Redis, over one connection.
 async fn stays(store: &RedisStore, quota: &Quota, long: Duration) {
     let (start, before) = (Instant::now(), store.health());
     while start.elapsed() < long {
@@ -210,12 +210,12 @@ async fn stays(store: &RedisStore, quota: &Quota, long: Duration) {
 async fn one_sentinel_that_is_behind_changes_nothing() {
     let (master, other) =
         (RedisServer::start(Flavour::Redis70), RedisServer::start(Flavour::Redis70));
-    // The stale one names a server that is alive, and takes itself for a master.
+    // The stale sentinel names a server that is alive and whose role is master.
     let sentinels = [master.port(), master.port(), other.port()].map(sentinel);
     let store = sentinel_store(&sentinels);
     let tokens = quota("1000/s");
     decides_soon(&store, &tokens).await;
-    // Which of them was asked first is left to chance.
+    // The first sentinel asked is random.
     if !store.health().server.ends_with(&master.port().to_string()) {
         tokio::time::sleep(Duration::from_secs(4)).await;
     }
@@ -236,7 +236,7 @@ async fn the_same_master_by_another_name_is_the_same_and_another_one_is_followed
     let alias = FaultProxy::start(master.port());
     sentinels.iter().for_each(|sentinel| tell(sentinel, alias.port()));
     stays(&store, &tokens, Duration::from_secs(3)).await;
-    // The next one is connected before the last is left, and checks one by one do not notice.
+    // The new master is connected before the old one is left, and sequential checks do not notice.
     sentinels.iter().for_each(|sentinel| tell(sentinel, other.port()));
     let start = Instant::now();
     while store.health().server != format!("127.0.0.1:{}", other.port()) {

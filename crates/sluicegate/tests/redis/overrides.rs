@@ -1,5 +1,5 @@
-//! Overrides and single buckets of rules, with a real server and the deny cache in front of it: whatever gives
-//! somebody more is felt at once where it was done, and a block never reaches the server.
+//! Overrides and single buckets of rules, with a real server and the deny cache in front of it: an increase
+//! takes effect at once in the process that made it, and a block never reaches the server.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn calls(limiter: &Limiter<AnyStore>) -> u64 {
     limiter.store().redis().unwrap().health().stats.calls
 }
 
-/// Spends everything that a user has, and has the denial remembered.
+/// Spends all tokens of a user, so that the denial is cached.
 async fn exhaust(limiter: &Limiter<AnyStore>, request: &Request<'_>) {
     while is_allowed(limiter, request).await {}
     let before = calls(limiter);
@@ -99,7 +99,7 @@ async fn overrides_take_effect_through_the_deny_cache() {
     assert!(verdict.is_allowed());
     assert_eq!(verdict.tiers().map(|tier| tier.rule.rule_id()).collect::<Vec<_>>(), [2]);
 
-    // What is taken away is taken away at once, and what was spent is still spent.
+    // A reduction takes effect at once, and spent tokens stay spent.
     change(&limiter, &[]);
     assert!(!is_allowed(&limiter, &request).await);
     assert_eq!(limiter.bucket(1, &request).unwrap().peek().await.unwrap().remaining, 0);
@@ -128,7 +128,7 @@ async fn a_block_never_reaches_the_server_and_holds_without_one() {
     let global = limiter.bucket(2, &user("out")).unwrap();
     assert_eq!(global.peek().await.unwrap().remaining, 999, "M1: only the other one took a token");
 
-    // A store in trouble changes nothing about that.
+    // An unavailable store changes nothing about that.
     server.stop();
     while !limiter.check(&user("42")).await.unwrap().is_degraded() {}
     let started = Instant::now();

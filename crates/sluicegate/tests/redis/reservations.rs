@@ -1,4 +1,4 @@
-//! K3: what Redis did not charge is not given back to it.
+//! K3: charges that Redis did not make are not refunded to it.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn k3_a_reservation_that_redis_did_not_answer_for_gives_nothing_back() {
     let verdict = limiter.check(&look).await.unwrap();
     assert_eq!(verdict.tiers().next().unwrap().decision.remaining, 0);
 
-    // One that Redis did answer for gives back what it took.
+    // A reservation that Redis answered refunds its charge.
     assert!(limiter.store().health().stats.calls > 0);
     let other = Request::new().user_id("43").cost(5);
     limiter.reserve(&other).await.unwrap().refund().await.unwrap();

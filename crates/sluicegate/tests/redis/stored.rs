@@ -1,5 +1,5 @@
-//! What a bucket is in Redis: small, absolute in its expiry, untouched by denials and looks, and gone
-//! when it is full.
+//! Buckets as stored in Redis: small, with an absolute expiry, untouched by denials and peeks, and removed
+//! when full.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::store::quotas;
 
 /// About the year 2100, past the server's own time.
 const START: Micros = Micros::new(4_100_000_000_000_000);
-/// What a value may have at most, but for logs: it is stored in one piece with its header then.
+/// Maximum size of a value, except logs: up to this size it is stored in one piece with its header.
 const VALUE_BYTES_MAX: i64 = 64;
 /// Commands that write.
 const WRITES: [&str; 6] =
@@ -116,7 +116,7 @@ async fn a_full_bucket_is_not_stored() {
 #[tokio::test]
 async fn t21_what_is_no_bucket_is_taken_for_a_full_one_and_replaced() {
     let bench = Bench::new();
-    // As long as a bucket cannot be: matching it must not take the square of its length.
+    // Longer than any bucket: matching it must not take quadratic time.
     let long = "9".repeat(1 << 20);
     let texts = [
         "",

@@ -1,4 +1,4 @@
-//! M1 over several asks, in Redis and in a cluster: as in memory, figure by figure.
+//! M1 over several requests, in Redis and in a cluster: the same figures as in memory.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ async fn agree(seed: &mut Seed, url: &str, quotas: &[Quota]) -> Tally {
     tally
 }
 
-/// A cluster takes back in tasks of their own what slots granted and others denied.
+/// A cluster undoes grants of slots in separate tasks when other slots denied.
 async fn until_undone(limiter: &Limiter<RedisStore>) {
     let quiet = async {
         loop {
-            // Whatever was spawned has its turn, so that it has sent what it will.
+            // Spawned tasks run, so that they have sent their calls.
             tokio::task::yield_now().await;
             let stats = limiter.store().health().stats;
             if stats.in_flight == 0 && stats.queued == 0 {

@@ -1,5 +1,5 @@
-//! Allocations, counted one by one: none on the path of a charge whose buckets are there, and a bounded
-//! number of bytes for all buckets together, which are given back.
+//! Allocations, counted one by one: none for a charge whose buckets are stored, and a bounded number of bytes
+//! for all buckets together, which are freed again.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use sluicegate::{
 
 use crate::store::support::{ManualStore, key, manual_store, part, shadow, sweep_all, tokens};
 
-/// What is promised of a bucket.
+/// Documented maximum of bytes per bucket.
 const BYTES_PER_BUCKET: u64 = 50;
 
-/// Runs `work` often enough to see what happens once in a while, and says how often it allocated.
+/// Runs `work` often enough to see rare events, and returns the number of allocations.
 fn allocations(mut work: impl FnMut()) -> u64 {
-    // Whatever a thread allocates when it first comes here is allocated now.
+    // Allocations of a thread's first use happen now.
     work();
     measure(|| (0..1000).for_each(|_| work())).count_total
 }
 
-/// A store with a bucket that has plenty and one that has nothing.
+/// A store with a full bucket and an exhausted one.
 fn store() -> ManualStore {
     let (store, _) = manual_store(1000);
     for (name, cost) in [("plenty", 1), ("more", 1), ("most", 1), ("nothing", 9000)] {
@@ -38,7 +38,7 @@ fn a_charge_of_one_bucket_allocates_nothing() {
     let denied = || assert!(!store.charge_one_now(part(&nothing, &quota, 1)).is_granted());
     let listed = || assert!(store.charge_now(&[part(&plenty, &quota, 1)])[0].is_granted());
     assert_eq!([allocations(granted), allocations(denied), allocations(listed)], [0, 0, 0]);
-    // Taking turns, so that no denial is answered without the lock.
+    // Alternating, so that no denial is answered without the lock.
     let turns = || {
         granted();
         denied();
@@ -90,7 +90,7 @@ fn keys_looks_and_refunds_allocate_nothing() {
 }
 
 /// A whole check finds rules and overrides, and makes keys and a verdict, all without allocating; also for
-/// subjects who have something else, or nothing.
+/// subjects with an override or without one.
 #[test]
 fn a_check_allocates_nothing() {
     let rule = |id, pattern| Rule::new(id, pattern, tokens(9000)).unwrap();
@@ -117,7 +117,7 @@ fn a_check_allocates_nothing() {
     assert_eq!(allocations(reserve), 0);
 }
 
-/// A new key of a full store is the cheapest there is for whoever floods it, and must be so for us.
+/// A new key of a full store is cheap for a flooding client, and must be cheap for the store.
 #[test]
 fn a_key_that_finds_no_room_allocates_nothing() {
     let (store, quota) = (manual_store(1).0, tokens(9000));
@@ -131,8 +131,8 @@ fn a_key_that_finds_no_room_allocates_nothing() {
     assert_eq!(allocations(overflow), 0);
 }
 
-/// T41: no more bytes than are promised, 10 percent allowed for, at any time; and when every bucket is
-/// full they are given back, also those of forms and of logs.
+/// T41: never more bytes than documented, plus 10 percent; and when every bucket is full they are freed,
+/// including those of forms and of logs.
 #[test]
 fn t41_bytes_are_bounded_and_given_back() {
     const BUCKETS: u64 = 100_000;
@@ -166,8 +166,8 @@ fn t41_bytes_are_bounded_and_given_back() {
     assert!(kept.bytes_current <= 128 * 512, "{kept:?}");
 }
 
-/// What a bucket no longer needs is used again: its forms when its quota changes all the time, its logs
-/// when it is forgotten and comes back.
+/// Memory that a bucket no longer needs is reused: its forms when its quota changes often, its logs when it
+/// is evicted and comes back.
 #[test]
 fn forms_and_logs_are_used_again() {
     let (store, _) = manual_store(1000);

@@ -1,8 +1,8 @@
-//! Random calls that ask several things at once, of a limiter and of the naive model.
+//! Random calls of several requests at once, on a limiter and on the naive model.
 //!
-//! The world is small, so that asks meet in their buckets: a few users at a few addresses under six rules, some
-//! of them with an override, one that replaces another, and a few buckets without a rule. Which rules apply to whom is written out here
-//! once more.
+//! The domain is small, so that requests share buckets: a few users at a few addresses under six rules, some
+//! of them with an override, one that replaces another, and a few buckets without a rule. The matching of
+//! rules is implemented here a second time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,10 +37,10 @@ const PATTERNS: [&str; 6] = [
 ];
 const IP_RULE: u64 = 2;
 const SHADOW_RULE: u64 = 4;
-/// It limits nobody, and puts the one by address out of force for the whole call.
+/// An unlimited rule that replaces the one by address for the whole call.
 const PARTNER_RULE: u64 = 6;
 
-/// One thing that is asked.
+/// One request or take.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
     Request { user: Option<&'static str>, ip: Option<&'static str>, search: bool, partner: bool },
@@ -48,13 +48,13 @@ enum Wish {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Query {
     wish: Wish,
     cost: u64,
     is_probe: bool,
 }
 
-/// What a rule has for a request.
+/// The tier of a rule for a request.
 #[derive(Clone, Debug)]
 enum Tier {
     Bucket { rule_id: u64, name: usize, quota: Quota, mode: Mode },
@@ -67,22 +67,22 @@ pub(crate) struct Pair<'a, S: Store> {
     clock: ManualClock,
     model: Naive,
     seed: &'a mut Seed,
-    /// Those of the rules, of the rich user, and of the buckets without a rule.
+    /// Quotas of the rules, of the user with an override, and of the buckets without a rule.
     quotas: [Quota; 9],
     names: HashMap<String, usize>,
 }
 
-/// How often what happened.
+/// Counts of outcomes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) granted: u64,
     pub(crate) denied: u64,
-    /// Denied by a probe and by nothing else.
+    /// Denied by a probe alone.
     pub(crate) by_probe: u64,
 }
 
 impl<'a, S: Store> Pair<'a, S> {
-    /// A limiter over a store that goes by this clock, with rules drawn from these quotas.
+    /// A limiter over a store on this clock, with rules drawn from these quotas.
     pub(crate) fn new(store: S, clock: ManualClock, seed: &'a mut Seed, quotas: &[Quota]) -> Self {
         let quotas = [(); 9].map(|()| pick(seed, quotas));
         let rule = |(number, pattern): (usize, &&str)| {
@@ -112,7 +112,7 @@ impl<'a, S: Store> Pair<'a, S> {
         Self { limiter, clock, model, seed, quotas, names: HashMap::new() }
     }
 
-    /// Lets some time pass, gives something back or asks a few things, and compares.
+    /// Advances the clock, refunds or makes a call, and compares.
     pub(crate) async fn step(&mut self, tally: &mut Tally) {
         let passed = self.seed.below(3) * self.seed.below(20);
         self.clock.advance(Duration::from_micros(passed));
@@ -120,41 +120,41 @@ impl<'a, S: Store> Pair<'a, S> {
         if self.seed.below(12) == 0 {
             return self.refund().await;
         }
-        let asked: Vec<_> = (0..=self.seed.below(ASKS_MAX)).map(|_| self.ask()).collect();
-        let expected = self.expected(&asked);
-        let together = self.together(&asked).await;
+        let queries: Vec<_> = (0..=self.seed.below(ASKS_MAX)).map(|_| self.ask()).collect();
+        let expected = self.expected(&queries);
+        let together = self.together(&queries).await;
         assert!(!together.is_degraded(), "{together:?}");
         let answers: Vec<_> = together.answers().iter().map(figures).collect();
-        assert_eq!(answers, expected, "at {:?}: {asked:?}", self.model.now);
-        self.compare_sums(&together, &asked, &expected);
+        assert_eq!(answers, expected, "at {:?}: {queries:?}", self.model.now);
+        self.compare_sums(&together, &queries, &expected);
         let denying = |is_probe| {
-            let answers = asked.iter().zip(together.answers());
-            answers.filter(|(asked, _)| asked.is_probe == is_probe).any(|(_, a)| !a.is_allowed())
+            let answers = queries.iter().zip(together.answers());
+            answers.filter(|(query, _)| query.is_probe == is_probe).any(|(_, a)| !a.is_allowed())
         };
         tally.granted += u64::from(together.is_allowed());
         tally.denied += u64::from(!together.is_allowed());
         tally.by_probe += u64::from(denying(true) && !denying(false));
     }
 
-    async fn together(&self, asked: &[Asked]) -> Together {
-        let requests: Vec<_> = asked.iter().map(request).collect();
-        let ask = |(&Asked { wish, cost, is_probe }, request)| match wish {
+    async fn together(&self, queries: &[Query]) -> Together {
+        let requests: Vec<_> = queries.iter().map(request).collect();
+        let ask = |(&Query { wish, cost, is_probe }, request)| match wish {
             Wish::Request { .. } => Ask::Request { request, is_probe },
             Wish::Take(key) => {
                 let (key, quota) = (KEYS[key], &self.quotas[6 + key]);
                 Ask::Take { key, quota, cost, on_error: OnError::Deny, is_probe }
             }
         };
-        let asks: Vec<_> = asked.iter().zip(&requests).map(ask).collect();
+        let asks: Vec<_> = queries.iter().zip(&requests).map(ask).collect();
         self.limiter.check_together(&asks).await.unwrap()
     }
 
     async fn refund(&mut self) {
         let amount = self.seed.below(4);
-        let asked = Asked { wish: self.wish(), cost: 0, is_probe: false };
-        let given = match asked.wish {
+        let query = Query { wish: self.wish(), cost: 0, is_probe: false };
+        let given = match query.wish {
             Wish::Request { .. } => {
-                let request = request(&asked);
+                let request = request(&query);
                 let verdict = self.limiter.refund_all(&request, amount).await.unwrap();
                 figures(&Answer::Verdict(verdict))
             }
@@ -164,9 +164,9 @@ impl<'a, S: Store> Pair<'a, S> {
                 figures(&Answer::Decision(decision))
             }
         };
-        let is_partners = is_partner(&asked);
+        let is_partners = is_partner(&query);
         let expected: Vec<_> = self
-            .tiers(&asked, is_partners)
+            .tiers(&query, is_partners)
             .into_iter()
             .map(|tier| match tier {
                 Tier::Bucket { rule_id, name, quota, .. } => {
@@ -175,18 +175,18 @@ impl<'a, S: Store> Pair<'a, S> {
                 Tier::Blocked { rule_id, .. } => (rule_id, BLOCKED),
             })
             .collect();
-        assert_eq!(given, expected, "at {:?}: {amount} to {asked:?}", self.model.now);
+        assert_eq!(given, expected, "at {:?}: {amount} to {query:?}", self.model.now);
     }
 
-    // ===== what is asked =====
+    // ===== random queries =====
 
-    fn ask(&mut self) -> Asked {
+    fn ask(&mut self) -> Query {
         let cost = match self.seed.below(8) {
             0 => 0,
             1 => self.seed.below(30),
             _ => 1 + self.seed.below(2),
         };
-        Asked { wish: self.wish(), cost, is_probe: self.seed.below(4) == 0 }
+        Query { wish: self.wish(), cost, is_probe: self.seed.below(4) == 0 }
     }
 
     fn wish(&mut self) -> Wish {
@@ -201,9 +201,9 @@ impl<'a, S: Store> Pair<'a, S> {
 
     // ===== what is expected =====
 
-    /// The tiers of an ask, in the order of their rules, in a call with a partner or without.
-    fn tiers(&mut self, asked: &Asked, is_partners: bool) -> Vec<Tier> {
-        let (user, ip, search) = match asked.wish {
+    /// The tiers of a request, in the order of their rules, in a call with a partner or without.
+    fn tiers(&mut self, query: &Query, is_partners: bool) -> Vec<Tier> {
+        let (user, ip, search) = match query.wish {
             Wish::Request { user, ip, search, .. } => (user, ip, search),
             Wish::Take(key) => {
                 let (name, quota) = (self.name(format!("take {key}")), self.quotas[6 + key]);
@@ -239,17 +239,17 @@ impl<'a, S: Store> Pair<'a, S> {
         *self.names.entry(text).or_insert(next)
     }
 
-    /// What the model answers.
-    fn expected(&mut self, asked: &[Asked]) -> Vec<Vec<(u64, Decision)>> {
-        let is_partners = asked.iter().any(is_partner);
-        let tiers: Vec<_> = asked.iter().map(|asked| self.tiers(asked, is_partners)).collect();
+    /// The decisions of the model.
+    fn expected(&mut self, queries: &[Query]) -> Vec<Vec<(u64, Decision)>> {
+        let is_partners = queries.iter().any(is_partner);
+        let tiers: Vec<_> = queries.iter().map(|query| self.tiers(query, is_partners)).collect();
         let is_blocked = tiers.iter().flatten().any(is_block);
         let mut parts = Vec::new();
-        for (asked, tiers) in asked.iter().zip(&tiers) {
+        for (query, tiers) in queries.iter().zip(&tiers) {
             for tier in tiers {
                 if let Tier::Bucket { name, quota, mode, .. } = *tier {
-                    let is_probe = asked.is_probe || is_blocked;
-                    parts.push(Part { name, quota, cost: asked.cost, mode, is_probe });
+                    let is_probe = query.is_probe || is_blocked;
+                    parts.push(Part { name, quota, cost: query.cost, mode, is_probe });
                 }
             }
         }
@@ -262,32 +262,32 @@ impl<'a, S: Store> Pair<'a, S> {
         tiers.into_iter().map(answers).collect()
     }
 
-    /// Whether all of it is allowed, how long to wait, and who is without a limit.
+    /// Compares the verdict of the call: allowed, wait, and requests without a limit.
     fn compare_sums(
         &self,
         together: &Together,
-        asked: &[Asked],
+        queries: &[Query],
         expected: &[Vec<(u64, Decision)>],
     ) {
         let enforced = expected.iter().flatten().filter(|(rule_id, _)| *rule_id != SHADOW_RULE);
         let waits = enforced.map(|(_, decision)| decision.outcome.wait());
         let longest = waits.max().unwrap_or_default();
-        assert_eq!(together.is_allowed(), longest == 0, "{asked:?}");
+        assert_eq!(together.is_allowed(), longest == 0, "{queries:?}");
         let wait = (longest < u64::MAX).then(|| Duration::from_micros(longest));
-        assert_eq!(together.retry_after(), wait, "{asked:?}");
-        for (asked, answer) in asked.iter().zip(together.answers()) {
+        assert_eq!(together.retry_after(), wait, "{queries:?}");
+        for (query, answer) in queries.iter().zip(together.answers()) {
             if let (Wish::Request { user, partner, .. }, Answer::Verdict(verdict)) =
-                (asked.wish, answer)
+                (query.wish, answer)
             {
-                assert_eq!(verdict.is_unlimited(), partner || user == Some("free"), "{asked:?}");
+                assert_eq!(verdict.is_unlimited(), partner || user == Some("free"), "{query:?}");
             }
         }
     }
 }
 
-/// Does it put the rule by address out of force?
-fn is_partner(asked: &Asked) -> bool {
-    matches!(asked.wish, Wish::Request { partner: true, .. })
+/// Does it replace the rule by address?
+fn is_partner(query: &Query) -> bool {
+    matches!(query.wish, Wish::Request { partner: true, .. })
 }
 
 /// Does it deny everything?
@@ -295,9 +295,9 @@ fn is_block(tier: &Tier) -> bool {
     matches!(tier, Tier::Blocked { mode: Mode::Enforce, .. })
 }
 
-fn request(asked: &Asked) -> Request<'static> {
-    let mut request = Request::new().cost(asked.cost);
-    if let Wish::Request { user, ip, search, partner } = asked.wish {
+fn request(query: &Query) -> Request<'static> {
+    let mut request = Request::new().cost(query.cost);
+    if let Wish::Request { user, ip, search, partner } = query.wish {
         request = user.into_iter().fold(request, Request::user_id);
         request = ip.into_iter().fold(request, Request::ip);
         request = search.then_some("/search").into_iter().fold(request, Request::endpoint);
@@ -308,7 +308,7 @@ fn request(asked: &Asked) -> Request<'static> {
     request
 }
 
-/// The decisions of an answer, by their rules; 0 where there is none.
+/// The decisions of an answer, by rule; 0 for none.
 fn figures(answer: &Answer) -> Vec<(u64, Decision)> {
     match answer {
         Answer::Verdict(verdict) => {

@@ -1,4 +1,4 @@
-//! M1: all buckets are charged or none, and a denied charge shows what is really left.
+//! M1: all buckets are charged or none, and a denied charge shows the tokens that are really left.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn left(decisions: &[Decision]) -> Vec<u64> {
     decisions.iter().map(|decision| decision.remaining).collect()
 }
 
-/// A store with a bucket of no tokens left.
+/// A store with an exhausted bucket.
 fn with_exhausted(name: &str, quota: &Quota) -> (ManualStore, sluicegate::MemoryKey) {
     let (store, _) = manual_store(1000);
     let exhausted = key(&store, name);
@@ -22,8 +22,8 @@ fn with_exhausted(name: &str, quota: &Quota) -> (ManualStore, sluicegate::Memory
     (store, exhausted)
 }
 
-/// Seed 001 charged every tier that passed also when another denied: M4. A client without tokens could
-/// so drain the bucket that everybody shares.
+/// M4: charging every tier that passes, also when another denies, would let a client without tokens drain the
+/// bucket that all clients share.
 #[test]
 fn m4_seed_001_denied_requests_drained_the_shared_bucket() {
     let (user, global) = (tokens(5), tokens(20_000));
@@ -71,7 +71,7 @@ fn a_cost_that_no_bucket_can_hold_is_never_and_charges_nothing() {
     assert_eq!(store.stats().buckets, 0, "a denial of new buckets leaves nothing behind");
 }
 
-/// A cost of zero looks, and neither is denied nor charged, whatever becomes of the rest.
+/// A cost of zero is a peek: neither denied nor charged, whatever the other parts do.
 #[test]
 fn k2_a_look_among_charges_changes_nothing() {
     let quota = tokens(5);
@@ -86,7 +86,7 @@ fn k2_a_look_among_charges_changes_nothing() {
 
 // ===== shadow =====
 
-/// If all enforced tiers pass, a shadow tier that has enough is charged too.
+/// If all enforced tiers grant, a shadow tier that has enough is charged too.
 #[test]
 fn a_shadow_tier_with_enough_is_charged() {
     let quota = tokens(5);
@@ -96,7 +96,8 @@ fn a_shadow_tier_with_enough_is_charged() {
     assert_eq!((outcomes(&decisions), left(&decisions)), (vec![true, true], vec![3, 3]));
 }
 
-/// One that has not is left unchanged, says so, and does not keep the rest from being charged.
+/// A shadow tier that has not enough stays unchanged, reports it, and does not prevent the charge of the
+/// others.
 #[test]
 fn a_shadow_tier_without_enough_is_left_unchanged() {
     let quota = tokens(5);
@@ -106,12 +107,12 @@ fn a_shadow_tier_without_enough_is_left_unchanged() {
     let decisions = store.charge_now(&[shadow(&shadowed, &quota, 2), part(&enforced, &quota, 2)]);
     assert_eq!((outcomes(&decisions), left(&decisions)), (vec![false, true], vec![1, 3]));
     assert_eq!(remaining(&store, &shadowed, &quota), 1);
-    // Nor does a shadow tier alone.
+    // A shadow tier alone is the same.
     assert!(!store.charge_one_now(shadow(&shadowed, &quota, 2)).is_granted());
     assert!(store.charge_one_now(shadow(&shadowed, &quota, 1)).is_granted());
 }
 
-/// If an enforced tier denies, nothing is charged, shadow included.
+/// If an enforced tier denies, nothing is charged, shadow tiers included.
 #[test]
 fn a_denial_spares_the_shadow_tiers_too() {
     let quota = tokens(5);
@@ -142,7 +143,8 @@ fn the_same_bucket_twice_pays_both_costs() {
     assert_eq!(remaining(&store, &twice, &quota), 3);
 }
 
-/// A twin's cost is paid also where the first of the two only looks, and the new bucket is counted.
+/// The cost of a later part is charged also if the first part of the bucket is a peek, and the new bucket is
+/// counted.
 #[test]
 fn a_look_and_a_charge_of_one_new_bucket() {
     let quota = tokens(10);
@@ -155,8 +157,8 @@ fn a_look_and_a_charge_of_one_new_bucket() {
     assert_eq!(store.stats().buckets, 0);
 }
 
-/// Were one of two twins charged under a quota of its own, a shadow twin could hide the cost of an
-/// enforced one. The first one's quota counts for both.
+/// If parts of one bucket were charged under separate quotas, a shadow part could hide the cost of an
+/// enforced one. The quota of the first part applies to both.
 #[test]
 fn twins_of_two_quotas_are_one_bucket_all_the_same() {
     let (small, large) = (tokens(5), tokens(50));
@@ -171,9 +173,9 @@ fn twins_of_two_quotas_are_one_bucket_all_the_same() {
 
 // ===== figures =====
 
-/// In a denied charge each decision shows what is left without it; in a granted one, with it.
+/// In a denied charge each decision shows the tokens left without it; in a granted one, with it.
 #[test]
-fn every_decision_shows_what_is_really_left() {
+fn every_decision_shows_the_tokens_really_left() {
     let (five, nine) = (tokens(5), tokens(9));
     let (store, _) = manual_store(1000);
     let (a, b, c) = (key(&store, "a"), key(&store, "b"), key(&store, "c"));

@@ -1,5 +1,5 @@
-//! The bound: never more buckets than the store was told to remember, and the room that is counted is
-//! the room that is used, so that it neither leaks away nor comes out of nowhere.
+//! The bound: never more buckets than `max_buckets`, and the counted room is the used room, so that it never
+//! leaks.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::store::support::{
 const RULES: usize = 3;
 const NAMES: usize = 40;
 
-/// What may happen to a store that is too small.
+/// Operation on a store that is too small.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Charge these: a rule, a name and a cost each.
+    /// Charges these: a rule, a name and a cost each.
     Charge(Vec<(usize, usize, u64)>),
     Refund(usize, usize, u64),
     Reset(usize, usize),
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A store that is too small for what is asked of it.
+/// A store that is too small for its charges.
 struct Small {
     store: ManualStore,
     clock: ManualClock,
@@ -87,7 +87,7 @@ impl Small {
 proptest! {
     #![proptest_config(config(400))]
 
-    /// Whatever happens, there are no more buckets than may be; and when all are full, there are none.
+    /// There are never more buckets than allowed; and when all are full, there are none.
     #[test]
     fn room_is_counted_exactly(
         max_buckets in 1..30usize,
@@ -110,8 +110,8 @@ proptest! {
     }
 }
 
-/// Making room for one bucket of a charge may forget another of the same charge, which is full. It is
-/// new then, and takes room again.
+/// Making room for one bucket of a charge may evict another of the same charge, which is full. It is new
+/// then, and takes room again.
 #[test]
 fn a_charge_that_forgets_one_of_its_own_buckets_counts_it_again() {
     let quota = "1 per 10us burst 5".parse().unwrap();
@@ -128,7 +128,7 @@ fn a_charge_that_forgets_one_of_its_own_buckets_counts_it_again() {
     }
 }
 
-/// A store of one bucket, which is taken.
+/// A full store of one bucket.
 fn full_store(on_full: OnFull) -> (ManualStore, ManualClock) {
     let clock = ManualClock::new(NOON);
     let builder = MemoryStore::builder().max_buckets(1).on_full(on_full);
@@ -137,7 +137,7 @@ fn full_store(on_full: OnFull) -> (ManualStore, ManualClock) {
     (store, clock)
 }
 
-/// Overflow buckets have no part in the bound, so forgetting one gives no room back.
+/// Overflow buckets do not count towards the bound, so evicting one frees no room.
 #[test]
 fn an_overflow_bucket_that_is_forgotten_gives_no_room_back() {
     let (before, after) = ("1/s burst 5".parse().unwrap(), "1 per 2s burst 5".parse().unwrap());
@@ -145,7 +145,7 @@ fn an_overflow_bucket_that_is_forgotten_gives_no_room_back() {
     let new = key(&store, "new");
     assert!(store.charge_one_now(part(&new, &before, 5)).is_granted());
     clock.advance(Duration::from_secs(5));
-    // Its quota has changed, it is full, and the charge leaves it so: nothing to remember.
+    // Its quota has changed, it is full, and the charge leaves it full: nothing is stored.
     assert!(store.charge_one_now(part(&new, &after, 6)).is_never());
     assert!(store.charge_now(&[part(&new, &before, 6), part(&new, &before, 0)])[0].is_never());
     assert_eq!(store.stats().buckets, 1);
@@ -153,7 +153,7 @@ fn an_overflow_bucket_that_is_forgotten_gives_no_room_back() {
     assert_eq!(store.stats().buckets, 1);
 }
 
-/// Two new keys of one rule in one charge meet in that rule's overflow bucket, and pay both costs.
+/// Two new keys of one rule in one charge share that rule's overflow bucket, and pay both costs.
 #[test]
 fn new_keys_of_one_charge_share_their_overflow_bucket() {
     let quota = tokens(5);
@@ -165,13 +165,13 @@ fn new_keys_of_one_charge_share_their_overflow_bucket() {
     let decisions = store.charge_now(&two_each);
     assert!(decisions.iter().all(|decision| decision.is_granted() && decision.remaining == 1));
     assert_eq!(remaining(&store, &key(&store, "three"), &quota), 1);
-    // Another rule has another.
+    // Another rule has another overflow bucket.
     let elsewhere = store.key(Space::Rule(2), &[b"one"]);
     assert_eq!(remaining(&store, &elsewhere, &quota), 5);
     assert_eq!(store.stats().overflowed, 4);
 }
 
-/// Where new keys are denied, a look still looks and what can never be granted is never granted.
+/// If new keys are denied, a peek still succeeds and an impossible cost is never granted.
 #[test]
 fn on_full_deny_denies_charges_and_nothing_else() {
     let (quota, nine) = (tokens(5), tokens(9));
@@ -182,7 +182,7 @@ fn on_full_deny_denies_charges_and_nothing_else() {
     assert_eq!(store.charge_one_now(part(&new, &quota, 6)).outcome, Outcome::Never);
     let look = peek(&store, &new, &quota);
     assert_eq!((look.is_granted(), look.remaining), (true, 0));
-    // Together with a bucket that is there.
+    // Together with a bucket that is stored.
     let charges = [part(&first, &nine, 1), part(&new, &quota, 1)];
     let decisions = store.charge_now(&charges);
     assert!(decisions[0].is_granted() && !decisions[1].is_granted());

@@ -1,5 +1,5 @@
-//! Thousands of buckets coming and going: tables grow, shrink and wrap around, slots are given up and
-//! used again, and no bucket is ever mistaken for another.
+//! Thousands of buckets are added and removed: tables grow, shrink and wrap around, slots are freed and
+//! reused, and no bucket is ever mistaken for another.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::support::{
     ManualStore, key, manual_store, part, peek, remaining, sweep_all, tokens,
 };
 
-/// A generator of numbers that look random, the same in every run: `SplitMix64`.
+/// A pseudo-random generator, the same in every run: `SplitMix64`.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-/// All that is spent, by name.
+/// Checks all that is spent, by name.
 fn check(store: &ManualStore, spent: &HashMap<u64, u64>, names: u64, quota: &Quota) {
     assert_eq!(store.stats().buckets, spent.len());
     for name in 0..names {
@@ -33,8 +33,8 @@ fn check(store: &ManualStore, spent: &HashMap<u64, u64>, names: u64, quota: &Quo
     }
 }
 
-/// Half a million charges, refunds and resets of names in waves, so that every shard's table fills to
-/// the brim and empties again, and searches run across its end.
+/// Half a million charges, refunds and resets of names in waves, so that every shard's table fills up and
+/// empties again, and searches wrap around its end.
 #[test]
 fn no_bucket_is_mistaken_for_another() {
     const NAMES: u64 = 6000;
@@ -75,8 +75,8 @@ fn no_bucket_is_mistaken_for_another() {
     check(&store, &spent, NAMES, &quota);
 }
 
-/// Every bucket under a quota of its own, thousands of forms in all, all changing all the time: none is
-/// ever read under another's.
+/// Every bucket under a quota of its own, thousands of forms in all, all changing often: none is ever read
+/// under another's.
 #[test]
 fn no_form_is_mistaken_for_another() {
     const NAMES: u64 = 2000;
@@ -93,7 +93,7 @@ fn no_form_is_mistaken_for_another() {
                 store.reset_now(&bucket);
                 forms.remove(&name);
             }
-            // Another form: what was spent stays spent.
+            // Another form: spent tokens stay spent.
             1..=3 => {
                 let (_, spent) = forms.get(&name).copied().unwrap_or((0, 0));
                 let number = numbers.below(100_000);

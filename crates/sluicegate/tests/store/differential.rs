@@ -1,5 +1,5 @@
-//! D1: the store and the naive model give the same answers, figure by figure, on random traces of
-//! everything that can happen to a store.
+//! D1: the store and the naive model give the same decisions, figure by figure, on random traces of all
+//! operations of a store.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::store::naive::{Naive, Part};
 use crate::store::quotas::any_quota;
 use crate::store::support::{ManualStore, NOON, config, key, manual_store, peek, sweep_all};
 
-/// Few enough that charges meet, many enough that some share a shard.
+/// Few enough that charges share buckets, many enough that some share a shard.
 const NAMES: usize = 24;
 
-/// What may happen to a store.
+/// Operation on a store.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Charge these: a name, a cost, a mode, and whether it is a probe; twins among them.
+    /// Charges these: a name, a cost, a mode, and whether it is a probe; some names twice.
     Charge(Vec<(usize, u64, Mode, bool)>),
     Refund(usize, u64),
     Reset(usize),
@@ -29,7 +29,7 @@ enum Step {
 }
 
 fn name() -> impl Strategy<Value = usize> {
-    // Half of all charges go to four buckets, so that those run out.
+    // Half of all charges use four buckets, so that those run out.
     prop_oneof![0..4usize, 0..NAMES]
 }
 
@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The first day of the epoch, today, and the last microseconds there are.
+/// The first day of the epoch, today, and the last representable microseconds.
 fn start() -> impl Strategy<Value = Micros> {
     let last = Micros::new(u64::MAX).get();
     prop_oneof![
@@ -73,7 +73,7 @@ fn start() -> impl Strategy<Value = Micros> {
     ]
 }
 
-/// A store, its model, and the quota that each name has now.
+/// A store, its model, and the current quota of each name.
 struct Both {
     store: ManualStore,
     clock: ManualClock,
@@ -102,7 +102,7 @@ impl Both {
             }
             Step::Reset(name) => {
                 let there_was = self.store.reset_now(&self.keys[*name]);
-                // A full bucket may have been forgotten before.
+                // A full bucket may have been evicted before.
                 prop_assert!(there_was || self.model.is_full(*name));
                 self.model.reset(*name);
             }
@@ -143,8 +143,8 @@ impl Both {
         self.model.now = now;
     }
 
-    /// A bucket that was full may or may not have been forgotten, and until now nobody could tell. On
-    /// an earlier clock it may be less than full again: then the model follows the store.
+    /// A full bucket may or may not have been evicted, with no visible difference until now. On an earlier
+    /// clock it may be less than full again: then the model follows the store.
     fn step_back(&mut self, now: Micros) -> Result<(), TestCaseError> {
         let full: Vec<_> =
             self.model.names().into_iter().filter(|name| self.model.is_full(*name)).collect();
@@ -160,7 +160,7 @@ impl Both {
         Ok(())
     }
 
-    /// All buckets, one by one; and once they are full, there are none.
+    /// Checks all buckets one by one; and once they are full, there are none.
     fn check_all(&mut self) -> Result<(), TestCaseError> {
         for name in 0..NAMES {
             let quota = &self.quotas[name];

@@ -8,15 +8,15 @@ use crate::store::support::{key, on_threads, part, remaining, tokens};
 
 const THREADS: usize = 64;
 const TOKENS: u64 = 1000;
-/// Tries a thread: all of them together ask for twice what there is.
+/// Tries per thread: all of them together request twice the tokens.
 const TRIES: u64 = 2 * TOKENS / THREADS as u64 + 1;
 
-/// How often a test is repeated.
+/// Number of repetitions of a test.
 fn runs() -> usize {
     env::var("SLUICEGATE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(50)
 }
 
-/// How many of a thread's tries were granted.
+/// Number of a thread's tries that were granted.
 fn granted(mut try_once: impl FnMut() -> bool) -> u64 {
     (0..TRIES).map(|_| u64::from(try_once())).sum()
 }
@@ -35,8 +35,8 @@ fn t4_exactly_n_from_one_bucket() {
     }
 }
 
-/// Three buckets a charge: one of all threads' own, with plenty; two that they share, one of which runs
-/// out. Half of the threads name them in the opposite order.
+/// Three buckets a charge: one per thread, with plenty; two shared ones, of which one runs out. Half of the
+/// threads name them in the opposite order.
 #[test]
 fn t4_exactly_n_from_three_buckets_at_once() {
     let (own, endpoint, global) = (tokens(TRIES), tokens(TOKENS), tokens(5 * TOKENS));
@@ -65,7 +65,7 @@ fn t4_exactly_n_from_three_buckets_at_once() {
     }
 }
 
-/// New buckets are where a store may lose a charge: every thread's first is to a key nobody has seen.
+/// New buckets are where a store may lose a charge: every thread's first charge is of a new key.
 #[test]
 fn t4_exactly_n_from_buckets_that_are_new() {
     const BUCKETS: usize = 64;
@@ -86,8 +86,8 @@ fn t4_exactly_n_from_buckets_that_are_new() {
     }
 }
 
-/// limitador 0.14 reads all counters of a request and increments them after: its memory store let more
-/// than 10 through a limit of 10 in 3 of 300 trials like these.
+/// limitador 0.14 reads all counters of a request and increments them after: its memory store let more than
+/// 10 through a limit of 10 in 3 of 300 trials like these.
 #[test]
 fn limitador_exceeded_a_limit_of_10_in_3_of_300_trials() {
     let (limit, other) = (tokens(10), tokens(1000));
@@ -104,8 +104,8 @@ fn limitador_exceeded_a_limit_of_10_in_3_of_300_trials() {
     }
 }
 
-/// C1 on the machine's clock, whose readings on two cores may lie a little apart: whoever reads an earlier
-/// time than the charge before must not be given the difference.
+/// C1 on the machine's clock, whose readings on two cores may differ a little: a charge with an earlier time
+/// than the one before must not be granted the difference.
 #[test]
 fn c1_no_more_than_the_rate_on_the_machines_clock() {
     const CAPACITY: u64 = 10;

@@ -1,5 +1,5 @@
-//! E1, T41: a flood of random keys against a store that is full of buckets which may not be forgotten.
-//! It neither resets a bucket nor lifts a limit, and when it is over everything is given back.
+//! E1, T41: a flood of random keys against a store that is full of buckets which must not be evicted. It
+//! neither resets a bucket nor lifts a limit, and all memory is freed when it is over.
 
 use sluicegate::{LocalStore, ManualClock, MemoryKey, MemoryStore, OnFull, Quota, Space, Store};
 
@@ -9,10 +9,10 @@ use crate::store::support::{ManualStore, NOON, key, part, peek, sweep_all, token
 
 const MAX_BUCKETS: usize = 100_000;
 const FLOOD: u64 = 5_000_000;
-/// What the flooded rule gives each key, and so all keys together that find no room.
+/// Quota of each key of the flooded rule, and so of all keys together that find no room.
 const TOKENS: u64 = 100;
 
-/// A store under a flood, a victim whose bucket is exhausted, and some keys that go on as ever.
+/// A store under a flood, an exhausted bucket, and some keys that continue as usual.
 struct Flood {
     store: ManualStore,
     clock: ManualClock,
@@ -47,7 +47,7 @@ impl Flood {
         assert_eq!(decision, expected[0], "known {name}");
     }
 
-    /// Charges this many keys nobody has seen, and says how many of them were granted.
+    /// Charges this many new keys, and returns how many of them were granted.
     fn pour(&mut self, keys: u64) -> u64 {
         let mut granted = 0;
         for poured in 0..keys {
@@ -67,12 +67,12 @@ impl Flood {
         granted
     }
 
-    /// How many more buckets there is room for.
+    /// Number of further buckets that fit.
     fn room(&self) -> u64 {
         (MAX_BUCKETS - self.store.stats().buckets) as u64
     }
 
-    /// The flood is over and everything is full: sweeps find nothing to keep, and new keys are served.
+    /// The flood is over and all buckets are full: sweeps evict everything, and new keys are served.
     fn dry_up(&mut self) {
         assert!(!self.store.charge_one_now(part(&self.victim, &self.quota, 1)).is_granted());
         self.clock.advance(self.quota.time_to_full());
@@ -87,7 +87,7 @@ impl Flood {
     }
 }
 
-/// Five million random keys: those that find room have a bucket each, all others one together.
+/// Five million random keys: those that find room have a bucket each, all others share one.
 #[test]
 fn t41_a_flood_of_random_keys_lifts_no_limit() {
     let mut flood = Flood::new(OnFull::Overflow);
@@ -97,7 +97,7 @@ fn t41_a_flood_of_random_keys_lifts_no_limit() {
     flood.dry_up();
 }
 
-/// The same where new keys are denied: none of them gets anything.
+/// The same if new keys are denied: none of them is granted.
 #[test]
 fn t41_a_flood_is_denied_where_new_keys_are() {
     let mut flood = Flood::new(OnFull::Deny);

@@ -1,5 +1,5 @@
-//! D2: a denial answered without a lock is one that the lock would have given: never from before a reset
-//! or a refund that its thread knows of, never from the middle of another charge.
+//! D2: a denial without a lock is one that the lock would have given: never from before a reset or a refund
+//! that its thread knows of, never from the middle of another charge.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -10,8 +10,8 @@ use crate::store::support::{key, on_threads, part, remaining, tokens};
 
 const ROUNDS: usize = 20_000;
 
-/// A bucket that one thread uses while others are denied it: all their charges also ask for a bucket
-/// that has nothing, so that they take nothing from this one, but read it all the time.
+/// A bucket that one thread uses while others are denied it: all their charges also include an exhausted
+/// bucket, so that they take nothing from this one, but read it all the time.
 struct Contended {
     store: MemoryStore,
     bucket: MemoryKey,
@@ -54,7 +54,7 @@ impl Contended {
     }
 }
 
-/// Lets the others end also when this thread panics.
+/// Ends the other threads also when this one panics.
 struct SetWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -76,7 +76,7 @@ fn d2_no_denial_is_older_than_the_reset_before_it() {
     });
 }
 
-/// Once a refund has returned, exactly what it gave back can be taken.
+/// Once a refund has returned, exactly the refunded tokens can be taken.
 #[test]
 fn d2_no_denial_is_older_than_the_refund_before_it() {
     let contended = Contended::new();
@@ -92,7 +92,7 @@ fn d2_no_denial_is_older_than_the_refund_before_it() {
     });
 }
 
-/// The same for a thread that was told of the reset by another.
+/// The same for a thread that learned of the reset from another.
 #[test]
 fn d2_whoever_is_told_of_a_reset_sees_it() {
     let contended = Contended::new();
@@ -118,8 +118,8 @@ fn d2_whoever_is_told_of_a_reset_sees_it() {
     });
 }
 
-/// Two buckets that are always charged together show the same to everybody at all times: a denial
-/// never sees one of them charged and the other not yet.
+/// Two buckets that are always charged together are seen so by all threads at all times: a denial never sees
+/// one of them charged and the other not yet.
 #[test]
 fn m1_no_denial_sees_half_of_another_charge() {
     let quota = tokens(50_000);

@@ -1,5 +1,5 @@
-//! S1, S8: a bucket is its space and its parts, whatever bytes those are made of. Keys are 128-bit
-//! hashes under a secret of the process, so that nobody can choose names that meet.
+//! S1, S8: a bucket is its space and its parts, of any bytes. Keys are 128-bit hashes under a secret of the
+//! process, so that a client cannot choose names that collide.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -39,7 +39,7 @@ impl Name {
     }
 }
 
-/// Bytes that confuse: separators, lengths, terminators, and what is no text.
+/// Difficult bytes: separators, lengths, terminators, and invalid UTF-8.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![
         4 => prop::sample::select(b"\0\x01\x02\x03\x08:|{}\r\nab\xff".to_vec()),
@@ -62,7 +62,7 @@ fn names() -> impl Strategy<Value = Name> {
     (space(), vec(bytes(), 0..5)).prop_map(|(space, parts)| Name { space, parts })
 }
 
-/// The same bytes, cut elsewhere.
+/// The same bytes, split at other positions.
 fn cut(text: &[u8], at: &[prop::sample::Index]) -> Vec<Vec<u8>> {
     let mut cuts: Vec<_> = at.iter().map(|at| at.index(text.len() + 1)).collect();
     cuts.extend([0, text.len()]);
@@ -79,7 +79,7 @@ proptest! {
         prop_assert_eq!(one.key(), one.clone().key());
     }
 
-    /// However a text is cut into parts, every cut is a bucket of its own.
+    /// A text split into parts at any positions is a bucket of its own.
     #[test]
     fn s1_two_cuts_two_keys(
         text in bytes(),
@@ -121,7 +121,7 @@ fn s1_names_that_look_alike() {
     assert_eq!(store.stats().buckets, names.len());
 }
 
-/// A million names in a row: no two keys are alike.
+/// A million consecutive names: no two keys are equal.
 #[test]
 fn s8_a_million_names_a_million_keys() {
     let key = |number: u32| STORE.key(Space::Rule(1), &[&number.to_le_bytes()]);

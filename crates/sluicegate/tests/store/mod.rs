@@ -1,27 +1,27 @@
-//! The proof of the memory store: every line of its contract, under threads, floods and clocks that
+//! Proof of the memory store: every line of its contract, under threads, floods and clocks that
 //! step back.
 //!
-//! | module | what it shows |
+//! | module | subject |
 //! |---|---|
-//! | `exact` | T4: whatever the number of threads, exactly N are admitted, by one bucket or by three |
-//! | `atomic` | M1: a denied charge charges nothing, shadow tiers included; twins add up |
+//! | `exact` | T4: with any number of threads, exactly N are admitted, by one bucket or by three |
+//! | `atomic` | M1: a denied charge charges nothing, shadow tiers included; costs of one bucket add up |
 //! | `naive` | the model: a map of buckets, and the arithmetic applied in the obvious way |
-//! | `quotas` | quotas of every form, extreme ones among them |
-//! | `differential` | D1: store and model give the same answers on random traces |
-//! | `asks`, `together` | M1: the same of limiters that are asked several things at once, probes among them |
-//! | `churn` | the same with thousands of buckets coming and going in every shard |
-//! | `bound` | the bound holds, and the room that is counted is the room that is used |
-//! | `quotas_at_the_bound` | the same where quotas come with the charges, and where buckets are logs |
+//! | `quotas` | quotas of every form, including extreme ones |
+//! | `differential` | D1: store and model give the same decisions on random traces |
+//! | `asks`, `together` | M1: the same for calls of several requests, probes included |
+//! | `churn` | the same with thousands of buckets added and removed in every shard |
+//! | `bound` | the bound holds, and the counted room is the used room |
+//! | `quotas_at_the_bound` | the same with quotas that come with the charges, and buckets that are logs |
 //! | `flood` | E1, T41: random keys can neither reset a bucket nor lift a limit |
-//! | `allocation` | T41: no charge of a bucket that is there allocates; bytes are bounded and given back |
-//! | `resident` | T41: the memory of a flood, as the operating system counts it |
-//! | `sweep` | E1: only full buckets are forgotten, a bounded number at a time |
+//! | `allocation` | T41: no charge of a stored bucket allocates; bytes are bounded and freed |
+//! | `resident` | T41: the memory of a flood, as reported by the operating system |
+//! | `sweep` | E1: only full buckets are evicted, a bounded number at a time |
 //! | `fresh` | D2: denials without a lock are never stale, and never half of another charge |
 //! | `keys` | S1, S8: two names never share a bucket |
-//! | `support` | what they share |
+//! | `support` | shared helpers |
 //!
-//! `PROPTEST_CASES` scales the properties (256 is the everyday run), `SLUICEGATE_RUNS` the runs of `exact`
-//! (50 is the everyday run, 200 what T4 asks for).
+//! `PROPTEST_CASES` scales the properties (default 256), `SLUICEGATE_RUNS` the runs of `exact`
+//! (default 50; T4 requires 200).
 
 mod allocation;
 pub(crate) mod asks;

@@ -1,5 +1,5 @@
-//! The model: a map from names to what is stored, and the arithmetic applied in the obvious way. It
-//! knows nothing of shards, slots, locks, room or sweeps.
+//! The model: a map from names to states, and the arithmetic applied in the obvious way. It knows nothing of
+//! shards, slots, locks, room or sweeps.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ pub(crate) struct Part {
     pub(crate) is_probe: bool,
 }
 
-/// See the module's documentation.
+/// Buckets by name; see the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Naive {
     pub(crate) now: Micros,
     buckets: HashMap<usize, (Form, Stored)>,
 }
 
-/// What is stored of a bucket.
+/// Stored content of a bucket.
 #[derive(Clone, Debug)]
 enum Stored {
     State(Option<State>),
@@ -54,7 +54,7 @@ impl Naive {
             .iter()
             .zip(&decided)
             .all(|(part, (decision, _))| part.mode == Mode::Shadow || decision.is_granted());
-        // Read before anything is written: twins show the same.
+        // Read before anything is written: parts of the same bucket show the same.
         let uncharged: Vec<_> =
             parts.iter().map(|part| self.peek(part.name, &part.quota)).collect();
         let mut answers = Vec::new();
@@ -63,7 +63,7 @@ impl Naive {
             let spared = (!granted || part.is_probe) && decision.is_granted();
             answers.push(if spared { uncharged } else { decision });
             let is_look = if part.is_probe { part.cost == 0 } else { total(part.name) == 0 };
-            // What is charged is written for its probes too.
+            // A charge writes for the probes of its bucket too.
             if is_look || part.is_probe && total(part.name) > 0 {
                 continue;
             }
@@ -93,7 +93,7 @@ impl Naive {
         self.settled(name, quota).0.decide(quota, self.now, 0).0
     }
 
-    /// Is there nothing about this bucket that a store must remember?
+    /// May a store drop this bucket?
     pub(crate) fn is_full(&self, name: usize) -> bool {
         self.buckets.get(&name).is_none_or(|(form, stored)| stored.spent(*form, self.now) == 0)
     }
@@ -102,8 +102,8 @@ impl Naive {
         self.buckets.keys().copied().collect()
     }
 
-    /// A bucket as this quota sees it, and whether it was written under another form: then it is a
-    /// full one, less what was spent.
+    /// A bucket under this quota, and whether it was written under another form: then it is a full one, less
+    /// the spent tokens.
     fn settled(&self, name: usize, quota: &Quota) -> (Stored, bool) {
         match self.buckets.get(&name) {
             None => (Stored::full(quota), false),
@@ -142,8 +142,7 @@ impl Stored {
         }
     }
 
-    /// What a charge that takes nothing stores all the same: the bucket brought over from another
-    /// form, or brought back from beyond empty.
+    /// The write of a charge that takes nothing: the bucket converted from another form, or clamped to empty.
     fn clamp(&self, quota: &Quota, now: Micros, carried: bool) -> Option<Self> {
         let clamped = match self {
             Self::State(state) => clamp(quota, *state, now).map(|state| Self::State(Some(state))),

@@ -1,5 +1,5 @@
-//! Quotas of every form: small ones, where a few microseconds matter; pairs of one form and two
-//! capacities; usual ones; and those at the edges of what a slot can hold.
+//! Quotas of every form: small ones, where a few microseconds matter; pairs of one form and two capacities;
+//! common ones; and those at the limits of a slot.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn interval(text: &str) -> Quota {
     read(text).with_refill(Refill::Interval).unwrap()
 }
 
-/// Built at once: what is too much for a token bucket may be a good window.
+/// Built in one step: a value too large for a token bucket may be valid for a window.
 fn window(algorithm: Algorithm, text: &str) -> Quota {
     Quota::build(text.parse().unwrap(), algorithm, Refill::Continuous, None, None).unwrap()
 }
@@ -49,7 +49,7 @@ pub(crate) fn small() -> Vec<Quota> {
     ]
 }
 
-/// Quotas whose periods, rates and counts take all the bits there are.
+/// Quotas whose periods, rates and counts use all available bits.
 pub(crate) fn extreme() -> Vec<Quota> {
     vec![
         read("4294967296 per 1us burst 4503599627370496"),
@@ -65,7 +65,7 @@ pub(crate) fn extreme() -> Vec<Quota> {
     ]
 }
 
-/// Quotas as people write them.
+/// Common quotas.
 pub(crate) fn usual() -> Vec<Quota> {
     vec![
         read("10/s burst 50"),
@@ -82,7 +82,7 @@ pub(crate) fn usual() -> Vec<Quota> {
     ]
 }
 
-/// Token buckets whose rate is one token per so many microseconds: what most people use.
+/// Token buckets whose rate is one token per whole number of microseconds: the most common ones.
 pub(crate) fn plain() -> Vec<Quota> {
     vec![
         read("1 per 10us burst 5"),

@@ -1,5 +1,5 @@
-//! What a full store does where quotas come with the charges, where subjects of a rule have quotas of their
-//! own, and where buckets are logs: still nothing is lifted, and nothing grows.
+//! A full store where quotas come with the charges, where subjects of a rule have quotas of their own, and
+//! where buckets are logs: still no limit is lifted, and nothing grows.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use sluicegate::{Algorithm, LocalStore, Quota, Space, Store};
 
 use crate::store::support::{key, manual_store, part, tokens};
 
-/// Rule-less keys of different quotas do not share an overflow bucket: the denial of a small one would
-/// clamp what the large one owes.
+/// Keys without a rule and with different quotas do not share an overflow bucket: the denial of a small one
+/// would clamp the debt of the large one.
 #[test]
 fn t41_small_quotas_do_not_refill_large_ones() {
     let (store, _) = manual_store(1);
@@ -30,8 +30,8 @@ fn t41_small_quotas_do_not_refill_large_ones() {
     }
 }
 
-/// Nor do subjects of one rule: one who has less than the rule gives must not clamp, by being denied, what all
-/// others owe, nor one who has more lift what he was given less.
+/// Nor do subjects of one rule: the denial of a subject with a smaller quota must not clamp the debt of all
+/// others, and a subject with a larger quota must not lift the limit of a smaller one.
 #[test]
 fn t41_overridden_subjects_do_not_refill_their_rule() {
     let (store, _) = manual_store(1);
@@ -52,12 +52,12 @@ fn t41_overridden_subjects_do_not_refill_their_rule() {
         let all = [part(anybody, &rule, 1), part(pays, &more, 1), part(cut, &less, 1)];
         assert!(store.charge_now(&all).iter().all(|decision| !decision.is_granted()));
     }
-    // Of one quota there is one bucket for all of the rule, and none of another rule's.
+    // One quota has one bucket for the whole rule, and none in common with another rule.
     let other_rule = store.key(Space::Rule(2), &[b"anybody"]);
     assert!(store.charge_one_now(part(&other_rule, &rule, 100)).is_granted());
 }
 
-/// Whoever chooses quotas freely finds an end of overflow buckets too.
+/// A client that chooses quotas freely meets a bound of overflow buckets too.
 #[test]
 fn t41_overflow_buckets_are_bounded() {
     let (store, _) = manual_store(1);
@@ -84,7 +84,7 @@ fn t41_overflow_buckets_of_rules_are_bounded() {
     assert!(charge("x", &tokens(2)), "those that are there are unaffected");
 }
 
-/// A log is as long as what it admits: all of them together are bounded as well.
+/// A log is as long as its admissions: all of them together are bounded as well.
 #[test]
 fn t41_logs_are_bounded() {
     let (store, clock) = manual_store(10);
@@ -96,13 +96,12 @@ fn t41_logs_are_bounded() {
         store.charge_one_now(part(&key, &quota, 1)).is_granted()
     };
     assert_eq!((0..500).filter(|_| take()).count(), 4 * 10);
-    // Room comes back with the window's end.
+    // Room becomes free at the end of the window.
     clock.advance(hour);
     assert!(take());
 }
 
-/// Logs whose windows are over take no room from others, whether or not anybody has swept them away: a key
-/// that is there and one that is new are served as ever.
+/// Expired logs take no room from others, swept or not: a stored key and a new one are served as usual.
 #[test]
 fn t41_logs_of_the_past_take_no_room() {
     let (store, clock) = manual_store(100);

@@ -1,5 +1,5 @@
-//! T41: the memory of a flood, as the operating system counts it. That is of the whole process, so that
-//! this test has one of its own.
+//! T41: the memory of a flood, as reported by the operating system for the whole process: so this test has a
+//! process of its own.
 
 #![cfg(target_os = "linux")]
 
@@ -11,9 +11,9 @@ use sluicegate::{LocalStore, Space, Store};
 use crate::store::support::{manual_store, part, tokens};
 
 const MAX_BUCKETS: usize = 1_000_000;
-/// What is promised of a bucket.
+/// Documented maximum of bytes per bucket.
 const BYTES_PER_BUCKET: usize = 50;
-/// What the process may take besides: code that was not run before, the allocator's own books.
+/// Allowance for the rest of the process: code that was not run before, the allocator's own data.
 const BYTES_BESIDES: usize = 1 << 20;
 
 #[test]
@@ -40,7 +40,7 @@ fn flooded() {
     assert!(bytes <= allowed, "{bytes} of {promised} bytes");
 }
 
-/// A figure of this process: `VmRSS` is what it has in memory now, `VmHWM` the most it ever had.
+/// A figure of this process: `VmRSS` is its current resident memory, `VmHWM` the maximum.
 fn resident_bytes(figure: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(figure)).unwrap();

@@ -1,5 +1,4 @@
-//! What the proofs share: a store on a manual clock, short names for charges, and threads that start
-//! together.
+//! Shared by the proofs: a store on a manual clock, short names for charges, and threads that start together.
 
 use std::sync::Barrier;
 use std::thread;
@@ -10,7 +9,7 @@ use sluicegate::{
     Space, Store,
 };
 
-/// Some day in November 2023.
+/// A day in November 2023.
 pub(crate) const NOON: Micros = Micros::new(1_700_000_000_000_000);
 
 /// A store whose time stands still until the test moves it.
@@ -23,7 +22,7 @@ pub(crate) fn manual_store(max_buckets: usize) -> (ManualStore, ManualClock) {
     (store, clock)
 }
 
-/// `capacity` tokens that do not come back while a test runs.
+/// `capacity` tokens that are not refilled while a test runs.
 pub(crate) fn tokens(capacity: u64) -> Quota {
     Quota::per_day(1).unwrap().with_capacity(capacity).unwrap()
 }
@@ -38,7 +37,7 @@ pub(crate) fn part<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charg
     Charge::new(key, quota, cost)
 }
 
-/// A part of a charge whose denial does not count.
+/// A part of a charge in shadow mode: its denial does not count.
 pub(crate) fn shadow<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Charge<'a, MemoryKey> {
     Charge::new(key, quota, cost).with_mode(Mode::Shadow)
 }
@@ -48,7 +47,7 @@ pub(crate) fn probe<'a>(key: &'a MemoryKey, quota: &'a Quota, cost: u64) -> Char
     Charge::new(key, quota, cost).with_is_probe(true)
 }
 
-/// What a look at a bucket shows.
+/// Decision of a peek at a bucket.
 pub(crate) fn peek<C: Clock>(store: &MemoryStore<C>, key: &MemoryKey, quota: &Quota) -> Decision {
     store.charge_one_now(part(key, quota, 0))
 }
@@ -58,13 +57,13 @@ pub(crate) fn remaining<C: Clock>(store: &MemoryStore<C>, key: &MemoryKey, quota
     peek(store, key, quota).remaining
 }
 
-/// Sweeps until every slot has been looked at, of a store of up to a million buckets: 256 slots of each
-/// shard at a time.
+/// Sweeps until every slot has been visited, of a store of up to a million buckets: 256 slots of each shard
+/// at a time.
 pub(crate) fn sweep_all<C: Clock>(store: &MemoryStore<C>) {
     store.sweep(1 << 22);
 }
 
-/// Runs `work` on this many threads, started together, and lists what they returned.
+/// Runs `work` on this many threads, started together, and collects the results.
 pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads);
     let (barrier, work) = (&barrier, &work);
@@ -80,8 +79,7 @@ pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sy
     })
 }
 
-/// This many cases a property, or as many times more as `PROPTEST_CASES` is above proptest's own
-/// default of 256.
+/// This many cases per property, multiplied as `PROPTEST_CASES` is above proptest's default of 256.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: (cases * default.cases / 256).max(1), ..default }

@@ -1,4 +1,4 @@
-//! E1: a sweep forgets full buckets, only full ones, and no more of them than it looks at.
+//! E1: a sweep evicts full buckets, only full ones, and no more of them than it visits.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::store::support::{config, key, manual_store, part, peek, sweep_all};
 proptest! {
     #![proptest_config(config(400))]
 
-    /// Buckets of random quotas, charged at random times: after any number of sweeps at any time, also
-    /// on a clock that stepped back, all that were less than full are there as they were.
+    /// Buckets of random quotas, charged at random times: after any number of sweeps at any time, also on a
+    /// clock that stepped back, all that were less than full are stored unchanged.
     #[test]
     fn e1_what_is_not_full_is_never_forgotten(
         buckets in vec((any_quota(), 0..=10u64, 0..=30u64), 1..60),
@@ -31,7 +31,7 @@ proptest! {
             clock.advance(Duration::from_micros(*pause));
             model.now = clock.now();
         }
-        // Only what was full at some time may ever be forgotten.
+        // Only buckets that were full at some time may be evicted.
         let mut was_full: Vec<_> = (0..buckets.len()).map(|name| model.is_full(name)).collect();
         for (back, pause, slots) in times {
             let pause = Duration::from_micros(pause);
@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// A store with this many buckets, all of which are full at once.
+/// A store with this many buckets, all of which become full at the same time.
 fn store_of_full_buckets(buckets: usize) -> crate::store::support::ManualStore {
     let quota: Quota = "1/s burst 5".parse().unwrap();
     let (store, clock) = manual_store(buckets);
@@ -77,22 +77,22 @@ fn a_sweep_forgets_no_more_than_it_looks_at() {
     assert_eq!(store.stats().forgotten, 20_000);
 }
 
-/// Four slots are looked at for every new bucket, so that new ones alone keep the store from filling up
-/// with full ones: nobody has to call `sweep`.
+/// Four slots are swept for every new bucket, so that new ones alone keep the store from filling up with full
+/// ones: calling `sweep` is not necessary.
 #[test]
 fn new_buckets_sweep_away_more_than_they_are() {
     let quota: Quota = "1/s burst 5".parse().unwrap();
     let (store, clock) = manual_store(1_000_000);
     for bucket in 0..200_000 {
         store.charge_one_now(part(&key(&store, &format!("{bucket}")), &quota, 1));
-        // A thousand new ones a second, each full after one.
+        // A thousand new ones a second, each full after one second.
         clock.advance(Duration::from_millis(1));
     }
     let stats = store.stats();
     assert!(stats.buckets < 10_000, "{stats:?}");
 }
 
-/// A bucket written under a clock that was ahead is not full until it would be on the clock there is.
+/// A bucket written under a clock that was ahead is not full until it would be on the current clock.
 #[test]
 fn t2_a_clock_that_stepped_back_forgets_nothing_early() {
     let quota: Quota = "1/s burst 5".parse().unwrap();
@@ -106,7 +106,7 @@ fn t2_a_clock_that_stepped_back_forgets_nothing_early() {
         assert_eq!(peek(&store, &bucket, &quota).remaining, 0);
         clock.advance(Duration::from_millis(100));
     }
-    // The first charge brings it back from beyond empty, and it fills from there.
+    // The first charge clamps it to empty, and it refills from there.
     assert!(!store.charge_one_now(part(&bucket, &quota, 1)).is_granted());
     clock.advance(Duration::from_millis(4_999));
     sweep_all(&store);

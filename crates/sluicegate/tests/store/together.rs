@@ -1,4 +1,5 @@
-//! M1 over several asks: all of them are charged or none, probes never are, and every figure is the model's.
+//! M1 over several requests: all of them are charged or none, probes never are, and every figure is the
+//! model's.
 
 use sluicegate::{
     Answer, Ask, Limiter, LocalStore, ManualClock, MemoryStore, Mode, OnError, Override, Overrides,
@@ -37,26 +38,26 @@ async fn m1_together_limiter_and_model_agree() {
 fn a_probe_denies_the_whole_and_is_never_charged() {
     let (store, _) = manual_store(100);
     let quota = tokens(5);
-    let (paid, asked) = (key(&store, "paid"), key(&store, "asked"));
+    let (paid, probed) = (key(&store, "paid"), key(&store, "probed"));
     for turn in 1..=3 {
-        let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&asked, &quota, 5)]);
+        let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&probed, &quota, 5)]);
         assert!(decisions.iter().all(sluicegate::Decision::is_granted));
-        // What it was asked for is all still there.
+        // A probe takes nothing.
         assert_eq!((decisions[0].remaining, decisions[1].remaining), (5 - turn, 5));
     }
     assert_eq!(store.stats().buckets, 1, "a probe needs no room");
-    assert!(store.charge_one_now(part(&asked, &quota, 1)).is_granted());
-    let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&asked, &quota, 5)]);
+    assert!(store.charge_one_now(part(&probed, &quota, 1)).is_granted());
+    let decisions = store.charge_now(&[part(&paid, &quota, 1), probe(&probed, &quota, 5)]);
     assert!(decisions[0].is_granted() && !decisions[1].is_granted());
     assert_eq!((decisions[0].remaining, decisions[1].remaining), (2, 4));
-    let shadowed = probe(&asked, &quota, 5).with_mode(Mode::Shadow);
+    let shadowed = probe(&probed, &quota, 5).with_mode(Mode::Shadow);
     let decisions = store.charge_now(&[part(&paid, &quota, 1), shadowed]);
     assert!(!decisions[1].is_granted(), "{decisions:?}");
-    assert_eq!((decisions[0].remaining, remaining(&store, &asked, &quota)), (1, 4));
+    assert_eq!((decisions[0].remaining, remaining(&store, &probed, &quota)), (1, 4));
 }
 
 #[test]
-fn a_probe_is_judged_by_itself_on_what_was_there_before() {
+fn a_probe_is_decided_by_itself_on_the_state_before() {
     let (store, _) = manual_store(100);
     let (quota, key) = (tokens(5), key(&store, "a"));
     for number in 0..2 {
@@ -99,7 +100,7 @@ fn take<'a, 'r>(key: &'a str, quota: &'a Quota, cost: u64) -> Ask<'a, 'r> {
     Ask::Take { key, quota, cost, on_error: OnError::Local, is_probe: false }
 }
 
-/// What is left in each bucket of an answer.
+/// Tokens left in each bucket of an answer.
 fn left(answer: &Answer) -> Vec<u64> {
     match answer {
         Answer::Verdict(verdict) => verdict.tiers().map(|tier| tier.decision.remaining).collect(),
@@ -134,7 +135,7 @@ fn buckets_that_asks_share_are_charged_with_all_of_them() {
 }
 
 #[test]
-fn whoever_is_blocked_denies_all_and_the_others_are_told_what_is_left() {
+fn a_blocked_request_denies_all_and_the_others_show_their_figures() {
     let blocked = Overrides::new([(1, "mallory".into(), Override::Blocked)]).unwrap();
     let limiter = limiter(blocked);
     let (good, bad) = (Request::new().user_id("1"), Request::new().user_id("mallory"));
@@ -167,7 +168,7 @@ fn a_rule_of_one_request_replaces_those_of_another() {
     let both = limiter.check_together_now(&[ask(&user, false), ask(&vip, false)]);
     assert!(both.is_allowed());
     assert_eq!(both.answers().iter().map(left).collect::<Vec<_>>(), [vec![], vec![1]]);
-    // Also where it is only a probe.
+    // Also if it is only a probe.
     let probed = limiter.check_together_now(&[ask(&user, false), ask(&vip, true)]);
     assert_eq!(probed.answers().iter().map(left).collect::<Vec<_>>(), [vec![], vec![1]]);
     let alone = limiter.check_together_now(&[ask(&user, false)]);
@@ -175,7 +176,7 @@ fn a_rule_of_one_request_replaces_those_of_another() {
 }
 
 #[test]
-fn nothing_asked_is_allowed() {
+fn an_empty_call_is_allowed() {
     let together = limiter(Overrides::default()).check_together_now(&[]);
     assert!(together.is_allowed() && !together.is_degraded() && together.answers().is_empty());
 }

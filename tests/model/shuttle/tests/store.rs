@@ -1,5 +1,5 @@
-//! The whole memory store under random schedules: at every atomic and every lock another thread may be
-//! the next to run.
+//! The whole memory store under random schedules: at every atomic and every lock, another thread may
+//! run next.
 //!
 //! ```text
 //! cargo test -p sluicegate-shuttle
@@ -18,11 +18,11 @@ use sluicegate_shuttle::{
     Space, Store,
 };
 
-/// Schedules a test, of each kind.
+/// Schedules per test, of each kind.
 const SCHEDULES: usize = 10_000;
-/// How often a thread is interrupted in schedules of the second kind, less one.
+/// Number of preemptions in schedules of the second kind, plus one.
 const DEPTH: usize = 3;
-/// The number of regular shards of a small store.
+/// Number of regular shards of a small store.
 const SHARDS: u64 = 64;
 
 type ManualStore = MemoryStore<ManualClock>;
@@ -54,7 +54,7 @@ fn remaining(store: &ManualStore, key: &MemoryKey, quota: &Quota) -> u64 {
     store.charge_one_now(part(key, quota, 0)).remaining
 }
 
-/// Nine keys that share a shard, by the half of the hash that chooses it.
+/// Nine keys that share a shard, by the half of the hash that selects it.
 fn neighbours(store: &ManualStore) -> [MemoryKey; 9] {
     static NEIGHBOURS: OnceLock<[MemoryKey; 9]> = OnceLock::new();
     let is_in_first_shard = |key: &MemoryKey| {
@@ -69,8 +69,8 @@ fn neighbours(store: &ManualStore) -> [MemoryKey; 9] {
     *NEIGHBOURS.get_or_init(find)
 }
 
-/// Half of all schedules change threads at random; in the other half one runs until it is interrupted,
-/// which seldom happens, so that another may do all of its work between two steps of the first.
+/// Half of all schedules switch threads at random; in the other half a thread runs until it is preempted,
+/// which is rare, so that another may do all of its work between two steps of the first.
 fn check(test: fn()) {
     shuttle::check_random(test, SCHEDULES);
     shuttle::check_pct(test, SCHEDULES, DEPTH);
@@ -87,8 +87,8 @@ fn spawn<T: Send + 'static>(
 
 // ===== exact N =====
 
-/// Three threads charge three buckets in three orders: nobody waits forever, exactly as many are
-/// admitted as the scarcest bucket has, and the others are debited as often.
+/// Three threads charge three buckets in three orders: no deadlock, exactly as many are admitted as the
+/// scarcest bucket has tokens, and the others are debited as often.
 #[test]
 fn t4_exactly_n_whatever_the_order_of_the_locks() {
     check(|| {
@@ -112,8 +112,8 @@ fn t4_exactly_n_whatever_the_order_of_the_locks() {
     });
 }
 
-/// One thread gives a token back, while others are denied without a lock: exactly one of them, or the
-/// one who gave it back, gets it.
+/// One thread refunds a token, while others are denied without a lock: exactly one of them, or the refunding
+/// thread, gets it.
 #[test]
 fn t4_a_refund_is_taken_exactly_once() {
     check(|| {
@@ -124,7 +124,7 @@ fn t4_a_refund_is_taken_exactly_once() {
             spawn(&store, move |store| (0..2).filter(|_| take(store, &key, &quota, 1)).count())
         });
         store.refund_now(&key, &quota, 1);
-        // After the refund has returned it is there, or somebody has it.
+        // After the refund has returned the token is available, or another thread has it.
         let mine = usize::from(take(&store, &key, &quota, 1));
         let theirs: usize = others.into_iter().map(|other| other.join().unwrap()).sum();
         assert_eq!(mine + theirs, 1);
@@ -141,7 +141,7 @@ fn d2_no_denial_is_older_than_the_reset_before_it() {
         let quota = quota(5);
         assert!(take(&store, &empty, &quota, 5));
         let other = spawn(&store, move |store| {
-            // Reads the bucket, but never gets anything.
+            // Reads the bucket, but is never granted.
             for _ in 0..3 {
                 let charges = [part(&mine, &quota, 1), part(&empty, &quota, 1)];
                 assert!(!store.charge_now(&charges)[1].is_granted());
@@ -158,7 +158,7 @@ fn d2_no_denial_is_older_than_the_reset_before_it() {
 
 // ===== one instant =====
 
-/// Two buckets that are always charged together are seen so, by denials without a lock too.
+/// Two buckets that are always charged together are seen so, also by denials without a lock.
 #[test]
 fn m1_no_denial_sees_half_of_another_charge() {
     check(|| {
@@ -182,9 +182,8 @@ fn m1_no_denial_sees_half_of_another_charge() {
     });
 }
 
-/// A bucket with a token and a half: whether one charge comes before the other, five microseconds
-/// earlier, or after it, there is a token for it. A denial that took the time before it read the bucket
-/// would see neither.
+/// A bucket with a token and a half: whether one charge comes before the other, five microseconds earlier, or
+/// after it, there is a token for it. A denial that read the clock before the bucket would see neither.
 #[test]
 fn c2_no_denial_is_of_an_instant_that_never_was() {
     check(|| {
@@ -202,8 +201,8 @@ fn c2_no_denial_is_of_an_instant_that_never_was() {
     });
 }
 
-/// A window that was exhausted is over, and there is enough for both in the next. A denial that took the
-/// count of the one and the time of the other would deny it.
+/// An exhausted window is over, and there is enough for both in the next. A denial that combined the count of
+/// the one with the time of the other would be wrong.
 #[test]
 fn c2_no_denial_is_of_a_state_that_never_was() {
     check(|| {
@@ -220,8 +219,8 @@ fn c2_no_denial_is_of_a_state_that_never_was() {
     });
 }
 
-/// New keys of a full store meet in one bucket, behind locks of their own. One that took the time before
-/// it waited for that bucket would see it beyond empty, and mend it by giving tokens away.
+/// New keys of a full store share one bucket, behind locks of their own. A charge that read the clock before
+/// it waited for that bucket would see it beyond empty, and clamp it by giving tokens away.
 #[test]
 fn c1_no_overflow_bucket_is_mended_that_was_whole() {
     check(|| {
@@ -248,8 +247,8 @@ fn c1_no_overflow_bucket_is_mended_that_was_whole() {
 
 // ===== tables =====
 
-/// A table that grows, shrinks and is swapped while readers are in it: the exhausted bucket among those
-/// that come and go stays exhausted, and is never missed.
+/// A table that grows, shrinks and is swapped while it is read: an exhausted bucket among those that are
+/// added and removed stays exhausted, and is never missed.
 #[test]
 fn e1_no_reader_is_misled_by_a_table_that_is_swapped() {
     check(|| {
@@ -273,7 +272,7 @@ fn e1_no_reader_is_misled_by_a_table_that_is_swapped() {
         for key in &keys[1..] {
             assert!(take(&store, key, &quick, 1));
         }
-        // It may be full by now, and swept away.
+        // It may be full by now, and evicted.
         store.reset_now(&keys[8]);
         reader.join().unwrap();
         sweeper.join().unwrap();
@@ -281,7 +280,7 @@ fn e1_no_reader_is_misled_by_a_table_that_is_swapped() {
     });
 }
 
-/// A quota that changes under readers of the old one: what was spent stays spent under either.
+/// A quota that changes while the old one is read: spent tokens stay spent under either.
 #[test]
 fn u1_no_reader_is_misled_by_a_quota_that_changes() {
     check(|| {
@@ -305,8 +304,8 @@ fn u1_no_reader_is_misled_by_a_quota_that_changes() {
 
 // ===== the bound =====
 
-/// Threads that fill a store beyond its bound: never more than may be, and the room that was reserved
-/// and not used is given back.
+/// Threads that fill a store beyond its bound: never more buckets than allowed, and reserved room that is not
+/// used is released.
 #[test]
 fn e1_the_bound_holds_and_room_is_given_back() {
     check(|| {
@@ -316,7 +315,7 @@ fn e1_the_bound_holds_and_room_is_given_back() {
             let clock = clock.clone();
             spawn(&store, move |store| {
                 let keys = [0, 1].map(|name| key(store, &format!("{thread} {name}")));
-                // Denied: the second part asks for more than there can be.
+                // Denied: the second part costs more than its capacity.
                 store.charge_now(&[part(&keys[0], &quick, 1), part(&keys[1], &none, 2)]);
                 store.charge_now(&[part(&keys[0], &quick, 1), part(&keys[1], &quick, 1)]);
                 assert!(store.stats().buckets <= 3);
