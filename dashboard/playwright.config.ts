@@ -1,6 +1,6 @@
 import { defineConfig, devices } from "@playwright/test";
 
-/** What Debian's browser is told: to talk to nobody but the page, and to run where there is no display. */
+/** Options of Debian's Chromium: no background traffic, no display. */
 const launchOptions = {
   executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell",
   args: [
@@ -26,7 +26,7 @@ const LOOKS = ["frame.test.ts", "security.test.ts"];
 export default defineConfig({
   forbidOnly: true,
   fullyParallel: true,
-  // On two cores: most of the time is spent waiting for what is to happen.
+  // More than the two cores: tests mostly wait for events.
   workers: 4,
   reporter: [["line"]],
   outputDir: "../target/page-test-results",
@@ -38,7 +38,7 @@ export default defineConfig({
     { name: "pictures", testDir: "tests/pictures", use: { ...devices["Desktop Chrome"], deviceScaleFactor: 1 } },
     { name: "desktop", testDir: "tests/browser", use: { ...DESKTOP, colorScheme: "light" } },
     { name: "phone", testDir: "tests/browser", use: { ...PHONE, colorScheme: "dark" } },
-    // The other way round, for what colours matter to: every view. What axe says of them is tested in both anyway.
+    // The other colour scheme, for the tests of every view. Accessibility is tested in both schemes anyway.
     { name: "desktop-dark", testDir: "tests/browser", testMatch: LOOKS, use: { ...DESKTOP, colorScheme: "dark" } },
     { name: "phone-light", testDir: "tests/browser", testMatch: LOOKS, use: { ...PHONE, colorScheme: "light" } },
   ],

@@ -1,9 +1,9 @@
 import { defineConfig } from "vite";
 
-/** Where `npm run dev` finds a service to talk to. */
+/** Address of the service that `npm run dev` sends requests to. */
 const service = process.env["SLUICEGATE_URL"] ?? "http://127.0.0.1:8080";
 
-/** The service answers its own page only: to it, this one has no origin. */
+/** Removes the origin: the service refuses requests from pages of other origins. */
 const proxy = {
   target: service,
   changeOrigin: true,
@@ -19,7 +19,7 @@ export default defineConfig({
     outDir: "dist/page",
     emptyOutDir: true,
     target: "es2023",
-    // A file that is part of another is not what the page's policy allows.
+    // The content security policy of the page does not allow inlined files.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

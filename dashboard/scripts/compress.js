@@ -1,9 +1,9 @@
-// Compresses what was built, for the service to send as it is, says how much there is, and refuses too much.
+// Compresses the built page, which the service sends compressed, and fails if it exceeds the size limit.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-/** The most bytes, packed, that a browser is to fetch before it shows anything. */
+/** Size limit of the compressed page, in bytes. */
 const PACKED_MAX = 120_000;
 
 const root = "dist/page";
@@ -20,6 +20,8 @@ for (const name of readdirSync(root, { recursive: true }).sort()) {
 }
 console.log(`${"the page".padEnd(40)} ${String(plain).padStart(8)} bytes ${String(packed).padStart(8)} packed`);
 if (packed > PACKED_MAX) {
-  console.error(`the page is larger than ${PACKED_MAX} bytes: find out why, or say why in docs/page.md`);
+  console.error(
+    `the page is larger than ${PACKED_MAX} bytes: reduce it, or raise the limit and say why in docs/page.md`,
+  );
   process.exit(1);
 }

@@ -1,4 +1,4 @@
-/** The frame of the page: where one can go, and where one is. */
+/** Frame of the page: navigation, sign-in and the current view. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -32,20 +32,20 @@ export function App(): JSX.Element {
   const isSignedIn = useStore(onSession, () => currentToken() !== "");
   const [signedOut, setSignedOut] = useState(0);
   const [, title, RuleList] = TABS.find(([name]) => name === view) ?? TABS[0]!;
-  // Playing needs no token.
+  // The playground needs no token.
   const isClosed = isRefused && view !== "playground";
   const isKept = useKept(view, isClosed);
   useArrival(view, title);
   const signOut = () => {
     setToken("");
     dropDrafts();
-    // What was shown is not for the next one: the view begins anew.
+    // The next user must not see the data of this one: the view is mounted anew.
     setSignedOut((times) => times + 1);
   };
   return (
     <>
       <button type="button" class="skip" onClick={skip}>
-        Skip to the content
+        Skip to content
       </button>
       <header class="header">
         <a class="brand" href={hrefOf("playground")}>
@@ -90,17 +90,17 @@ export function App(): JSX.Element {
 }
 
 /**
- * Whether the view was there already when the service began to want another token. Then it stays, hidden, with all that
- * was typed into it.
+ * Returns whether the view was mounted before the service refused the token. It then stays mounted, hidden, and keeps
+ * what was typed into it.
  */
 function useKept(view: View, isClosed: boolean): boolean {
-  const there = useRef<View>(undefined);
-  if (!isClosed) there.current = view;
-  else if (there.current !== view) there.current = undefined;
-  return there.current === view;
+  const mounted = useRef<View>(undefined);
+  if (!isClosed) mounted.current = view;
+  else if (mounted.current !== view) mounted.current = undefined;
+  return mounted.current === view;
 }
 
-/** Whoever goes to another view begins at its heading. */
+/** Sets the title and moves the focus to the heading when the view changes. */
 function useArrival(view: View, title: string): void {
   const before = useRef(view);
   useEffect(() => {
@@ -112,7 +112,7 @@ function useArrival(view: View, title: string): void {
   }, [view, title]);
 }
 
-/** Not a link: the part of the address after `#` says where one is, and so cannot say where to jump to. */
+/** Not a link: the fragment of the address is the route, so it cannot name an anchor. */
 function skip(): void {
   document.getElementById("main")?.focus();
 }

@@ -1,4 +1,4 @@
-/** What is shown instead of a view that has failed. */
+/** Error boundary: shown in place of a view that threw. */
 
 import { Component, type ComponentChildren } from "preact";
 
@@ -10,7 +10,7 @@ interface BoundaryState {
   readonly failure: string | undefined;
 }
 
-/** Keeps the failure of a view from taking the page with it. */
+/** Keeps an error in one view from breaking the page. */
 export class Boundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { failure: undefined };
 
@@ -22,8 +22,8 @@ export class Boundary extends Component<BoundaryProps, BoundaryState> {
     if (failure === undefined) return children;
     return (
       <div class="panel" role="alert">
-        <h1>This view has failed</h1>
-        <p>The fault is the page's, not yours. The service goes on, and so do the other views.</p>
+        <h1>This view failed</h1>
+        <p>This is a bug in the page. The service and the other views are not affected.</p>
         <p class="key muted">{failure}</p>
         <div class="row">
           <button type="button" class="button primary" onClick={() => this.setState({ failure: undefined })}>

@@ -1,6 +1,6 @@
-/** Where whoever uses a keyboard or a screen reader goes on. */
+/** Focus for users of a keyboard or a screen reader. */
 
-/** To the heading of what is shown, or at least to its beginning. */
+/** Focuses the heading of the view, or the main element if there is none. */
 export function focusHeading(): void {
   const main = document.getElementById("main");
   const headings = main?.querySelectorAll<HTMLElement>("h1") ?? [];

@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Formats of numbers, durations and times. */
 
 const WHOLE = new Intl.NumberFormat("en");
 

@@ -1,4 +1,4 @@
-/** Where one is: the part of the address after `#`, such as `#/rules?rule=3`. It is all that a link needs. */
+/** Routes: the fragment of the address, such as `#/rules?rule=3`, holds the whole state of a view. */
 
 import { useStore } from "./ui/store.ts";
 
@@ -10,7 +10,7 @@ export interface Route {
   readonly params: URLSearchParams;
 }
 
-/** Reads an address. What is not known leads to the playground. */
+/** Parses a fragment. An unknown view is the playground. */
 export function parseRoute(hash: string): Route {
   const text = hash.replace(/^#\/?/, "");
   // Only the first `?` ends the path: values may have others.
@@ -19,7 +19,7 @@ export function parseRoute(hash: string): Route {
   return { view, params: new URLSearchParams(text.slice(path.length + 1)) };
 }
 
-/** The address of a view. Parameters that are empty are left out. */
+/** The address of a view. Empty parameters are left out. */
 export function hrefOf(view: View, params: URLSearchParams | Record<string, string | number | undefined> = {}): string {
   const pairs = params instanceof URLSearchParams ? [...params] : Object.entries(params);
   const query = new URLSearchParams();
@@ -30,19 +30,19 @@ export function hrefOf(view: View, params: URLSearchParams | Record<string, stri
   return text === "" ? `#/${view}` : `#/${view}?${text}`;
 }
 
-/** Goes there; one can go back. */
+/** Navigates, with an entry in the browser's history. */
 export function goTo(href: string): void {
   location.hash = href;
 }
 
-/** Puts the state of a view into the address, without a step to go back to. */
+/** Replaces the address, without an entry in the browser's history. */
 export function replaceAddress(href: string): void {
   if (location.hash === href) return;
   history.replaceState(null, "", href);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** Where one is, whenever that changes. */
+/** The current route; renders again when it changes. */
 export function useRoute(): Route {
   return parseRoute(useStore(subscribe, () => location.hash));
 }

@@ -1,4 +1,4 @@
-/** The token that one has signed in with. It is kept for this tab only, and never part of an address. */
+/** Session: the token, stored for this tab only and never part of an address. */
 
 const STORED = "sluicegate.token";
 
@@ -6,19 +6,19 @@ type Listener = () => void;
 
 const listeners = new Set<Listener>();
 let token = readStored();
-/** Whether the service has refused to answer without a token, or with this one. */
+/** Whether the service answered 401 without a token, or to this one. */
 let isRefused = false;
 
 function readStored(): string {
   try {
     return sessionStorage.getItem(STORED) ?? "";
   } catch {
-    // Some browsers refuse to keep anything: then it lasts as long as the page.
+    // Storage may be disabled: the token then lasts as long as the page.
     return "";
   }
 }
 
-function tell(): void {
+function notify(): void {
   for (const listener of listeners) listener();
 }
 
@@ -27,17 +27,17 @@ export function currentToken(): string {
   return token;
 }
 
-/** Whether this can be one: visible ASCII. Nothing else can be sent, or is ever one. */
+/** Returns whether this can be a token: visible ASCII. A header can carry nothing else. */
 export function isToken(text: string): boolean {
   return /^[!-~]+$/.test(text);
 }
 
-/** Whether one has to sign in. */
+/** Returns whether the user must sign in. */
 export function needsToken(): boolean {
   return isRefused;
 }
 
-/** Signs in with a token; out with an empty one. */
+/** Signs in with a token; an empty one signs out. */
 export function setToken(text: string): void {
   token = text.trim();
   isRefused = false;
@@ -47,17 +47,17 @@ export function setToken(text: string): void {
   } catch {
     // As above.
   }
-  tell();
+  notify();
 }
 
-/** Takes note that the service wants a token, or another one. */
+/** Records that the service refused the token, or asked for one. */
 export function refuseToken(): void {
   if (isRefused) return;
   isRefused = true;
-  tell();
+  notify();
 }
 
-/** Calls `listener` whenever something here changes; the answer ends that. */
+/** Calls `listener` after every change; returns the unsubscribe function. */
 export function onSession(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

@@ -1,4 +1,4 @@
-/** Signing in with a token, where the service wants one. */
+/** Sign-in form, for a service that requires a token. */
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -9,11 +9,11 @@ import { currentToken, isToken, setToken } from "./session.ts";
 import { Field } from "./ui/field.tsx";
 import { asProblem } from "./ui/load.ts";
 
-const NO_TOKEN = "this cannot be a token: it has a space, or a character other than visible ASCII";
+const NO_TOKEN = "is not a token: it must consist of visible ASCII characters, without spaces";
 
 /**
- * The form. What was shown before stays where it is, hidden, and so does a window that is open over it: then the form is
- * a window over that one, for nothing else could be typed into.
+ * The sign-in form. The view behind it stays mounted, hidden, and so does a dialog that is open. Above a modal dialog
+ * the form is a modal dialog itself: nothing else could have the focus.
  */
 export function SignIn(): JSX.Element {
   const [isOverDialog] = useState(() => document.querySelector("dialog[open]") !== null);
@@ -28,12 +28,12 @@ export function SignIn(): JSX.Element {
   );
 }
 
-/** When the form goes, one is where one was before, or else where what one wanted to see begins. */
+/** Returns the focus to where it was when the form closes, or else to the heading of the view. */
 function useReturnOfFocus(): void {
   useLayoutEffect(() => {
     const before = document.activeElement;
     return () => {
-      // Only then is it shown again.
+      // The view is visible only after the next frame.
       requestAnimationFrame(() => {
         const wasSomewhere = before instanceof HTMLElement && before !== document.body && before.isConnected;
         if (wasSomewhere) before.focus();
@@ -60,7 +60,7 @@ function SignInForm(): JSX.Element {
     }
     setIsAsking(true);
     try {
-      // Something that is asked of the rules in force, and so is answered also while the database is in trouble.
+      // Answered from the rules in memory, so signing in works while the database is down.
       await call("POST", "/v1/explain", { body: {}, token });
       setToken(token);
     } catch (thrown) {
@@ -73,11 +73,9 @@ function SignInForm(): JSX.Element {
     <form class="panel sign-in" onSubmit={signIn}>
       <h1>{currentToken() === "" ? "Sign in" : "Sign in again"}</h1>
       <p class="muted">
-        {currentToken() === ""
-          ? "This needs a token: the"
-          : "The token that you signed in with is not valid any more. Take the"}{" "}
-        one in the settings (<code>admin.token</code>), or one that <code>sluicegate tokens create</code> made. It is
-        kept for this tab only.
+        {currentToken() === "" ? "This view needs a token." : "The token is no longer valid."} Use the one of the
+        setting <code>admin.token</code>, or create one with <code>sluicegate tokens create</code>. It is stored for
+        this tab only.
       </p>
       <Field label="Token" error={error}>
         {(props) => (
@@ -100,7 +98,7 @@ function SignInForm(): JSX.Element {
           Sign in
         </button>
         <a class="button quiet" href={hrefOf("playground")}>
-          The playground needs none
+          Playground (no token needed)
         </a>
       </div>
     </form>

@@ -1,16 +1,16 @@
-/** Asking the service. */
+/** HTTP client of the service's API. */
 
 import { currentToken, refuseToken } from "../session.ts";
 import { noteDate } from "./clock.ts";
 
-/** How long an answer may take. */
+/** The longest time to wait for an answer. */
 const TIMEOUT_MS = 15_000;
 
-/** An answer, whatever its status. */
+/** An HTTP answer of any status. */
 export interface Answer {
   readonly status: number;
   readonly statusText: string;
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly headers: readonly (readonly [string, string])[];
   readonly text: string;
 }
@@ -37,13 +37,13 @@ export interface Options {
   readonly ifMatch?: number | undefined;
   readonly accept?: string;
   readonly signal?: AbortSignal;
-  /** A token to try, instead of the one that one has signed in with. */
+  /** A token to use instead of that of the session. */
   readonly token?: string;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** The path with its query; parameters that are undefined or empty are left out. */
+/** The path with its query; undefined and empty parameters are left out. */
 export function urlOf(path: string, query: Options["query"] = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -53,7 +53,7 @@ export function urlOf(path: string, query: Options["query"] = {}): string {
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** The headers of a request, with the token that one has signed in with. */
+/** The headers of a request, with the token of the session. */
 export function headersOf(options: Options): Record<string, string> {
   const headers: Record<string, string> = {};
   if (options.accept !== undefined) headers["accept"] = options.accept;
@@ -64,7 +64,7 @@ export function headersOf(options: Options): Record<string, string> {
   return headers;
 }
 
-/** Asks, and returns the answer as it is. Throws a `Problem` with status 0 if there is none. */
+/** Sends a request and returns the answer of any status. Throws a `Problem` with status 0 if there is none. */
 export async function request(method: Method, path: string, options: Options = {}): Promise<Answer> {
   const token = options.token ?? currentToken();
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
@@ -78,16 +78,16 @@ export async function request(method: Method, path: string, options: Options = {
     });
     noteDate(response.headers.get("date"), Date.now());
     const text = await response.text();
-    // Somebody may have signed in while this was on its way.
+    // The user may have signed in while this request was in flight.
     if (response.status === 401 && token === currentToken()) refuseToken();
     return { status: response.status, statusText: response.statusText, headers: [...response.headers], text };
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
-    throw new Problem(0, "the service does not answer: is it running?", undefined);
+    throw new Problem(0, "the service does not answer; check that it is running", undefined);
   }
 }
 
-/** Asks, and returns what the answer says. Throws a `Problem` if it is a refusal. */
+/** Sends a request and returns the parsed body. Throws a `Problem` for status 400 and above. */
 export async function call<T>(method: Method, path: string, options: Options = {}): Promise<T> {
   const answer = await request(method, path, options);
   if (answer.status >= 400) throw problemOf(answer);

@@ -1,12 +1,12 @@
-/** The clock of the service, as far as its answers tell: that of the browser may be wrong. */
+/** Clock of the service, estimated from the `date` of its answers: the browser's clock may be wrong. */
 
-/** Clocks that are less apart are taken to agree: answers are on their way for a while, and tell whole seconds. */
+/** Smaller differences are ignored: answers take time to arrive, and their dates are whole seconds. */
 export const APART_MS_MIN = 10_000;
 
 const listeners = new Set<() => void>();
 let aheadMs = 0;
 
-/** Takes note of the `date` of an answer that came at this moment, by the clock of the browser. */
+/** Records the `date` of an answer that arrived at `now` by the browser's clock. */
 export function noteDate(date: string | null, now: number): void {
   const measuredMs = Date.parse(date ?? "") - now;
   if (Number.isNaN(measuredMs)) return;
@@ -16,12 +16,12 @@ export function noteDate(date: string | null, now: number): void {
   for (const listener of listeners) listener();
 }
 
-/** How far the clock of the service is ahead of that of the browser, in milliseconds. */
+/** Milliseconds by which the service's clock is ahead of the browser's. */
 export function serviceAheadMs(): number {
   return aheadMs;
 }
 
-/** Calls `listener` whenever that turns out to be another; the answer ends that. */
+/** Calls `listener` when the difference changes; returns the unsubscribe function. */
 export function onClock(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

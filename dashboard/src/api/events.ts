@@ -1,31 +1,31 @@
 /**
- * A stream of server-sent events that comes back by itself.
+ * Connection to a stream of server-sent events, with automatic reconnection.
  *
- * It is read with `fetch` and not with `EventSource`, which cannot send the token as a header.
+ * It uses `fetch` instead of `EventSource`, which cannot send the token as a header.
  */
 
 import { currentToken, refuseToken } from "../session.ts";
 import { headersOf, Problem, problemOf } from "./client.ts";
 import { EventParser, type ServerEvent } from "./sse.ts";
 
-/** How long to wait before asking again: at first what the stream says, within bounds, then twice as long each time. */
+/** Bounds of the reconnection delay: it starts at what the stream sent and doubles with every failure. */
 export const RETRY_MS_MIN = 250;
 export const RETRY_MS_MAX = 15_000;
 const RETRY_MS_FIRST = 1000;
-/** How long a stream that tells something every second may be silent before it is taken for lost. */
+/** The stream sends an event every second; after this silence the connection counts as lost. */
 export const SILENCE_MS_MAX = 10_000;
-/** How long the page may be hidden before nobody is taken to watch. */
+/** A page hidden for longer disconnects. */
 export const HIDDEN_MS_MAX = 60_000;
 
 export type LinkState =
   | { readonly kind: "connecting" }
   | { readonly kind: "live" }
   /**
-   * `since` is when it was lost, in milliseconds; `why` is for people. `isAnswered` tells whether the service did
-   * answer, and said that it cannot.
+   * `since` is when the connection was lost, in milliseconds; `why` is the message to show; `isAnswered` is true if the
+   * service answered with an error.
    */
   | { readonly kind: "lost"; readonly since: number; readonly why: string; readonly isAnswered: boolean }
-  /** The service will not have it, and asking again by itself would not help. */
+  /** The service denies access: reconnecting would not help. */
   | { readonly kind: "refused"; readonly why: string };
 
 export interface Handlers {
@@ -33,29 +33,29 @@ export interface Handlers {
   readonly onState: (state: LinkState) => void;
 }
 
-/** What a connection needs of the world around it, so that tests can stand in for it. */
+/** Dependencies of a connection, replaced in tests. */
 export interface Environment {
   readonly fetch: (path: string, init: RequestInit) => Promise<Response>;
   readonly now: () => number;
   /** From 0 to 1. */
   readonly random: () => number;
-  /** Calls `then` after so long; the answer ends that. */
+  /** Calls `then` after `ms`; returns the cancel function. */
   readonly after: (ms: number, then: () => void) => () => void;
   readonly isHidden: () => boolean;
-  /** Calls back when the page is shown or hidden, and when the network is back; the answer ends that. */
+  /** Call back when the page is shown or hidden, and when the network is back; return the unsubscribe function. */
   readonly onVisibility: (changed: () => void) => () => void;
   readonly onOnline: (online: () => void) => () => void;
 }
 
 export interface Link {
-  /** Asks at once, if it waits to ask or was refused. */
+  /** Connects at once, if it waits to reconnect or was refused. */
   readonly retry: () => void;
   readonly stop: () => void;
 }
 
 /**
- * The wait after so many failures in a row, the first being 0. `random` spreads it over the upper half, so that pages
- * that were cut off together do not come back together.
+ * Reconnection delay after `failures` earlier failures in a row. `random` spreads it over the upper half, so that pages
+ * that were cut off together do not reconnect together.
  */
 export function waitOf(failures: number, firstMs: number, random: number): number {
   const first = Math.min(Math.max(firstMs, RETRY_MS_MIN), RETRY_MS_MAX);
@@ -63,8 +63,10 @@ export function waitOf(failures: number, firstMs: number, random: number): numbe
   return Math.round(longest * (0.5 + random / 2));
 }
 
-/** Reads the stream at `path` until it is stopped. Where a token is needed it asks to sign in, and stops; what is
- * forbidden is asked for again only by `retry`. */
+/**
+ * Reads the stream at `path` until it is stopped. On 401 it asks the user to sign in and stops; after 403 it connects
+ * again only by `retry`.
+ */
 export function connect(path: string, handlers: Handlers, environment: Environment = BROWSER): Link {
   const stream = new Stream(path, handlers, environment);
   stream.start();
@@ -112,7 +114,7 @@ class Stream {
     this.reconnect();
   }
 
-  /** Asks at once, unless it is asking or reading, or was refused. */
+  /** Connects at once, unless it is connected or connecting, or was refused. */
   private reconnect(): void {
     if (this.isStopped || this.attempt !== undefined || this.kind === "refused") return;
     this.endWait();
@@ -128,14 +130,14 @@ class Stream {
     }
   }
 
-  // ## Live | lost => connecting, as soon as the page is seen again
+  // ## Live | lost => connecting, as soon as the page is visible again
   private disconnect(): void {
     if (this.kind === "refused") return;
     this.closeConnection();
     this.setState({ kind: "connecting" });
   }
 
-  /** Reads nothing, and waits for nothing. */
+  /** Closes the connection and cancels the timers. */
   private closeConnection(): void {
     this.endWait();
     this.endSilence();
@@ -155,9 +157,9 @@ class Stream {
         signal: attempt.signal,
       });
       await this.read(response, attempt);
-      this.setLost(attempt, new Error("the service has ended the stream"));
+      this.setLost(attempt, new Error("the service closed the stream"));
     } catch (error) {
-      // Somebody may have signed in while this was on its way: then it is asked again.
+      // The user may have signed in while this request was in flight: then it connects again.
       if (error instanceof Problem && error.status === 401 && token === currentToken()) {
         this.stop();
         refuseToken();
@@ -176,7 +178,7 @@ class Stream {
     }
     const type = response.headers.get("content-type") ?? "";
     if (!type.startsWith("text/event-stream") || response.body === null) {
-      throw new Problem(response.status, "what answers is not a stream of events", undefined);
+      throw new Problem(response.status, "the answer is not an event stream", undefined);
     }
     const parser = new EventParser();
     const reader = response.body.getReader();
@@ -191,17 +193,17 @@ class Stream {
         for (const event of events) this.handlers.onEvent(event);
       }
     } finally {
-      // What is left of it is of no use; that it may be broken is known.
+      // The rest of the stream is not needed; it may have failed already.
       reader.cancel().catch(noop);
     }
   }
 
-  /** A connection may be gone without a sign: a machine slept, or a network went away. */
+  /** Detects a dead connection: after sleep or a lost network there is no error. */
   private restartSilenceTimer(attempt: AbortController): void {
     this.endSilence();
     this.endSilence = this.environment.after(SILENCE_MS_MAX, () => {
       attempt.abort();
-      this.setLost(attempt, new Error("the service is silent"));
+      this.setLost(attempt, new Error(`no data for ${SILENCE_MS_MAX / 1000} seconds`));
     });
   }
 
@@ -214,7 +216,7 @@ class Stream {
 
   // ## Connecting | live | lost => lost
   private setLost(attempt: AbortController, error: unknown): void {
-    // Another attempt goes on, or none should.
+    // A newer attempt is running, or the connection is stopped.
     if (this.attempt !== attempt) return;
     this.closeConnection();
     this.lostSince ??= this.environment.now();
@@ -222,7 +224,7 @@ class Stream {
     this.setState({ kind: "lost", since: this.lostSince, why: messageOf(error), isAnswered });
     const wait = waitOf(this.failures, this.firstMs, this.environment.random());
     this.failures += 1;
-    // A page that nobody sees waits until somebody does.
+    // A hidden page reconnects when it is visible again.
     if (!this.environment.isHidden()) this.endWait = this.environment.after(wait, () => this.reconnect());
   }
 

@@ -1,14 +1,14 @@
-/** All rules at once, for those who need to know what there is. */
+/** List of all rules, for suggestions and titles in other views. */
 
 import { call } from "./client.ts";
 import type { Rule, RuleList } from "./types.ts";
 
-/** The most that the service lists at once. */
+/** The largest page that the service returns. */
 const PAGE = 1000;
-/** More rules than these are not asked for. */
+/** Rules beyond this number are not loaded. */
 export const RULES_MAX = 5000;
 
-/** The rules by id, up to `RULES_MAX` of them. */
+/** Loads the rules in the order of their ids, up to `RULES_MAX`. */
 export async function loadRules(signal?: AbortSignal): Promise<readonly Rule[]> {
   const rules: Rule[] = [];
   let after: string | undefined;

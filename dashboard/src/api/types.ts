@@ -1,4 +1,4 @@
-/** What the service sends and takes, by the names that its own document has for it. */
+/** Types of requests and answers, generated from the OpenAPI document of the service. */
 
 import type { components } from "./schema";
 

@@ -1,4 +1,4 @@
-/** What the rules say to the request. */
+/** The explanation: verdict, rules that apply, and rules that do not. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -10,16 +10,16 @@ import { Key } from "../ui/key.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { holdingOf, outcomeOf } from "./verdict.ts";
 
-/** More rules than these that do not apply are folded. */
+/** The most rules that do not apply before their list is folded. */
 const UNFOLDED_MAX = 12;
-/** How often waits are counted down. */
+/** Interval of the countdowns. */
 const TICK_MS = 200;
 
 interface AnswerProps {
   readonly explanation: Explanation;
-  /** When it came. */
+  /** When it arrived, by `performance.now()`. */
   readonly at: number;
-  /** Whether nothing is described yet. */
+  /** Whether the form is empty. */
   readonly isBlank: boolean;
 }
 
@@ -27,13 +27,13 @@ export function Answer({ explanation, at, isBlank }: AnswerProps): JSX.Element {
   const applied = explanation.rules.filter((rule) => rule.applies);
   const isWaiting = applied.some((rule) => (rule.reset_after_ms ?? 0) > 0);
   const passed = usePassed(at, isWaiting);
-  // There may be a thousand of them: they are not drawn anew with every tick of a wait.
+  // There may be a thousand rules: they are not rendered again for every tick of a countdown.
   const others = useMemo(() => <Others explanation={explanation} />, [explanation]);
   return (
     <>
       {isBlank ? <Blank isAllowed={explanation.allowed} /> : <Headline explanation={explanation} passed={passed} />}
       {explanation.degraded === true && (
-        <Notice kind="warning">The store is in trouble: some rules are answered for by their on_error.</Notice>
+        <Notice kind="warning">The store does not answer: some rules are decided by their on_error.</Notice>
       )}
       {applied.length > 0 && (
         <section class="panel" aria-labelledby="explain-applied">
@@ -50,7 +50,7 @@ export function Answer({ explanation, at, isBlank }: AnswerProps): JSX.Element {
   );
 }
 
-/** Milliseconds since `at`; it goes on only while somebody waits. */
+/** Milliseconds since `at`; counts only during a wait. */
 function usePassed(at: number, isWaiting: boolean): number {
   const [now, setNow] = useState(at);
   useEffect(() => {
@@ -62,7 +62,7 @@ function usePassed(at: number, isWaiting: boolean): number {
   return Math.max(0, now - at);
 }
 
-/** Nobody has asked anything yet: that is no success. */
+/** Shown while the form is empty: a verdict on an empty request would look like a success. */
 function Blank({ isAllowed }: { readonly isAllowed: boolean }): JSX.Element {
   return (
     <div class="explain-verdict blank">
@@ -71,11 +71,9 @@ function Blank({ isAllowed }: { readonly isAllowed: boolean }): JSX.Element {
       </span>
       <div>
         <p class="explain-word" role="status">
-          Describe a request
+          Enter a request
         </p>
-        <p>
-          Below is what the rules say to one without any attributes: it would be {isAllowed ? "allowed" : "denied"} now.
-        </p>
+        <p>A request without attributes would be {isAllowed ? "allowed" : "denied"} now. The rules below show why.</p>
       </div>
     </div>
   );
@@ -96,17 +94,15 @@ function Headline({
         {isAllowed ? "✓" : "✕"}
       </span>
       <div>
-        {/* Said aloud when it changes, and not with every tick of the wait below. */}
+        {/* Screen readers announce the verdict when it changes, but not every tick of the countdown below. */}
         <p class="explain-word" role="status">
           {isAllowed ? "Would be allowed" : "Would be denied"}
           {"rule" in outcome && <span class="visually-hidden"> by rule {outcome.rule.rule_id}</span>}
         </p>
         {outcome.kind === "allowed" && (
-          <p>
-            {outcome.counted === 0 ? "No rule applies to it, so nothing is counted." : "Nothing was spent to find out."}
-          </p>
+          <p>{outcome.counted === 0 ? "No rule applies, so nothing is counted." : "No tokens were spent."}</p>
         )}
-        {outcome.kind === "unknown" && <p>The store is in trouble, and the rules say to deny then.</p>}
+        {outcome.kind === "unknown" && <p>The store does not answer, and the rules deny in that case (on_error).</p>}
         {"rule" in outcome && (
           <p>
             by <RuleLink rule={outcome.rule} />
@@ -124,10 +120,10 @@ function Headline({
   );
 }
 
-/** Why waiting does not help. */
+/** The reason why waiting does not help. */
 function whyNever(rule: Explained, cost: number): string {
-  if (rule.override?.kind === "blocked") return "an override blocks its subject";
-  return `it costs ${formatCount(cost)}, and there is never room for more than ${formatCount(rule.limit ?? 0)}`;
+  if (rule.override?.kind === "blocked") return "an override blocks the subject";
+  return `the cost of ${formatCount(cost)} is above the limit of ${formatCount(rule.limit ?? 0)}`;
 }
 
 function RuleLink({ rule }: { readonly rule: Explained }): JSX.Element {
@@ -167,10 +163,10 @@ function TierRow({ rule, cost, passed }: TierProps): JSX.Element {
   );
 }
 
-/** What the rule would do, in words. */
+/** The decision of one rule. */
 function wordOf(rule: Explained): string {
   if (rule.would_allow !== false) return "✓ would grant";
-  return rule.mode === "shadow" ? "◌ would deny, only in shadow" : "✕ would deny";
+  return rule.mode === "shadow" ? "◌ would deny (shadow)" : "✕ would deny";
 }
 
 function overrideOf(override: Overridden): string {
@@ -233,7 +229,7 @@ function Figure({ name, value }: { readonly name: string; readonly value: string
   );
 }
 
-/** Those that do not apply, and why; nothing is drawn while they are folded. */
+/** The rules that do not apply, with reasons. The list is not rendered while it is folded. */
 function Others({ explanation }: { readonly explanation: Explanation }): JSX.Element | null {
   const rules = explanation.rules.filter((rule) => !rule.applies);
   const [isOpen, setIsOpen] = useState(rules.length <= UNFOLDED_MAX);
@@ -243,7 +239,7 @@ function Others({ explanation }: { readonly explanation: Explanation }): JSX.Ele
     <section class="panel" aria-labelledby="explain-others">
       <h2 id="explain-others">{count === 1 ? "1 rule does not apply" : `${formatCount(count)} rules do not apply`}</h2>
       <details open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
-        <summary>Why not</summary>
+        <summary>Reasons</summary>
         {isOpen && <Reasons rules={rules} more={explanation.more} />}
       </details>
     </section>
@@ -268,7 +264,7 @@ function Reasons({ rules, more }: { readonly rules: readonly Explained[]; readon
   );
 }
 
-/** What stands between backticks is somebody's text. */
+/** Shows the parts between backticks, which are chosen by users, as keys. */
 function Reason({ text }: { readonly text: string }): JSX.Element {
   const parts = text.split("`");
   return (

@@ -1,4 +1,4 @@
-/** Answers to requests that were really sent. */
+/** Results of requests that were sent. */
 
 import type { Answer } from "../api/client.ts";
 import type { CheckAnswer } from "../api/types.ts";
@@ -18,7 +18,7 @@ const ALLOWED: CheckResult = { kind: "allowed", sign: "✓", word: "allowed" };
 const DENIED: CheckResult = { kind: "denied", sign: "✕", word: "denied" };
 const REFUSED: CheckResult = { kind: "refused", sign: "!", word: "refused" };
 
-/** What an answer said, whatever it is: one that makes no sense counts as a refusal. */
+/** The result of an answer; one that cannot be parsed counts as refused. */
 export function resultOf({ answer }: SentRequest): CheckResult {
   if (answer.status !== 200) return REFUSED;
   try {
@@ -28,7 +28,7 @@ export function resultOf({ answer }: SentRequest): CheckResult {
   }
 }
 
-/** JSON with a line for every field, and anything else as it is. */
+/** Formats JSON with a line for every field; other text stays unchanged. */
 export function prettyOf(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

@@ -1,4 +1,4 @@
-/** The request to ask about. */
+/** Form for the request to explain. */
 
 import type { JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
@@ -15,7 +15,7 @@ interface FormProps {
   readonly hints: Hints;
 }
 
-/** Requests that the rules of a new service have something to say to. */
+/** Requests to which the starter rules apply. */
 const EXAMPLES: readonly (readonly [string, string])[] = [
   ["a login", hrefOf("explain", { ip: "203.0.113.9", endpoint: "/login", method: "POST" })],
   ["a search on the free plan", hrefOf("explain", { user_id: "42", endpoint: "/search", method: "GET", plan: "free" })],
@@ -37,16 +37,16 @@ export function RequestForm({ fields, onChange, errors, hints }: FormProps): JSX
     />
   );
   return (
-    <form class="panel explain-form" aria-label="The request" onSubmit={(event) => event.preventDefault()}>
+    <form class="panel explain-form" aria-label="Request" onSubmit={(event) => event.preventDefault()}>
       <div class="explain-head">
-        <h2>The request</h2>
+        <h2>Request</h2>
         <a class="button quiet" href={hrefOf("explain")}>
           Clear
         </a>
       </div>
       <div class="explain-fields">
         {text("user_id", "User id", { placeholder: "42" })}
-        {text("ip", "Address", { placeholder: "203.0.113.9" })}
+        {text("ip", "IP address", { placeholder: "203.0.113.9" })}
         {text("endpoint", "Endpoint", { placeholder: "/login", suggestions: hints.endpoints })}
         {text("method", "Method", { placeholder: "POST", suggestions: hints.methods })}
         {text("plan", "Plan", { placeholder: "none", suggestions: hints.plans })}
@@ -54,7 +54,7 @@ export function RequestForm({ fields, onChange, errors, hints }: FormProps): JSX
       </div>
       <Attributes fields={fields} onChange={onChange} errors={errors} names={hints.attributes} />
       <p class="muted small">
-        All are optional. For example:{" "}
+        All fields are optional. Examples:{" "}
         {EXAMPLES.map(([name, href], index) => (
           <span key={name}>
             {index > 0 && ", "}
@@ -81,12 +81,12 @@ function Attributes({ fields, onChange, errors, names }: AttributesProps): JSX.E
   };
   const remove = (index: number) => {
     set(attributes.filter((_, at) => at !== index));
-    // The button that was pressed is gone.
+    // The button that had the focus is removed.
     add.current?.focus();
   };
   return (
     <fieldset class="explain-attributes">
-      <legend class="label">More attributes</legend>
+      <legend class="label">Other attributes</legend>
       {attributes.map((attribute, index) => {
         const error = attribute.name === "" ? undefined : errors[`attributes.${attribute.name}`];
         return (
@@ -135,7 +135,7 @@ function Attributes({ fields, onChange, errors, names }: AttributesProps): JSX.E
           disabled={attributes.length >= ATTRIBUTES_MAX}
           onClick={() => set([...attributes, { name: "", value: "" }])}
         >
-          Add an attribute
+          Add attribute
         </button>
       </div>
     </fieldset>

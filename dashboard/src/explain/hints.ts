@@ -1,9 +1,9 @@
-/** What to offer in the form: what the rules in force ask for. */
+/** Suggestions for the form, from the rules in force. */
 
 import type { Rule } from "../api/types.ts";
 import { placeholders } from "../ui/pattern.ts";
 
-/** More than these are not offered for one field. */
+/** The most suggestions for one field. */
 const HINTS_MAX = 100;
 
 export interface Hints {
@@ -23,11 +23,11 @@ export function hintsOf(rules: readonly Rule[]): Hints {
   const methods = new Set(METHODS);
   const attributes = new Set<string>();
   for (const rule of rules) {
-    // `default` is for those whose plan no rule names.
+    // `default` stands for plans that no rule names.
     if (rule.plan !== null && rule.plan !== "default") plans.add(rule.plan);
     for (const [name, glob] of Object.entries(rule.conditions)) {
       if (!HAVE_FIELDS.has(name)) attributes.add(name);
-      // A glob, or a list of what must not be, is nothing to send.
+      // Globs and exceptions are not values that a request can have.
       if (/[*!|]/.test(glob)) continue;
       if (name === "endpoint") endpoints.add(glob);
       if (name === "method") methods.add(glob);

@@ -1,13 +1,13 @@
-/** The request that is asked about: as it is typed, as it is in the address, and as it is sent. */
+/** The request to explain: form fields, parameters of the address, and body. */
 
-/** More rows than these are not offered: the service takes 32 attributes unless it is told otherwise. */
+/** The most attributes in the form: the default maximum of the service. */
 export const ATTRIBUTES_MAX = 32;
 
-/** The fields that every request may have, by the names that the service has for them. */
+/** The standard fields of a request, by their names in the API. */
 export const FIELDS = ["user_id", "ip", "endpoint", "method", "plan", "cost"] as const;
 export type FieldName = (typeof FIELDS)[number];
 
-/** What other attributes are called in the address, so that none is taken for a field. */
+/** Prefix of other attributes in the address, to keep them apart from the fields. */
 const ATTRIBUTE = "attr.";
 
 export interface Attribute {
@@ -15,7 +15,7 @@ export interface Attribute {
   readonly value: string;
 }
 
-/** What has been typed. Empty means not given. */
+/** Texts of the form. An empty text is not sent. */
 export type RequestFields = Readonly<Record<FieldName, string>> & { readonly attributes: readonly Attribute[] };
 
 /** The body of a check. */
@@ -29,10 +29,10 @@ export interface Body {
   attributes?: Record<string, string>;
 }
 
-/** What is wrong, by the field that it is wrong with: `ip`, `attributes.tenant`, or `attributes`. */
+/** Errors by field: `ip`, `attributes.tenant`, or `attributes`. */
 export type Errors = Readonly<Record<string, string>>;
 
-/** Reads an address. */
+/** Parses the parameters of an address. */
 export function fieldsOf(params: URLSearchParams): RequestFields {
   const attributes: Attribute[] = [];
   for (const [name, value] of params) {
@@ -51,7 +51,7 @@ export function fieldsOf(params: URLSearchParams): RequestFields {
   };
 }
 
-/** Writes an address. What is empty is left out, and so is an attribute without a name. */
+/** The parameters of an address. Empty fields and attributes without a name are left out. */
 export function paramsOf(fields: RequestFields): URLSearchParams {
   const params = new URLSearchParams();
   for (const name of FIELDS) if (fields[name] !== "") params.append(name, fields[name]);
@@ -59,7 +59,7 @@ export function paramsOf(fields: RequestFields): URLSearchParams {
   return params;
 }
 
-/** The body to send, or what keeps it from being sent. The service judges the rest. */
+/** The body to send, or the errors that prevent sending it. The service checks the rest. */
 export function bodyOf(fields: RequestFields): { readonly body: Body } | { readonly errors: Errors } {
   const errors: Record<string, string> = {};
   const body: Body = {};
@@ -72,25 +72,25 @@ export function bodyOf(fields: RequestFields): { readonly body: Body } | { reado
     if (!/^\d+$/.test(cost)) errors["cost"] = "is not a whole number";
     else if (!Number.isSafeInteger(body.cost)) errors["cost"] = "is too large";
   }
-  // A plain object would take `__proto__` for something else.
+  // A plain object would not treat `__proto__` as a key.
   const attributes = new Map<string, string>();
   for (const { name, value } of fields.attributes) {
     if (name === "" && value === "") continue;
-    if (name === "") errors["attributes"] = "every attribute needs a name";
-    else if (attributes.has(name)) errors[`attributes.${name}`] = "is there twice";
+    if (name === "") errors["attributes"] = "enter a name for every attribute";
+    else if (attributes.has(name)) errors[`attributes.${name}`] = "is duplicated";
     attributes.set(name, value);
   }
   if (attributes.size > 0) body.attributes = Object.fromEntries(attributes);
   return Object.keys(errors).length > 0 ? { errors } : { body };
 }
 
-/** What the service refused, at the field that it names; nothing if the form has no such field. */
+/** The error of the service at the field that it names; nothing if the form has no such field. */
 export function errorsOf(problem: { readonly field: string | undefined; readonly detail: string }): Errors {
   const { field, detail } = problem;
   if (field === undefined) return {};
   const isKnown =
     (FIELDS as readonly string[]).includes(field) || field === "attributes" || field.startsWith("attributes.");
   if (!isKnown) return {};
-  // The field is beside it already.
+  // The label names the field already.
   return { [field]: detail.startsWith(`${field}: `) ? detail.slice(field.length + 2) : detail };
 }

@@ -1,4 +1,4 @@
-/** Sending the request for real, and seeing exactly what comes back. */
+/** Sends the request as a real check and shows the raw answer. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -11,13 +11,13 @@ import { Notice } from "../ui/notice.tsx";
 import { prettyOf, resultOf, type SentRequest } from "./check-result.ts";
 import type { Body } from "./request.ts";
 
-/** How many are sent at once by the second button. */
+/** Requests sent by the second button. */
 const MANY = 10;
-/** More answers than these are not kept: the oldest leave. */
+/** The most answers kept; older ones are dropped. */
 const SENT_MAX = 20;
 
 interface SenderProps {
-  /** What to send; undefined while something about it is wrong. */
+  /** The body to send; undefined while the form is invalid. */
   readonly body: Body | undefined;
   readonly onSent: () => void;
 }
@@ -33,7 +33,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
     setProblem(undefined);
     setSelectedId(undefined);
     try {
-      // One after the other, so that the order that is shown is the order in which they were decided.
+      // In sequence, so that they are shown in the order of their decisions.
       for (let time = 0; time < times; time += 1) {
         const answer = await request("POST", "/v1/check", { body });
         lastId.current += 1;
@@ -51,17 +51,17 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
   const selected = requests.find(({ id }) => id === selectedId) ?? requests.at(-1);
   return (
     <section class="panel explain-sender" aria-labelledby="explain-send">
-      <h2 id="explain-send">Send it</h2>
+      <h2 id="explain-send">Send the request</h2>
       <p class="muted small">
-        This is <code>POST /v1/check</code>, for real: what is allowed spends tokens, and what is denied is on record. A
-        denial is told in the body, with status 200; <code>/v1/authorize</code> tells it with 429.
+        Sends a real <code>POST /v1/check</code>: an allowed request spends tokens, a denied one is recorded as a
+        violation. A denial is in the body, with status 200; <code>/v1/authorize</code> answers 429 instead.
       </p>
       <div class="row">
         <button type="button" class="button primary" disabled={body === undefined || isSending} onClick={() => send(1)}>
-          Send it
+          Send
         </button>
         <button type="button" class="button" disabled={body === undefined || isSending} onClick={() => send(MANY)}>
-          Send it × {MANY}
+          Send {MANY} times
         </button>
         {body !== undefined && (
           <Copy text={() => curlOf("POST", `${location.origin}/v1/check`, JSON_HEADERS, body)}>Copy as curl</Copy>
@@ -69,7 +69,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
       </div>
       {problem !== undefined && <Notice kind="error">{problem}</Notice>}
       {requests.length > 0 && (
-        <fieldset class="explain-sent" aria-label="What was sent, the oldest first">
+        <fieldset class="explain-sent" aria-label="Answers, oldest first">
           {requests.map((one) => (
             <button
               type="button"
@@ -91,7 +91,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
 
 const JSON_HEADERS = { "content-type": "application/json" };
 
-/** The answer as it came, but for the white space of its JSON. */
+/** Status, headers and body of an answer; only the white space of JSON is changed. */
 function RawAnswer({ id, answer }: { readonly id: number; readonly answer: Answer }): JSX.Element {
   const head = [
     `HTTP ${answer.status} ${answer.statusText}`.trim(),
@@ -102,8 +102,8 @@ function RawAnswer({ id, answer }: { readonly id: number; readonly answer: Answe
       <p class="label" role="status">
         Answer {formatCount(id)}: {resultOf({ id, answer }).word}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be reached by keyboard. */}
-      <section class="explain-raw" tabIndex={0} aria-label="The exact answer">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard. */}
+      <section class="explain-raw" tabIndex={0} aria-label="Raw answer">
         <pre class="key">
           {head.join("\n")}
           {"\n\n"}

@@ -1,4 +1,4 @@
-/** Asking what the rules say to a request: as it is typed, and again and again while it is shown. */
+/** Explanation of the request in the form, loaded after every change and polled while it is shown. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { call, type Problem } from "../api/client.ts";
@@ -9,24 +9,24 @@ import { pauseAfter } from "../ui/poll.ts";
 import type { Body } from "./request.ts";
 import { pauseOf } from "./verdict.ts";
 
-/** How long typing may pause before it is asked about. */
+/** Delay after the last keystroke. */
 const TYPING_MS = 200;
-/** How often buckets are looked at while they are shown. */
+/** Polling interval of the buckets. */
 const EVERY_MS = 2000;
 
-/** What stays wrong until something else is typed, or somebody signs in. */
+/** Statuses that do not change until the request is edited or the user signs in. */
 const LASTING: readonly number[] = [400, 401, 413];
 
 export interface ExplanationState {
-  /** The last answer; it stays while the next one is on its way. */
+  /** The last answer; kept while the next one is loading. */
   readonly explanation: Explanation | undefined;
-  /** When it came, by `performance.now()`. */
+  /** When it arrived, by `performance.now()`. */
   readonly at: number;
   readonly problem: Problem | undefined;
   readonly refresh: () => void;
 }
 
-/** Asks about `body`, unless there is none because something about it is wrong. */
+/** Explains `body`; undefined while the form is invalid. */
 export function useExplanation(body: Body | undefined): ExplanationState {
   const [state, setState] = useState<Omit<ExplanationState, "refresh">>({
     explanation: undefined,

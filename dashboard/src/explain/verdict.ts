@@ -1,21 +1,21 @@
-/** What an explanation comes to: the verdict that a check would give now. */
+/** Verdict of an explanation: the one that a check would give now. */
 
 import type { Explained, Explanation } from "../api/types.ts";
 
-/** Which of several scopes is named first, where their waits are the same. */
+/** Order in which scopes are named if their waits are equal. */
 const SCOPES: readonly string[] = ["global", "ip", "endpoint", "user", "custom"];
 
 export type Outcome =
-  /** No enforced rule is against it. */
+  /** No enforced rule denies it. */
   | { readonly kind: "allowed"; readonly counted: number }
-  /** This rule is, and waiting helps. */
+  /** This rule denies it for now. */
   | { readonly kind: "denied"; readonly rule: Explained; readonly retryAfterMs: number }
-  /** This rule is, and waiting does not help. */
+  /** This rule denies it however long the client waits. */
   | { readonly kind: "never"; readonly rule: Explained }
-  /** It would be denied, and no rule that is shown says why. */
+  /** It would be denied, but by none of the rules shown. */
   | { readonly kind: "unknown" };
 
-/** The verdict, and the rule that a check would name: the one with the longest wait. */
+/** The verdict, and the denying rule with the longest wait, which a check would name. */
 export function outcomeOf(explanation: Explanation): Outcome {
   const tiers = explanation.rules.filter((rule) => rule.applies);
   if (explanation.allowed) return { kind: "allowed", counted: tiers.length };
@@ -33,19 +33,19 @@ function byWait(a: Explained, b: Explained): number {
   return SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope) || a.rule_id - b.rule_id;
 }
 
-/** What a bucket holds. */
+/** The level of a bucket. */
 export interface Holding {
   readonly limit: number;
   readonly remaining: number;
-  /** How full it is, from 0 to 1. */
+  /** Share that is left, from 0 to 1. */
   readonly level: number;
   /** Milliseconds until it is full. */
   readonly fullIn: number;
-  /** Milliseconds until there is enough; null for never. */
+  /** Milliseconds until there are enough tokens; null for never. */
   readonly enoughIn: number | null;
 }
 
-/** What a bucket holds `passed` milliseconds after the answer; undefined where there is nothing to hold. */
+/** The level `passed` milliseconds after the answer; undefined if the rule has no bucket. */
 export function holdingOf(rule: Explained, passed: number): Holding | undefined {
   const { limit, remaining, reset_after_ms, retry_after_ms } = rule;
   if (limit === null || remaining === null || limit === 0) return undefined;
@@ -60,10 +60,10 @@ export function holdingOf(rule: Explained, passed: number): Holding | undefined 
   };
 }
 
-/** Never asks more often than this, however short a wait is. */
+/** The shortest polling interval. */
 const PAUSE_MIN_MS = 100;
 
-/** How long to wait before asking again: until a wait is over, and no longer than `every`. */
+/** The pause before the next request: until the shortest wait is over, at most `every`. */
 export function pauseOf(explanation: Explanation | undefined, every: number): number {
   const waits = (explanation?.rules ?? []).map((rule) => rule.retry_after_ms ?? 0).filter((wait) => wait > 0);
   return Math.max(PAUSE_MIN_MS, Math.min(every, ...waits));

@@ -1,4 +1,4 @@
-/** Explain: which rules have something to say to a request, and why the others do not. */
+/** Explain view: which rules apply to a request, and why the others do not. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -14,7 +14,7 @@ import { hintsOf } from "./hints.ts";
 import { bodyOf, errorsOf, fieldsOf, paramsOf, type RequestFields } from "./request.ts";
 import { Sender } from "./send.tsx";
 
-/** How long typing may pause before the address says what was typed. Browsers refuse too many changes of it. */
+/** Delay before the address is updated: browsers limit how often it may change. */
 const ADDRESS_MS = 300;
 
 export function ExplainView(): JSX.Element {
@@ -34,17 +34,18 @@ export function ExplainView(): JSX.Element {
         <div>
           <h1>Explain</h1>
           <p>
-            Describe a request: see which rules apply, what is left in each bucket, and why the others do not apply.
+            Enter a request to see which rules apply, how many tokens each bucket has left, and why other rules do not
+            apply.
           </p>
         </div>
       </div>
       <div class="explain">
         <RequestForm fields={fields} onChange={setFields} errors={errors} hints={hints} />
         <div class="explain-answer">
-          {isWrong && <Notice kind="warning">Something in the request is wrong: see what is marked.</Notice>}
+          {isWrong && <Notice kind="warning">The request is not valid: correct the marked fields.</Notice>}
           {!isWrong && problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}
           {!isWrong && explanation !== undefined && <Answer explanation={explanation} at={at} isBlank={isBlank} />}
-          {!isWrong && explanation === undefined && problem === undefined && <p class="muted">Asking…</p>}
+          {!isWrong && explanation === undefined && problem === undefined && <p class="muted">Loading…</p>}
         </div>
         <Sender body={isWrong ? undefined : body} onSent={refresh} />
       </div>
@@ -52,7 +53,7 @@ export function ExplainView(): JSX.Element {
   );
 }
 
-/** What is typed, and what the address says: each follows the other. */
+/** The form fields, kept in sync with the address. */
 function useFields(): [RequestFields, (fields: RequestFields) => void] {
   const { view, params } = useRoute();
   const inAddress = params.toString();

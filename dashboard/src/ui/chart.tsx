@@ -1,4 +1,4 @@
-/** A chart, in the colours of the page. */
+/** Chart in the colours of the page. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -6,13 +6,13 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 interface ChartProps {
-  /** What it shows, for those who cannot see it. */
+  /** Text alternative for screen readers. */
   readonly label: string;
   readonly height: number;
   readonly data: uPlot.AlignedData;
   /**
-   * How it is drawn, by the colours of the page; made anew when the scheme changes. It must stay the same function
-   * from one rendering to the next, or the chart begins again.
+   * Options of uPlot, by the colours of the page; called again when the scheme changes. Must be a stable function: the
+   * chart is created anew for another one.
    */
   readonly options: (colour: (name: string) => string) => Omit<uPlot.Options, "width" | "height">;
 }
@@ -30,7 +30,7 @@ export function Chart({ label, height, data, options }: ChartProps): JSX.Element
         ...options((name) => resolve(style, element, name)),
         width: element.clientWidth,
         height,
-        // Its own legend is not made for names that others have chosen.
+        // Its own legend does not handle names chosen by users.
         legend: { show: false },
       },
       data,
@@ -43,13 +43,13 @@ export function Chart({ label, height, data, options }: ChartProps): JSX.Element
       watch.disconnect();
       drawn.destroy();
     };
-    // New data is drawn below; the scheme changes colours.
+    // Data is set below; the scheme changes the colours.
   }, [options, height, scheme]);
   useEffect(() => chart.current?.setData(data), [data]);
   return <div ref={place} role="img" aria-label={label} style={{ height: `${height}px`, overflow: "hidden" }} />;
 }
 
-/** The colour that a name such as `--allowed` stands for now. */
+/** The current value of a colour such as `--allowed`. */
 function resolve(style: CSSStyleDeclaration, element: HTMLElement, name: string): string {
   const before = element.style.color;
   element.style.color = `var(${name})`;
@@ -58,7 +58,7 @@ function resolve(style: CSSStyleDeclaration, element: HTMLElement, name: string)
   return colour;
 }
 
-/** Changes whenever the page turns light or dark. */
+/** A number that changes when the page turns light or dark. */
 function useScheme(): number {
   const [times, setTimes] = useState(0);
   useEffect(() => {

@@ -1,10 +1,10 @@
-/** A button that copies a text. */
+/** Button that copies a text. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { showToast } from "./toasts.tsx";
 
 interface CopyProps {
-  /** Made when it is asked for. */
+  /** Called when the button is pressed. */
   readonly text: () => string;
   readonly children: ComponentChildren;
 }
@@ -15,7 +15,7 @@ export function Copy({ text, children }: CopyProps): JSX.Element {
       await navigator.clipboard.writeText(text());
       showToast("Copied.");
     } catch {
-      showToast("This browser does not let the page copy.", "error");
+      showToast("Could not copy: the browser denied access to the clipboard.", "error");
     }
   };
   return (

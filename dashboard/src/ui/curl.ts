@@ -1,14 +1,14 @@
-/** A request as a command line that can be pasted into a shell, whatever others have put into it. */
+/** Requests as curl commands that are safe to paste into a shell, whatever text users put into them. */
 
-/** What a terminal might obey, or what hides the order of a text: none of it is needed to write JSON or an address. */
+/** Control and format characters, which a terminal could interpret. JSON and addresses can be written without them. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Braces and brackets in a path, which curl would take for a list of addresses. */
+/** Braces and brackets in a path, which curl would expand to a list of addresses. */
 const GLOB = /^[a-z]+:\/\/[^/]*.*[[\]{}]/;
 
 /**
- * The command that asks the same. `url` is a whole address, and `body`, if it is not undefined, is sent as JSON. Give it
- * no header that is a secret.
+ * The curl command of a request. `url` is absolute; `body` is sent as JSON unless it is undefined. Headers must not
+ * contain secrets.
  */
 export function curlOf(method: string, url: string, headers: Readonly<Record<string, string>>, body?: unknown): string {
   const words = ["curl", "-sS", "-i"];
@@ -21,12 +21,12 @@ export function curlOf(method: string, url: string, headers: Readonly<Record<str
   return words.join(" ");
 }
 
-/** A text as one word of a shell: between single quotes everything stands for itself, but for the quote. */
+/** Quotes a text as one word for a shell: only the quote itself is special between single quotes. */
 export function quote(text: string): string {
   return /^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Some are two units of UTF-16, and so are two escapes. */
+/** One escape for each UTF-16 code unit. */
 function escapeInJson(unseen: string): string {
   return unseen
     .split("")

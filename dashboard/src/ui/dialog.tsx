@@ -1,4 +1,4 @@
-/** A window over the page: the browser keeps the focus in it, and Escape closes it. */
+/** Modal dialog: the browser keeps the focus in it, and Escape closes it. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -9,7 +9,7 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** It is open as long as it is rendered. */
+/** Open as long as it is rendered. */
 export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();

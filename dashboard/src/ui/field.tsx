@@ -1,4 +1,4 @@
-/** A label, what it is for, and what the service says is wrong with it. */
+/** Form field: a label, an input, and a hint or an error. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
@@ -8,7 +8,7 @@ interface FieldProps {
   readonly label: ComponentChildren;
   readonly hint?: ComponentChildren;
   readonly error?: string | undefined;
-  /** Gets what the input has to have, so that it belongs to the label. */
+  /** Renders the input with the attributes that connect it to its label. */
   readonly children: (input: InputProps) => ComponentChildren;
 }
 

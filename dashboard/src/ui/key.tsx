@@ -1,4 +1,4 @@
-/** A text that others have chosen: a key, a subject, an endpoint. */
+/** Text chosen by users: a key, a subject, an endpoint. */
 
 import type { JSX } from "preact";
 import { visible } from "./visible.ts";
@@ -7,11 +7,11 @@ interface KeyProps {
   readonly text: string;
   /** An address of this page. */
   readonly href?: string | undefined;
-  /** Whether to show no more than a few lines of it, and all of it where it is pointed at. */
+  /** Whether to truncate it to a few lines; the tooltip has all of it. */
   readonly isClamped?: boolean;
 }
 
-/** It is never without a name: what is empty says so, and does not look like a key that says so. */
+/** Shows an empty text as "(empty)", in italics to differ from that text. */
 export function Key({ text, href, isClamped = false }: KeyProps): JSX.Element {
   const shown = text === "" ? "(empty)" : visible(text);
   const children = text === "" ? <i class="muted">{shown}</i> : shown;
@@ -24,7 +24,7 @@ export function Key({ text, href, isClamped = false }: KeyProps): JSX.Element {
   );
 }
 
-/** The plan that a rule is for. */
+/** Badge with the plan of a rule. */
 export function PlanBadge({ plan }: { readonly plan: string }): JSX.Element {
   return <span class="badge key">{visible(plan)}</span>;
 }

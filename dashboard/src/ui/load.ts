@@ -1,18 +1,18 @@
-/** Something that is asked for when a part is shown, and again when what it depends on changes. */
+/** Loading of data when a component is mounted, and again when its inputs change. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { Problem } from "../api/client.ts";
 import { onSession } from "../session.ts";
 
 export interface LoadState<T> {
-  /** The last answer; it stays while the next one is on its way. */
+  /** The last answer; kept while the next one is loading. */
   readonly value: T | undefined;
   readonly problem: Problem | undefined;
   readonly isLoading: boolean;
   readonly reload: () => void;
 }
 
-/** Asks whenever one of `inputs` changes, when `reload` is called, and when somebody signs in. */
+/** Loads when one of `inputs` changes, when `reload` is called, and after signing in. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): LoadState<T> {
   const [state, setState] = useState<Omit<LoadState<T>, "reload">>({
     value: undefined,
@@ -39,7 +39,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: re
   return { ...state, reload };
 }
 
-/** Whatever was thrown, as something that can be shown. */
+/** Converts anything thrown to a `Problem`. */
 export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : new Problem(0, String(error), undefined);
 }

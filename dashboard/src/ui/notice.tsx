@@ -1,4 +1,4 @@
-/** Something that has to be said. */
+/** Notice: an info, success, warning or error message. */
 
 import type { ComponentChildren, JSX } from "preact";
 

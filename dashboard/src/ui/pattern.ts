@@ -1,19 +1,19 @@
-/** Key patterns: text with `{attribute}` placeholders that says which requests share a bucket, and so whom it is about. */
+/** Key patterns: text with `{attribute}` placeholders; requests with the same values share a bucket. */
 
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 
-/** The names of its placeholders, each once, in their order. */
+/** The names of the placeholders in order, without duplicates. */
 export function placeholders(pattern: string): string[] {
   return [...new Set([...pattern.matchAll(PLACEHOLDER)].map(([, name]) => name!))];
 }
 
-/** The attribute that is its subject: `user_id` if it has it, else `ip`, else the first. Undefined if all share one bucket. */
+/** The subject attribute: `user_id` if the pattern has it, else `ip`, else its first placeholder, else undefined. */
 export function subjectAttribute(pattern: string): string | undefined {
   const names = placeholders(pattern);
   return ["user_id", "ip"].find((name) => names.includes(name)) ?? names[0];
 }
 
-/** The placeholders that have to be known beside the subject. */
+/** The placeholders other than the subject. */
 export function otherPlaceholders(pattern: string): string[] {
   const subject = subjectAttribute(pattern);
   return placeholders(pattern).filter((name) => name !== subject);

@@ -1,4 +1,4 @@
-/** Something that is asked for again and again, while it is looked at. */
+/** Polling of data while the page is visible. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Problem } from "../api/client.ts";
@@ -6,25 +6,25 @@ import { needsToken } from "../session.ts";
 import { asProblem } from "./load.ts";
 
 export interface PollState<T> {
-  /** The last answer; it stays while the service does not give another. */
+  /** The last answer; kept after an error. */
   readonly value: T | undefined;
   readonly problem: Problem | undefined;
-  /** Asks at once. */
+  /** Loads at once. */
   readonly refresh: () => void;
 }
 
-/** While the service does not answer, the pause grows up to this. */
+/** The longest pause while the service is down. */
 export const PAUSE_MAX_MS = 15_000;
 
-/** The pause before the next question: twice the one before while the service is down, `everyMs` when it is not. */
+/** The pause before the next request: doubled while the service is down, else `everyMs`. */
 export function pauseAfter(problem: Problem, everyMs: number, beforeMs: number): number {
   const isDown = problem.status === 0 || problem.status >= 500;
   return isDown ? Math.max(everyMs, Math.min(beforeMs * 2, PAUSE_MAX_MS)) : everyMs;
 }
 
 /**
- * Asks when one of `inputs` changes, and `everyMs` after each answer, more seldom while the service is down; not while
- * the page is hidden, or has to sign in. Without `load` there is nothing to ask.
+ * Loads when one of `inputs` changes, and `everyMs` after each answer, less often while the service is down; not while
+ * the page is hidden or the user must sign in. Does nothing without `load`.
  */
 export function usePoll<T>(
   load: ((signal: AbortSignal) => Promise<T>) | undefined,

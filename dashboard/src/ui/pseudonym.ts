@@ -1,24 +1,24 @@
-/** What the audit keeps of a subject in its place. */
+/** Pseudonyms: what the audit records in place of a subject. */
 
-/** A hash, in the place of a text that nobody is to read. */
+/** Hash of a hidden text. */
 const HASHED = /^h:[\w-]{22}$/;
-/** The network of an address that nobody is to read. */
+/** Network of a hidden address. */
 const NETWORK = /^(?:\d{1,3}\.){3}0\/24$|^[\da-f:]*::\/48$/;
-/** The end of a text that was cut: the hash of all of it. */
+/** End of a truncated text: the hash of the whole. */
 const CUT = /~[\w-]{22}$/;
-/** No text that was cut has fewer bytes: 256 are kept, less what would be a part of a character. */
+/** The least bytes of a truncated text: 256 are kept, less an incomplete character. */
 const CUT_BYTES_MIN = 253;
 
 /**
- * Whether this is what the audit records of such an attribute where it hides or cuts it, and so the name of another
- * bucket than the one that was asked. The name of a bucket that everybody shares, which has no attribute, never is.
+ * Returns whether `text` is what the audit records of an attribute that it hides or truncates. It then names another
+ * bucket than the one that was charged. A shared bucket has no attribute, and so never a pseudonym.
  */
 export function isPseudonym(text: string, attribute: string | undefined): boolean {
   if (attribute === undefined) return false;
   return HASHED.test(text) || (attribute === "ip" && NETWORK.test(text)) || isCut(text);
 }
 
-/** Whether this is the beginning of a long text, and a hash of all of it. */
+/** Returns whether this is the beginning of a long text followed by its hash. */
 export function isCut(text: string): boolean {
   return CUT.test(text) && new TextEncoder().encode(text).length >= CUT_BYTES_MIN;
 }

@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, or as one chooses. */
+/** Colour scheme: light, dark, or that of the system. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -15,7 +15,7 @@ function stored(): Scheme {
     const text = localStorage.getItem(STORED);
     return text === "light" || text === "dark" ? text : "";
   } catch {
-    // Some browsers refuse to keep anything.
+    // Storage may be disabled.
     return "";
   }
 }
@@ -24,7 +24,7 @@ function store(scheme: Scheme): void {
   try {
     localStorage.setItem(STORED, scheme);
   } catch {
-    // Then it lasts as long as the page.
+    // The choice then lasts as long as the page.
   }
 }
 
@@ -34,7 +34,7 @@ function apply(scheme: Scheme): void {
   dispatchEvent(new Event("schemechange"));
 }
 
-/** Before anything is shown, so that nothing flashes. */
+/** Called before the first rendering, so that the colours do not flash. */
 export function applyScheme(): void {
   apply(stored());
 }

@@ -1,4 +1,4 @@
-/** A field for a line of text. */
+/** Form field for one line of text. */
 
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
@@ -17,7 +17,7 @@ interface TextFieldProps extends TextProps {
   readonly onValue: (value: string) => void;
 }
 
-/** A line of text that others read letter by letter: nothing is corrected in it. */
+/** Keys and names are exact: spelling correction and capitalisation are off. */
 export function TextField({
   label,
   value,
@@ -51,7 +51,7 @@ export function TextField({
   );
 }
 
-/** What a field offers to those who begin to type. */
+/** Suggestions of an input. */
 export function Suggestions({ id, texts }: { readonly id: string; readonly texts: readonly string[] }): JSX.Element {
   return (
     <datalist id={id}>

@@ -1,10 +1,10 @@
-/** What was done, said in passing. */
+/** Toasts: short messages about completed actions. */
 
 import type { JSX } from "preact";
 import type { Kind } from "./notice.tsx";
 import { useStore } from "./store.ts";
 
-/** More than these are not shown at once: the oldest leave. */
+/** The most toasts at once; older ones are removed. */
 const TOASTS_MAX = 4;
 const SHOWN_MS = 6000;
 
@@ -28,7 +28,7 @@ function subscribe(changed: () => void): () => void {
   return () => listeners.delete(changed);
 }
 
-/** Says something for a while. */
+/** Shows a toast for a few seconds. */
 export function showToast(text: string, kind: Kind = "ok"): void {
   lastId += 1;
   const toast = { id: lastId, kind, text };

@@ -1,4 +1,4 @@
-/** Why there is nothing to see. */
+/** Empty state, with the likely reason. */
 
 import type { JSX } from "preact";
 import { call } from "../api/client.ts";
@@ -14,20 +14,20 @@ export function Empty({ isNarrow }: { readonly isNarrow: boolean }): JSX.Element
     <>
       <p>
         {isNarrow
-          ? "No violation matches this search. Take something away from it, or widen its time."
-          : "No violations are on record. When a rule denies a request, it is here a second or two later."}
+          ? "No violations match. Remove a filter or extend the time range."
+          : "No violations yet. A denied request appears here after a second or two."}
       </p>
       {unrecorded > 0 && (
         <Notice kind="warning">
-          Rules denied {formatCount(unrecorded)} requests in the last minutes, and this process recorded none of them:
-          the setting <code>audit.record</code> says which are recorded, and <code>none</code> switches that off.
+          Rules denied {formatCount(unrecorded)} requests in the last minutes, but this process recorded none of them.
+          Check the setting <code>audit.record</code>: <code>none</code> turns recording off.
         </Notice>
       )}
     </>
   );
 }
 
-/** Denials of the last minutes where nothing at all was noted since the start. */
+/** Denials of the last minutes, if the audit recorded nothing since the start. */
 function unrecordedOf({ rules, audit }: Stats): number {
   if (audit.noted > 0) return 0;
   return rules.reduce((sum, { denied, never }) => sum + denied + never, 0);

@@ -1,4 +1,4 @@
-/** Everything that a search finds, as a file. */
+/** Export of all violations of a search to a file. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { showToast } from "../ui/toasts.tsx";
 import { EXPORT_MAX, type ExportFile, exportAll, type Format, fetchOf } from "./pages.ts";
 import type { Query } from "./search.ts";
 
-/** How long a file is kept for the browser, which may begin to read it after it was told to. */
+/** Time until the file is released: the browser may start to read it late. */
 const SAVED_MS_MAX = 60_000;
 
 const TYPES: Record<Format, string> = { csv: "text/csv;charset=utf-8", json: "application/json" };
@@ -25,8 +25,8 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
       const exported = await exportAll(format, fetchOf(format, query, abort.signal), setRows);
       save(exported, format);
     } catch (error) {
-      if (abort.signal.aborted) showToast("Cancelled: nothing was exported.", "info");
-      else showToast(`Nothing was exported: ${asProblem(error).detail}`, "error");
+      if (abort.signal.aborted) showToast("Export cancelled.", "info");
+      else showToast(`Could not export: ${asProblem(error).detail}`, "error");
     } finally {
       setRows(undefined);
     }
@@ -46,7 +46,7 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
   return (
     <div class="row">
       <span class="muted" role="status">
-        Exporting: {formatCount(rows)} rows so far
+        Exporting: {formatCount(rows)} rows
       </span>
       <button type="button" class="button" onClick={() => running.current?.abort()}>
         Cancel
@@ -55,7 +55,7 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
   );
 }
 
-/** Hands the file to the browser, and says what is in it. */
+/** Saves the file and shows the number of rows. */
 function save({ parts, rows, isAll }: ExportFile, format: Format): void {
   const url = URL.createObjectURL(new Blob([...parts], { type: TYPES[format] }));
   const link = document.createElement("a");
@@ -64,5 +64,9 @@ function save({ parts, rows, isAll }: ExportFile, format: Format): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), SAVED_MS_MAX);
   if (isAll) showToast(`Exported ${formatCount(rows)} ${rows === 1 ? "row" : "rows"}.`);
-  else showToast(`Exported the newest ${formatCount(EXPORT_MAX)} rows. There are more: narrow the search.`, "warning");
+  else
+    showToast(
+      `Exported the newest ${formatCount(EXPORT_MAX)} rows. There are more: narrow the search to export the rest.`,
+      "warning",
+    );
 }

@@ -1,4 +1,4 @@
-/** What to search for. */
+/** Search form. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -11,14 +11,14 @@ import { visible } from "../ui/visible.ts";
 import { inputOf, RANGES, type Search, timeOf } from "./search.ts";
 
 interface FormProps {
-  /** What is searched for now. */
+  /** The current search. */
   readonly search: Search;
   readonly rules: readonly Rule[];
   readonly problem: Problem | undefined;
   readonly onSearch: (search: Search) => void;
 }
 
-/** It begins anew with every search: give it a key. */
+/** Its state starts from `search`: give it a key that changes with the search. */
 export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX.Element {
   const [values, setValues] = useState(search);
   const set = (change: Partial<Search>) => setValues({ ...values, ...change });
@@ -60,7 +60,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
       <form class="panel" aria-label="Search" onSubmit={submit}>
         <div class="violations-fields">
           {text("user_id", "User id", "any")}
-          {text("ip", "Address", "any")}
+          {text("ip", "IP address", "any")}
           {text("endpoint", "Endpoint", "any")}
           {text("bucket_key", "Bucket", "any")}
           <Field label="Rule" error={errorOf("rule_id")}>
@@ -93,8 +93,8 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
                 onChange={(event) => set({ mode: event.currentTarget.value })}
               >
                 <option value="">both</option>
-                <option value="enforce">enforce: was denied</option>
-                <option value="shadow">shadow: would have been</option>
+                <option value="enforce">enforce: denied</option>
+                <option value="shadow">shadow: would be denied</option>
               </select>
             )}
           </Field>
@@ -102,7 +102,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
           {time("to", "To (UTC)")}
         </div>
         <div class="violations-act">
-          <fieldset class="violations-ranges" aria-label="Time">
+          <fieldset class="violations-ranges" aria-label="Time range">
             {RANGES.map(({ name, title }) => (
               <button
                 key={name}
@@ -120,7 +120,7 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
               aria-pressed={search.last === "" && search.from === "" && search.to === ""}
               onClick={() => onSearch({ ...values, last: "", from: "", to: "" })}
             >
-              All
+              All time
             </button>
           </fieldset>
           <span class="row">

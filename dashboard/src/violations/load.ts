@@ -1,4 +1,4 @@
-/** The violations that a search finds, page by page. */
+/** Loading of the violations of a search, page by page. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Problem } from "../api/client.ts";
@@ -9,19 +9,19 @@ import { asProblem } from "../ui/load.ts";
 import { listViolations, PAGE_MAX } from "./pages.ts";
 import type { Query } from "./search.ts";
 
-/** What is shown first, so that it is there at once. */
+/** Rows of the first page: small, so that it is shown quickly. */
 const PAGE_FIRST = 100;
-/** More than these are not loaded: they are for the timeline, and enough for the table. */
+/** The most rows loaded, for the timeline and the table. */
 const ROWS_MAX = 5000;
 
 export interface SearchState {
   readonly rows: readonly Violation[];
-  /** Where the rows that follow begin; null if there are none. */
+  /** Cursor of the next page; null after the last. */
   readonly next: string | null;
   readonly isLoading: boolean;
-  /** Whether the first page of this search is there. */
+  /** Whether the first page of this search is loaded. */
   readonly isLoaded: boolean;
-  /** When that was, by the clock of the service: `12:00:31`, in UTC. */
+  /** When that was loaded, by the clock of the service: `12:00:31`, in UTC. */
   readonly at: string | undefined;
   readonly problem: Problem | undefined;
 }
@@ -35,7 +35,7 @@ const NOTHING: SearchState = {
   problem: undefined,
 };
 
-/** Looks for them whenever `query` is another one, which it must be only if something about it is. */
+/** Loads when `query` changes; it must be a stable object while the search stays the same. */
 export function useViolations(query: Query): SearchState {
   const [found, setFound] = useState<SearchState>(NOTHING);
   const [times, setTimes] = useState(0);
@@ -57,7 +57,7 @@ export function useViolations(query: Query): SearchState {
         return next;
       } catch (error) {
         if (signal.aborted) return null;
-        // What another search has found is no answer to this one.
+        // Rows of another search are not shown for this one.
         const isFirst = after === undefined;
         setFound((before) => ({ ...(isFirst ? NOTHING : before), isLoading: false, problem: asProblem(error) }));
         return null;

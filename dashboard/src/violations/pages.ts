@@ -1,17 +1,17 @@
-/** Pages of violations, and what is made of them. */
+/** Pages of violations and their export. */
 
 import { call, problemOf, request } from "../api/client.ts";
 import type { ViolationList } from "../api/types.ts";
 import type { Query } from "./search.ts";
 
-/** The most that the service lists at once. */
+/** The largest page that the service returns. */
 export const PAGE_MAX = 1000;
-/** More rows than these are not exported at once. */
+/** The most rows in one export. */
 export const EXPORT_MAX = 100_000;
 
 export type Format = "csv" | "json";
 
-/** A page as it is written to a file. */
+/** A page in the format of the export. */
 export interface Page {
   readonly text: string;
   readonly rows: number;
@@ -23,11 +23,11 @@ export type Fetch = (after: string | undefined) => Promise<Page>;
 export interface ExportFile {
   readonly parts: readonly string[];
   readonly rows: number;
-  /** Whether that is all that there is. */
+  /** False if the export stopped at `EXPORT_MAX` rows. */
   readonly isAll: boolean;
 }
 
-/** Asks for violations, newest first. */
+/** Loads a page of violations, newest first. */
 export function listViolations(
   query: Query,
   after: string | undefined,
@@ -37,7 +37,7 @@ export function listViolations(
   return call("GET", "/v1/violations", { query: { ...query, after, limit }, signal });
 }
 
-/** How the pages of one search are asked for, in one form. */
+/** Returns the function that loads pages of a search in a format. */
 export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetch {
   if (format === "json") {
     return async (after) => {
@@ -54,7 +54,7 @@ export function fetchOf(format: Format, query: Query, signal: AbortSignal): Fetc
   };
 }
 
-/** All pages one after the other, as the parts of one file; `onRows` is told how many rows there are so far. */
+/** Loads all pages in sequence as the parts of one file; `onRows` gets the number of rows so far. */
 export async function exportAll(format: Format, fetch: Fetch, onRows: (rows: number) => void): Promise<ExportFile> {
   const parts: string[] = format === "json" ? ['{"violations":[\n'] : [];
   let rows = 0;
@@ -73,7 +73,7 @@ export async function exportAll(format: Format, fetch: Fetch, onRows: (rows: num
   }
 }
 
-/** A line is over where it is not between quotes. */
+/** Counts rows: a line break between quotes is part of a value. */
 export function countRows(csv: string): number {
   let rows = 0;
   let isQuoted = false;
@@ -84,7 +84,7 @@ export function countRows(csv: string): number {
   return csv === "" || csv.endsWith("\n") ? rows : rows + 1;
 }
 
-/** The names of columns have no quotes in them. */
+/** Column names contain no quotes, so the first line break ends the header. */
 function withoutHeader(csv: string): string {
   return csv.slice(csv.indexOf("\n") + 1);
 }

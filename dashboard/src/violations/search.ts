@@ -1,18 +1,18 @@
-/** What is searched for: as it is typed, as it is in the address, and as the service is asked. */
+/** Search for violations: form fields, parameters of the address, and query of the API. */
 
 export const TEXTS = ["user_id", "ip", "bucket_key", "endpoint", "rule_id", "mode", "from", "to", "last"] as const;
 
-/** Empty means anything. `from` and `to` are RFC 3339; `last` is one of `RANGES`, and goes without them. */
+/** An empty text matches anything. `from` and `to` are RFC 3339; `last` is one of `RANGES` and excludes them. */
 export type Search = Readonly<Record<(typeof TEXTS)[number], string>>;
 
-/** Times that are counted back from now. */
+/** Time ranges that end now. */
 export const RANGES: readonly { readonly name: string; readonly title: string; readonly seconds: number }[] = [
   { name: "15m", title: "Last 15 min", seconds: 900 },
   { name: "1h", title: "Last hour", seconds: 3600 },
   { name: "1d", title: "Last day", seconds: 86_400 },
 ];
 
-/** Reads an address. A time that is counted back makes the others mean nothing. */
+/** Parses the parameters of an address. `last` overrides `from` and `to`. */
 export function searchOf(params: URLSearchParams): Search {
   const search = Object.fromEntries(TEXTS.map((name) => [name, params.get(name) ?? ""])) as Record<
     (typeof TEXTS)[number],
@@ -26,14 +26,14 @@ export function searchOf(params: URLSearchParams): Search {
   return search;
 }
 
-/** Writes an address. */
+/** The parameters of an address. */
 export function paramsOf(search: Search): URLSearchParams {
   const params = new URLSearchParams();
   for (const name of TEXTS) if (search[name] !== "") params.append(name, search[name]);
   return params;
 }
 
-/** What the service is asked, at this moment. */
+/** Query of the API at a moment. */
 export type Query = Readonly<Record<string, string>>;
 
 export function queryOf(search: Search, now: number): Query {
@@ -44,19 +44,19 @@ export function queryOf(search: Search, now: number): Query {
   return Object.fromEntries(pairs.filter(([, text]) => text !== ""));
 }
 
-/** What the question for those who were denied most takes of it. */
+/** The parameters that the list of top offenders supports. */
 export function topQueryOf({ rule_id, mode, from, to }: Query): Query {
   const pairs = Object.entries({ rule_id, mode, from, to });
   return Object.fromEntries(pairs.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** A time as an input for dates and times has it, in UTC; empty if it is none. */
+/** The value of a `datetime-local` input, in UTC; empty for an invalid time. */
 export function inputOf(rfc3339: string): string {
   const time = Date.parse(rfc3339);
   return Number.isNaN(time) ? "" : new Date(time).toISOString().slice(0, 19);
 }
 
-/** What such an input says. */
+/** The time of a `datetime-local` input, as RFC 3339. */
 export function timeOf(input: string): string {
   const time = Date.parse(`${input}Z`);
   return Number.isNaN(time) ? "" : `${new Date(time).toISOString().slice(0, 19)}Z`;

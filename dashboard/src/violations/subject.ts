@@ -1,4 +1,4 @@
-/** Whom a violation is about, by the rule that it is of. */
+/** Subject of a violation. */
 
 import type { Violation } from "../api/types.ts";
 import { placeholders, subjectAttribute } from "../ui/pattern.ts";
@@ -6,7 +6,8 @@ import { isCut, isPseudonym } from "../ui/pseudonym.ts";
 
 /**
  * The subject of the bucket: the value of `user_id` if the pattern has it, else of `ip`, else of its first placeholder;
- * without any, the pattern. Undefined where the bucket's key does not tell, or is not recorded as it was.
+ * without placeholders, the pattern. Undefined if the bucket's key does not determine it, or it was recorded as a
+ * pseudonym.
  */
 export function subjectOf(keyPattern: string, violation: Violation): string | undefined {
   const subject = recordedOf(keyPattern, violation);

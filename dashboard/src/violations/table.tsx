@@ -1,4 +1,4 @@
-/** The violations that were found, newest first. */
+/** Table of violations, newest first. */
 
 import type { JSX } from "preact";
 import type { Rule, Violation } from "../api/types.ts";
@@ -35,12 +35,12 @@ export function ViolationTable({ violations, rules }: TableProps): JSX.Element {
               Bucket
             </th>
             <th scope="colgroup" colSpan={4} class="violations-first">
-              Of the first denied request of its minute
+              First denied request of the minute
             </th>
           </tr>
           <tr>
             <th scope="col">User</th>
-            <th scope="col">Address</th>
+            <th scope="col">IP address</th>
             <th scope="col">Request</th>
             <th scope="col" class="number">
               Tokens left
@@ -65,7 +65,7 @@ export function ViolationTable({ violations, rules }: TableProps): JSX.Element {
 interface RowProps {
   readonly violation: Violation;
   readonly rule: Rule | undefined;
-  /** Whether the row above is of the same day, which then need not be shown again. */
+  /** Whether the row above is of the same day, which is then not repeated. */
   readonly isSameDay: boolean;
 }
 
@@ -86,7 +86,7 @@ function Row({ violation, rule, isSameDay }: RowProps): JSX.Element {
       </td>
       <td data-label="Mode">
         {isShadow ? (
-          <span class="badge shadow" title="They were let through: the rule only records whom it would have denied.">
+          <span class="badge shadow" title="The requests were allowed: a rule in shadow mode only records denials.">
             ◌ shadow
           </span>
         ) : (

@@ -1,4 +1,4 @@
-/** When denials happened, drawn. */
+/** Chart of denials over time. */
 
 import type { JSX } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
@@ -7,22 +7,22 @@ import { formatCount } from "../format.ts";
 import { Chart } from "../ui/chart.tsx";
 import { axisOf, sumOf, type Timeline } from "./timeline.ts";
 
-/** As high as the list beside it; on a phone there is none beside it. */
+/** Height of the list beside it; on a phone there is no list beside it. */
 const HEIGHT = 330;
 const HEIGHT_PHONE = 160;
-/** How much of a slot its bar takes, and how wide it may be. */
+/** Share of the slot that its bar takes, and its largest width in pixels. */
 const BAR: readonly [number, number] = [0.8, 40];
 
 interface TimelineProps {
   readonly timeline: Timeline;
-  /** What it is of, in words. */
+  /** Description of the violations shown. */
   readonly of: string;
 }
 
 export function TimelineChart({ timeline, of }: TimelineProps): JSX.Element {
   const { starts, enforced, shadow, per, seconds } = timeline;
   const [pointed, setPointed] = useState<number>();
-  // Those in shadow stand on the others: they are drawn as the sum, behind.
+  // Stacked: the sum is drawn behind the enforced denials.
   const data = useMemo((): uPlot.AlignedData => {
     const sums = enforced.map((count, slot) => count + shadow[slot]!);
     return [starts.map((start) => start + seconds / 2), sums, [...enforced]];
@@ -42,7 +42,7 @@ export function TimelineChart({ timeline, of }: TimelineProps): JSX.Element {
           {formatCount(denied)} <span class="muted">denied</span>
         </span>
         <span class="violations-entry shadow">
-          {formatCount(would)} <span class="muted">would have been, in shadow</span>
+          {formatCount(would)} <span class="muted">would be denied (shadow)</span>
         </span>
       </div>
       <Chart
@@ -86,7 +86,7 @@ function optionsOf(
     },
     axes: [
       { ...axis, grid: { show: false }, values: (_, times) => axisOf(times) },
-      // Only whole denials.
+      // Whole numbers only.
       { ...axis, size: 56, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9] },
     ],
     series: [{}, series(colour("--shadow")), series(colour("--denied"))],

@@ -1,16 +1,16 @@
-/** Violations over time: how many denials there were in each of a row of slots. */
+/** Timeline of violations: denials per slot of time. */
 
 import type { Violation } from "../api/types.ts";
 
-/** More slots than these are not drawn. */
+/** The most slots. */
 export const SLOTS_MAX = 60;
-/** Fewer would make a wall of a single bar. */
+/** The fewest slots: a single bar would fill the chart. */
 const SLOTS_MIN = 15;
 
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86_400;
-/** How long a slot may be, in seconds, and what that is called. A violation is of one minute: shorter ones make no sense. */
+/** Slot lengths in seconds, with their names. A violation covers one minute, so no slot is shorter. */
 const SIZES: readonly (readonly [number, string])[] = [
   [MINUTE, "minute"],
   [5 * MINUTE, "5 minutes"],
@@ -24,25 +24,25 @@ const SIZES: readonly (readonly [number, string])[] = [
 ];
 
 export interface Timeline {
-  /** How long a slot is, in words. */
+  /** Name of the slot's length. */
   readonly per: string;
-  /** Seconds of a slot. */
+  /** Length of a slot in seconds. */
   readonly seconds: number;
-  /** When each slot begins, in Unix seconds. */
+  /** Start of each slot, in Unix seconds. */
   readonly starts: readonly number[];
-  /** Denials in each slot, */
+  /** Denials in each slot. */
   readonly enforced: readonly number[];
-  /** and those that would have been. */
+  /** Denials in shadow mode in each slot. */
   readonly shadow: readonly number[];
 }
 
-/** The range to draw, in Unix seconds; what is not given is as the violations have it. */
+/** The range to draw, in Unix seconds; a missing end is that of the violations. */
 export interface Range {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
-/** Puts violations into slots by when they began. */
+/** Assigns violations to slots by their start. */
 export function timelineOf(violations: readonly Violation[], range: Range): Timeline {
   const times = violations.map(({ requested_at }) => Date.parse(requested_at) / 1000);
   const latest = range.to ?? times.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
@@ -65,7 +65,7 @@ export function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** What is written at these Unix seconds of an axis, in UTC: the time of day, and the date wherever that is another one. */
+/** Labels of an axis at these Unix seconds, in UTC: the time of day, and the date where it changes. */
 export function axisOf(times: readonly number[]): string[] {
   const dates = times.map((time) => new Date(time * 1000).toISOString());
   const isByDay = dates.every((date) => date.slice(11, 16) === "00:00");

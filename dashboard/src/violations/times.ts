@@ -1,9 +1,9 @@
-/** When denials were, in few characters. */
+/** Short texts for the times of a violation. */
 
 import type { Violation } from "../api/types.ts";
 import { formatTime } from "../format.ts";
 
-/** The first denial, and the last if there were several: of a minute they have in common, the seconds are enough. */
+/** The times of the first and the last denial; the parts that both share are not repeated. */
 export function timesOf({ requested_at, last_at }: Pick<Violation, "requested_at" | "last_at">): string {
   const first = formatTime(requested_at);
   const last = formatTime(last_at);

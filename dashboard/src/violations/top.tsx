@@ -1,4 +1,4 @@
-/** Who was denied most. */
+/** Top offenders. */
 
 import type { JSX } from "preact";
 import { call } from "../api/client.ts";
@@ -15,12 +15,12 @@ const TOP_MAX = 10;
 export const TOP_BY: readonly (readonly [TopBy, string])[] = [
   ["bucket_key", "Bucket"],
   ["user_id", "User"],
-  ["ip", "Address"],
+  ["ip", "IP address"],
   ["endpoint", "Endpoint"],
 ];
 
-/** A bucket's violations are its own; of everything else only the first denied request is on record. */
-const OF_FIRST: Readonly<Partial<Record<TopBy, string>>> = { user_id: "user", ip: "address", endpoint: "endpoint" };
+/** A violation belongs to one bucket, but records other attributes only of its first denied request. */
+const OF_FIRST: Readonly<Partial<Record<TopBy, string>>> = { user_id: "user", ip: "IP address", endpoint: "endpoint" };
 
 interface TopProps {
   readonly search: Search;
@@ -30,7 +30,7 @@ interface TopProps {
 }
 
 export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
-  // Whoever was let through was not denied: those in shadow are asked for by name.
+  // Requests in shadow mode were allowed: they are counted only if the search names that mode.
   const mode = search.mode === "shadow" ? "shadow" : "enforce";
   const parameters = { ...topQueryOf(query), mode, by, limit: TOP_MAX };
   const { value, problem, isLoading } = useLoad(
@@ -42,8 +42,8 @@ export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
   return (
     <section class="panel" aria-labelledby="violations-top">
       <div class="violations-panel-head">
-        <h2 id="violations-top">{mode === "shadow" ? "Would be denied most" : "Denied most"}</h2>
-        <fieldset class="violations-ranges" aria-label="Added up by">
+        <h2 id="violations-top">{mode === "shadow" ? "Top offenders (shadow)" : "Top offenders"}</h2>
+        <fieldset class="violations-ranges" aria-label="Group by">
           {TOP_BY.map(([name, title]) => (
             <button key={name} type="button" class="button" aria-pressed={name === by} onClick={() => onBy(name)}>
               {title}
@@ -52,23 +52,23 @@ export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
         </fieldset>
       </div>
       <p class="muted small">
-        {"from" in query ? "In the time that is searched" : "In the last day"}
-        {isNarrower && ", of everybody: only the rule, the mode and the time narrow it"}.
+        {"from" in query ? "In the time range of the search" : "In the last day"}
+        {isNarrower && "; only its rule, mode and time range apply here"}.
         {search.mode === "" && (
           <>
             {" "}
-            Without <a href={hrefOf("violations", withBy({ ...search, mode: "shadow" }, by))}>those in shadow</a>.
+            Without <a href={hrefOf("violations", withBy({ ...search, mode: "shadow" }, by))}>shadow mode</a>.
           </>
         )}
       </p>
       {OF_FIRST[by] !== undefined && (
         <p class="small violations-caution">
-          A violation counts in full for the {OF_FIRST[by]} of its first denied request, whoever else shared the bucket.
-          Figures by bucket are exact.
+          A violation counts in full for the {OF_FIRST[by]} of its first denied request, even if others share the
+          bucket. Only counts by bucket are exact.
         </p>
       )}
       {problem !== undefined && problem.field === undefined && <Notice kind="error">{problem.detail}</Notice>}
-      {value !== undefined && value.top.length === 0 && !isLoading && <p class="muted">Nobody.</p>}
+      {value !== undefined && value.top.length === 0 && !isLoading && <p class="muted">No denials.</p>}
       <ol class={`violations-top ${mode}`}>
         {value?.top.map(({ value: text, count, last_at }) => (
           <li key={text} title={`last at ${formatTime(last_at)} UTC`}>
@@ -84,7 +84,7 @@ export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
   );
 }
 
-/** The address of a search, added up as it is now. */
+/** The address of a search with the current grouping. */
 function withBy(search: Search, by: TopBy): URLSearchParams {
   const params = paramsOf(search);
   params.set("by", by);

@@ -1,4 +1,4 @@
-/** Violations: who was denied what, when, and by which rule. */
+/** Violations view: search, timeline, top offenders and table. */
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -21,9 +21,9 @@ import { TimelineChart } from "./timeline-chart.tsx";
 import { TOP_BY, Top } from "./top.tsx";
 import "./violations.css";
 
-/** How many more rows are shown at a time, */
+/** Rows added to the table at a time. */
 const SHOWN_STEP = 100;
-/** and how many at most: a longer table is for a file. */
+/** The most rows in the table; an export has more. */
 const SHOWN_MAX = 1000;
 
 export function ViolationsView(): JSX.Element {
@@ -33,7 +33,7 @@ export function ViolationsView(): JSX.Element {
   const [times, setTimes] = useState(0);
   const search = useMemo(() => searchOf(new URLSearchParams(address)), [address]);
   const aheadMs = useStore(onClock, serviceAheadMs);
-  // "The last hour" is counted back from when one searches, by the clock that violations are recorded by.
+  // "Last hour" ends at the time of the search, by the clock of the service, which records violations.
   const isCountedBack = search.last !== "";
   const query = useMemo(() => queryOf(search, Date.now() + aheadMs), [search, times, isCountedBack && aheadMs]);
   const rules = useLoad(loadRules, []);
@@ -53,8 +53,8 @@ export function ViolationsView(): JSX.Element {
         <div>
           <h1>Violations</h1>
           <p>
-            Denials of one bucket by one rule within a minute are one violation. Its user, address and endpoint are
-            those of the first request that was denied.
+            A violation counts the denials of one bucket by one rule within a minute. Its user, IP address and endpoint
+            are those of the first denied request.
           </p>
         </div>
         <Export query={query} />
@@ -78,16 +78,16 @@ export function ViolationsView(): JSX.Element {
   );
 }
 
-/** What the figures are of, in words. */
+/** Description of the violations loaded. */
 function ofWhat({ rows, next }: SearchState): string {
   const count = `${formatCount(rows.length)} ${rows.length === 1 ? "violation" : "violations"}`;
-  return next === null ? `of ${rows.length === 1 ? "" : "all "}${count}` : `of the newest ${count}: there are more`;
+  return next === null ? `of ${rows.length === 1 ? "" : "all "}${count}` : `of the newest ${count} (there are more)`;
 }
 
 function SearchTimeline({ found, query }: { readonly found: SearchState; readonly query: Query }): JSX.Element {
   const timeline = useMemo(() => {
     const secondsOf = (name: string) => (query[name] === undefined ? undefined : Date.parse(query[name]) / 1000);
-    // Where older ones are missing, the time before those that are there is not empty but unknown.
+    // While older violations are not loaded, the time before the oldest is unknown, not empty.
     const from = found.next === null ? secondsOf("from") : undefined;
     const now = query["from"] === undefined ? undefined : (Date.now() + serviceAheadMs()) / 1000;
     return timelineOf(found.rows, { from, to: secondsOf("to") ?? now });
@@ -113,27 +113,27 @@ function SearchRows({ found, rules, search, onAgain }: RowsProps): JSX.Element |
   if (found.rows.length === 0) {
     if (found.problem !== undefined) return null;
     return (
-      <section class="panel">{found.isLoaded ? <Empty isNarrow={isNarrow} /> : <p class="muted">Looking…</p>}</section>
+      <section class="panel">{found.isLoaded ? <Empty isNarrow={isNarrow} /> : <p class="muted">Loading…</p>}</section>
     );
   }
   return (
     <section class="panel" aria-labelledby="violations-found" aria-busy={!found.isLoaded}>
       <div class="violations-panel-head">
-        <h2 id="violations-found">Newest first</h2>
+        <h2 id="violations-found">Recorded violations</h2>
         <div class="row">
           <p class="muted small" role="status">
             {formatCount(shown.length)} {ofWhat(found)}
             {found.at !== undefined && `, as at ${found.at} UTC`}
           </p>
           <button type="button" class="button quiet" onClick={onAgain}>
-            Look again
+            Refresh
           </button>
         </div>
       </div>
       {isByFirst && (
         <p class="small violations-caution">
-          Found by the first denied request of each violation: those that began with somebody else&rsquo;s are not among
-          them, and not every denial in these need be theirs. A search by bucket finds all.
+          User, IP address and endpoint are compared with the first denied request of each violation only. Violations
+          that started with a request of another client are missing. Search by bucket to find all.
         </p>
       )}
       <ViolationTable violations={shown} rules={byId} />
@@ -145,7 +145,7 @@ function SearchRows({ found, rules, search, onAgain }: RowsProps): JSX.Element |
         </div>
       )}
       {hasLoaded && count >= SHOWN_MAX && (
-        <p class="muted">No more than {formatCount(SHOWN_MAX)} are shown: narrow the search, or export it.</p>
+        <p class="muted">Only {formatCount(SHOWN_MAX)} rows are shown: narrow the search or export it.</p>
       )}
     </section>
   );

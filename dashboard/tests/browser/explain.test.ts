@@ -1,7 +1,7 @@
 import type { Page } from "@playwright/test";
 import { expect, type Service, test } from "./service.ts";
 
-/** A rule whose one token comes back in an hour, so that time plays no part. */
+/** Creates a rule whose one token refills in an hour, longer than any test runs. */
 async function makeTightRule(service: Service, more: Record<string, unknown> = {}): Promise<number> {
   const rule = { key_pattern: "tight:{user_id}", tokens: 1, period: "1 hour", burst_capacity: 1, ...more };
   return (await service.call<{ rule_id: number }>("POST", "/v1/rules", rule)).rule_id;
@@ -17,7 +17,7 @@ function tier(page: Page, id: number) {
 
 test("typing a request shows which rules apply, and why others do not", async ({ page }) => {
   await page.goto("/#/explain");
-  await page.getByLabel("Address", { exact: true }).fill("203.0.113.9");
+  await page.getByLabel("IP address", { exact: true }).fill("203.0.113.9");
   await page.getByLabel("Endpoint", { exact: true }).fill("/login");
   await expect(tier(page, 5)).toContainText("login:203.0.113.9");
   await expect(tier(page, 5)).toContainText("5 of 5");
@@ -30,11 +30,11 @@ test("typing a request shows which rules apply, and why others do not", async ({
   await expect(others.getByRole("listitem").filter({ hasText: "Rule 2 " })).toContainText("is for plan pro");
 });
 
-test("before anything is described, nothing is a success", async ({ page }) => {
+test("an empty form shows no verdict", async ({ page }) => {
   await page.goto("/#/explain");
-  await expect(page.getByText("Describe a request", { exact: true })).toBeVisible();
+  await expect(page.getByText("Enter a request", { exact: true })).toBeVisible();
   await expect(page.getByText("Would be allowed", { exact: true })).toHaveCount(0);
-  await expect(page.getByText("A denial is told in the body, with status 200")).toBeVisible();
+  await expect(page.getByText("A denial is in the body, with status 200")).toBeVisible();
   await page.getByLabel("User id").fill("42");
   await expect(page.getByText("Would be allowed")).toBeVisible();
 });
@@ -53,18 +53,18 @@ test("the request is in the address, and comes back from it", async ({ page }) =
   await expect(page.getByLabel("User id")).toHaveValue("");
 });
 
-test("sending it spends, and shows exactly what came back", async ({ page, service }) => {
+test("sending a request spends tokens and shows the raw answer", async ({ page, service }) => {
   const id = await makeTightRule(service);
   await page.goto("/#/explain?user_id=42");
   await expect(tier(page, id)).toContainText("1 of 1");
-  await page.getByRole("button", { name: "Send it", exact: true }).click();
-  await expect(page.getByRole("region", { name: "The exact answer" })).toContainText('"allowed": true');
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await expect(page.getByRole("region", { name: "Raw answer" })).toContainText('"allowed": true');
   await expect(tier(page, id)).toContainText("0 of 1");
   await expect(page.getByText("Would be denied")).toBeVisible();
   await expect(page.getByText(/try again in 59 min/)).toBeVisible();
-  await page.getByRole("button", { name: "Send it × 10" }).click();
+  await page.getByRole("button", { name: "Send 10 times" }).click();
   await expect(page.getByRole("button", { name: /^Answer \d+: denied$/ })).toHaveCount(10);
-  const exact = page.getByRole("region", { name: "The exact answer" });
+  const exact = page.getByRole("region", { name: "Raw answer" });
   await expect(exact).toContainText("HTTP 200");
   await expect(exact).toContainText("content-type: application/json");
   await expect(exact).toContainText(`"rule_id": ${id}`);
@@ -72,7 +72,7 @@ test("sending it spends, and shows exactly what came back", async ({ page, servi
   await expect(exact).toContainText('"allowed": true');
 });
 
-test("buckets are looked at again and again", async ({ page, service }) => {
+test("buckets are polled", async ({ page, service }) => {
   const id = await makeTightRule(service);
   await page.goto("/#/explain?user_id=42");
   await expect(tier(page, id)).toContainText("1 of 1");
@@ -95,13 +95,13 @@ test("a rule and a bucket lead to where they can be changed", async ({ page, ser
   );
 });
 
-test("what is wrong is said at the field, and nothing is lost", async ({ page }) => {
+test("an error is shown at its field, and nothing typed is lost", async ({ page }) => {
   await page.goto("/#/explain?user_id=42");
-  const ip = page.getByLabel("Address", { exact: true });
+  const ip = page.getByLabel("IP address", { exact: true });
   await ip.fill("nonsense");
   await expect(ip).toHaveAttribute("aria-invalid", "true");
   await expect(ip).toHaveAccessibleDescription("is not an address");
-  await expect(page.getByRole("button", { name: "Send it", exact: true })).toBeDisabled();
+  await expect(page.getByRole("button", { name: "Send", exact: true })).toBeDisabled();
   await ip.fill("203.0.113.9");
   await expect(ip).toHaveAttribute("aria-invalid", "false");
   const cost = page.getByLabel("Cost");
@@ -110,10 +110,10 @@ test("what is wrong is said at the field, and nothing is lost", async ({ page })
   await expect(page.getByLabel("User id")).toHaveValue("42");
 });
 
-test("other attributes are rows that come and go", async ({ page, service }) => {
+test("rows of other attributes can be added and removed", async ({ page, service }) => {
   const id = await makeTightRule(service, { key_pattern: "tenant:{tenant}" });
   await page.goto("/#/explain");
-  const add = page.getByRole("button", { name: "Add an attribute" });
+  const add = page.getByRole("button", { name: "Add attribute" });
   await add.click();
   await page.getByLabel("Name of attribute 1").fill("tenant");
   await page.getByLabel("Value of attribute 1").fill("acme");
@@ -127,15 +127,15 @@ test("other attributes are rows that come and go", async ({ page, service }) => 
   await expect(tier(page, id)).toContainText("tenant:acme");
 });
 
-test("overrides, shadow and never are told in words", async ({ page, service }) => {
+test("overrides, shadow mode and never are named", async ({ page, service }) => {
   const id = await makeTightRule(service);
   const shadow = await makeTightRule(service, { key_pattern: "quiet:{user_id}", mode: "shadow" });
   await page.goto("/#/explain?user_id=42&cost=2");
-  await expect(page.getByText("it costs 2, and there is never room for more than 1")).toBeVisible();
-  await expect(tier(page, shadow)).toContainText("would deny, only in shadow");
+  await expect(page.getByText("the cost of 2 is above the limit of 1")).toBeVisible();
+  await expect(tier(page, shadow)).toContainText("would deny (shadow)");
   await expect(tier(page, shadow)).toContainText("never");
   await service.call("POST", "/v1/overrides", { rule_id: id, subject: "42", blocked: true });
-  await expect(page.getByText("an override blocks its subject")).toBeVisible();
+  await expect(page.getByText("an override blocks the subject")).toBeVisible();
   await expect(tier(page, id)).toContainText("override: blocked");
 });
 
@@ -144,7 +144,7 @@ test("many rules that do not apply are folded", async ({ page, service }) => {
   await page.goto("/#/explain");
   await expect(page.getByRole("heading", { name: "23 rules do not apply" })).toBeVisible();
   await expect(page.getByText("the request has no nothing").first()).toBeHidden();
-  await page.getByText("Why not").click();
+  await page.getByText("Reasons").click();
   await expect(page.getByText("the request has no nothing").first()).toBeVisible();
 });
 
@@ -158,13 +158,13 @@ test("the same request can be copied for a shell", async ({ page, context, servi
   );
 });
 
-test("a service that does not answer is said so, and asked again", async ({ page }) => {
+test("a service that does not answer is reported and polled again", async ({ page }) => {
   await page.goto("/#/explain?user_id=42");
   await expect(page.getByText("Would be allowed")).toBeVisible();
   await page.route("**/v1/explain", (route) => route.abort());
   await expect(page.getByText("the service does not answer")).toBeVisible();
   await expect(page.getByLabel("User id")).toHaveValue("42");
   await page.unroute("**/v1/explain");
-  // It is asked more and more seldom, but at least every fifteen seconds.
+  // The polling interval grows to fifteen seconds at most.
   await expect(page.getByText("the service does not answer")).toBeHidden({ timeout: 20_000 });
 });

@@ -50,7 +50,7 @@ test("whoever goes to another view by keyboard begins at its heading", async ({ 
 test("the tabs can be skipped", async ({ page }) => {
   await page.goto("/#/explain");
   await page.keyboard.press("Tab");
-  const skip = page.getByRole("button", { name: "Skip to the content" });
+  const skip = page.getByRole("button", { name: "Skip to content" });
   await expect(skip).toBeFocused();
   await expect(skip).toBeInViewport();
   await page.keyboard.press("Enter");
@@ -65,7 +65,7 @@ test("a view that fails says so, and leaves a way on", async ({ page }) => {
     answer === undefined ? route.continue() : route.fulfill({ body: answer }),
   );
   await page.goto("/#/explain?user_id=42");
-  await expect(page.getByRole("heading", { name: "This view has failed" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "This view failed" })).toBeVisible();
   answer = undefined;
   await page.getByRole("button", { name: "Try again" }).click();
   await expect(page.getByText("Would be allowed")).toBeVisible();

@@ -28,10 +28,10 @@ test("what the service refuses is said at the field", async ({ page }) => {
     await expect(told).toHaveCount(0);
   };
   await wrong("Tokens", "0", "a rate of zero never refills");
-  await wrong("Tokens", "many", "needs a whole number");
+  await wrong("Tokens", "many", "must be a whole number");
   await wrong("Period", "0.0000001", "not a whole number of microseconds");
   await wrong("Burst", "0", "a capacity of zero grants nothing");
-  await wrong("Burst", "9".repeat(400), "needs a whole number");
+  await wrong("Burst", "9".repeat(400), "must be a whole number");
   await wrong("Key pattern", "user:{user_id", "this `{` is never closed");
   await page.getByRole("button", { name: "Add a condition on endpoint" }).click();
   await expect(told).toContainText("an empty glob matches nothing");
@@ -116,7 +116,7 @@ test("figures of before are said to be old, and nothing is saved that is not cha
   await expect(preview).toContainText("This rule, as it is here");
   await expect(button).toBeDisabled();
   await page.getByLabel("Tokens").fill("-3");
-  await expect(page.getByLabel("Tokens")).toHaveAccessibleDescription(/^needs a whole number/);
+  await expect(page.getByLabel("Tokens")).toHaveAccessibleDescription(/^must be a whole number/);
   await expect(editor(page)).toContainText("One field needs correction");
   await expect(preview).toContainText("What was typed before");
   await expect(button).toBeEnabled();

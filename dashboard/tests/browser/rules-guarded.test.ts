@@ -13,7 +13,7 @@ const editor = (page: Page) => page.getByRole("dialog");
 
 test.describe("rules from a file", () => {
   test.use({
-    // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the dependencies of a fixture from this pattern.
     settings: async ({}, use) => {
       const folder = mkdtempSync(join(tmpdir(), "sluicegate-rules-"));
       const file = join(folder, "rules.toml");

@@ -86,15 +86,15 @@ test_("hostile keys are shown as they are", async ({ page, service }) => {
   const shown = "<img id=pwned src=x";
   await page.goto("/#/violations");
   await expect(page.locator(".violations-table tbody tr").filter({ hasText: shown }).first()).toBeVisible();
-  const most = page.getByRole("region", { name: "Denied most" });
+  const most = page.getByRole("region", { name: "Top offenders" });
   await expect(most.getByRole("link").filter({ hasText: shown }).first()).toBeVisible();
   await most.getByRole("link").filter({ hasText: shown }).first().click();
   await expectUnharmed(page);
   await page.goto(`/#/explain?user_id=${encodeURIComponent(HOSTILE)}`);
   const written = HOSTILE.replace("\u202e", "\\u{202e}");
   await expect(page.getByRole("link", { name: `h-user_id:${written}` })).toBeVisible();
-  await page.getByRole("button", { name: "Send it", exact: true }).click();
-  await expect(page.getByRole("region", { name: "The exact answer" })).toContainText("HTTP 200");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await expect(page.getByRole("region", { name: "Raw answer" })).toContainText("HTTP 200");
   await expectUnharmed(page);
   await page.getByRole("link", { name: `h-user_id:${written}` }).click();
   await expect(page.getByRole("dialog").getByRole("heading").first()).toContainText(written);

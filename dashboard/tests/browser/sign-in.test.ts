@@ -4,7 +4,7 @@ import { expect, Service, test } from "./service.ts";
 const TOKEN = "a-token-for-tests-0123456789abcdef";
 
 const locked = test.extend({
-  // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the dependencies of a fixture from this pattern.
   service: async ({}, use) => {
     const service = await Service.start({ SLUICEGATE_ADMIN_TOKEN: TOKEN, SLUICEGATE_ADMIN_FAILURES_PER_MINUTE: "3" });
     await use(service);
@@ -29,7 +29,7 @@ locked("every view but the playground asks for the token", async ({ page }) => {
     await page.goto(`/#/${view}`);
     await expect(page.getByLabel("Token", { exact: true })).toBeVisible();
   }
-  await page.getByRole("link", { name: "The playground needs none" }).click();
+  await page.getByRole("link", { name: "Playground (no token needed)" }).click();
   await expect(page.getByRole("heading", { level: 1, name: "Playground" })).toBeVisible();
   await expect(page.getByLabel("Token", { exact: true })).toBeHidden();
 });
@@ -71,11 +71,11 @@ locked("what cannot be a token is said so, and not sent", async ({ page }) => {
   page.on("request", (request) => sent.push(request.url()));
   for (const text of ["t\u00f6ken", "\u2013token", "two words"]) {
     await signIn(page, text);
-    await expect(field).toHaveAccessibleDescription(/cannot be a token/);
+    await expect(field).toHaveAccessibleDescription(/is not a token/);
     await expect(field).toBeFocused();
     await expect(field).toHaveValue(text);
     await field.fill("");
-    await expect(field).not.toHaveAccessibleDescription(/cannot be a token/);
+    await expect(field).not.toHaveAccessibleDescription(/is not a token/);
   }
   expect(sent.filter((url) => url.includes("/v1/explain"))).toEqual([]);
   await signIn(page, TOKEN);
@@ -128,7 +128,7 @@ test("a token that may only look sees everything, and is told what it may not", 
   await signIn(page, token);
   await expect(page.getByText("Would be allowed")).toBeVisible();
   await page.getByRole("navigation").getByRole("link", { name: "Violations" }).click();
-  await expect(page.getByText("No violations are on record.")).toBeVisible();
+  await expect(page.getByText("No violations yet.")).toBeVisible();
   await page.goto("/#/live?rule=7&subject=203.0.113.9");
   await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
   await expect(page.getByRole("dialog").getByText(/may not|admin/)).toBeVisible();

@@ -3,9 +3,9 @@ import { setTimeout } from "node:timers/promises";
 import type { Page } from "@playwright/test";
 import { test as base, expect, Service } from "./service.ts";
 
-/** As many violations as are wanted are on record at once. */
+/** A service whose audit writes any number of violations at once. */
 const test = base.extend({
-  // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the dependencies of a fixture from this pattern.
   service: async ({}, use) => {
     const service = await Service.start({ SLUICEGATE_AUDIT_ROWS_PER_SECOND: "100000" });
     await use(service);
@@ -20,22 +20,22 @@ interface Check {
   readonly method?: string;
 }
 
-/** A rule that denies everything but the first request of a user, for an hour. */
+/** Creates a rule that allows one request per user and hour. */
 async function makeTightRule(service: Service, more: Record<string, unknown> = {}): Promise<number> {
   const rule = { key_pattern: "tight:{user_id}", tokens: 1, period: "1 hour", burst_capacity: 1, ...more };
   return (await service.call<{ rule_id: number }>("POST", "/v1/rules", rule)).rule_id;
 }
 
-/** How long denials may take that belong together. */
+/** The longest time that related denials take. */
 const TOGETHER_MS = 3000;
 
-/** Denials of two minutes would be two violations: near the end of one, the next one is waited for. */
+/** Waits for the next minute near the end of one: denials in two minutes would be two violations. */
 async function avoidEndOfMinute(): Promise<void> {
   const left = 60_000 - (Date.now() % 60_000);
   if (left < TOGETHER_MS) await setTimeout(left);
 }
 
-/** Sends every request `times` times, and waits until there are `rows` violations. */
+/** Sends every request `times` times and waits for `rows` violations. */
 async function deny(service: Service, checks: readonly Check[], times: number, rows: number): Promise<void> {
   await avoidEndOfMinute();
   const all = checks.flatMap((check) => Array.from({ length: times }, () => check));
@@ -50,12 +50,12 @@ async function deny(service: Service, checks: readonly Check[], times: number, r
 const ALICE = { user_id: "alice", ip: "203.0.113.9", endpoint: "/export", method: "POST" };
 const BOB = { user_id: "bob", ip: "198.51.100.7", endpoint: "/report", method: "GET" };
 
-/** A card of a phone is no row to a screen reader, but it is one to a test. */
+/** A row by its element: on a phone it is a card and has no role of a row. */
 function row(page: Page, text: string) {
   return page.locator(".violations-table tbody tr").filter({ hasText: text });
 }
 
-test("what was denied is listed, with who, what, when and by which rule", async ({ page, service }) => {
+test("violations are listed with subject, request, time and rule", async ({ page, service }) => {
   const id = await makeTightRule(service);
   await deny(service, [ALICE, BOB], 4, 2);
   await page.goto("/#/violations");
@@ -111,12 +111,12 @@ test("a search is by time, counted back or in UTC", async ({ page, service }) =>
   await search.getByLabel("To (UTC)").fill("2020-01-01T00:00:00");
   await search.getByRole("button", { name: "Search" }).click();
   await expect(page).toHaveURL(/to=2020-01-01T00%3A00%3A00Z/);
-  await expect(page.getByText("No violation matches this search.")).toBeVisible();
+  await expect(page.getByText("No violations match.")).toBeVisible();
   await search.getByRole("button", { name: "All" }).click();
   await expect(row(page, "alice")).toHaveCount(1);
 });
 
-test("the last minutes are those of the service, whatever the browser takes for now", async ({ page, service }) => {
+test("time ranges follow the clock of the service, not that of the browser", async ({ page, service }) => {
   await makeTightRule(service);
   await deny(service, [{ user_id: "anna" }], 4, 1);
   await page.clock.setFixedTime(Date.now() + 3_600_000);
@@ -124,50 +124,50 @@ test("the last minutes are those of the service, whatever the browser takes for 
   await expect(page.locator(".violations-table tbody tr").filter({ hasText: "tight:anna" })).toBeVisible();
 });
 
-test("the timeline and those denied most add up", async ({ page, service }) => {
+test("the timeline and the top offenders add up", async ({ page, service }) => {
   await makeTightRule(service);
   await makeTightRule(service, { key_pattern: "quiet:{ip}", mode: "shadow" });
   await deny(service, [...Array.from({ length: 8 }, () => ALICE), BOB, BOB, BOB], 1, 4);
   await page.goto("/#/violations?last=1h");
   const chart = page.getByRole("img", { name: /^Denials per/ });
   await expect(chart).toHaveAccessibleName(/of all 4 violations: 9 denied and 9 in shadow$/);
-  const most = page.getByRole("region", { name: "Denied most" });
+  const most = page.getByRole("region", { name: "Top offenders" });
   await most.getByRole("button", { name: "User" }).click();
   await expect(page).toHaveURL(/by=user_id/);
-  // Those in shadow were let through: they are not among them.
+  // Requests in shadow mode were allowed: they are not counted.
   await expect(most.getByRole("listitem")).toHaveText([/alice.*7/, /bob.*2/]);
-  await most.getByRole("button", { name: "Address" }).click();
+  await most.getByRole("button", { name: "IP address" }).click();
   await expect(most.getByRole("listitem").first()).toContainText("203.0.113.9");
   await most.getByRole("link", { name: "198.51.100.7" }).click();
-  await expect(page.getByLabel("Address", { exact: true })).toHaveValue("198.51.100.7");
+  await expect(page.getByLabel("IP address", { exact: true })).toHaveValue("198.51.100.7");
   await expect(row(page, "alice")).toHaveCount(0);
 });
 
-test("a user is not said to have been denied what others of the bucket were", async ({ page, service }) => {
+test("counts by user are marked as those of the first denied request", async ({ page, service }) => {
   await makeTightRule(service, { key_pattern: "team:{team}" });
   const team = { attributes: { team: "acme" } };
   const flood = Array.from({ length: 40 }, () => ({ user_id: "flooder", ...team }));
   await deny(service, [{ user_id: "early", ...team }, { user_id: "innocent", ...team }, ...flood], 1, 1);
   await page.goto("/#/violations");
-  const most = page.getByRole("region", { name: "Denied most" });
+  const most = page.getByRole("region", { name: "Top offenders" });
   await expect(most.getByRole("listitem")).toHaveText([/team:acme.*41/]);
   await expect(most).not.toContainText("first denied request");
   await most.getByRole("button", { name: "User" }).click();
   await expect(most).toContainText("counts in full for the user of its first denied request");
   await most.getByRole("link", { name: "innocent" }).click();
-  await expect(page.getByRole("region", { name: "Newest first" })).toContainText("not every denial in these need be");
+  await expect(page.getByRole("region", { name: "Recorded violations" })).toContainText("first denied request of each");
   const label = row(page, "team:acme").locator("td").filter({ hasText: "innocent" });
   await expect(label).toHaveAttribute("data-label", "First user");
-  await expect(page.locator(".violations-table thead")).toContainText("Of the first denied request of its minute");
+  await expect(page.locator(".violations-table thead")).toContainText("First denied request of the minute");
 });
 
-test("those in shadow are told apart", async ({ page, service }) => {
+test("violations in shadow mode are separate", async ({ page, service }) => {
   await makeTightRule(service, { mode: "shadow" });
   await deny(service, [ALICE], 3, 1);
   await page.goto("/#/violations");
-  await expect(page.getByRole("region", { name: "Denied most" })).toContainText("Nobody.");
-  await page.getByRole("link", { name: "those in shadow" }).click();
-  const most = page.getByRole("region", { name: "Would be denied most" });
+  await expect(page.getByRole("region", { name: "Top offenders" })).toContainText("No denials.");
+  await page.getByRole("link", { name: "shadow mode" }).click();
+  const most = page.getByRole("region", { name: "Top offenders (shadow)" });
   await expect(most.getByRole("listitem")).toHaveText([/tight:alice.*2/]);
   await expect(page.getByLabel("Mode")).toHaveValue("shadow");
 });
@@ -193,7 +193,7 @@ test("more are loaded on request, and an export has them all", async ({ page, se
   const csv = await saved("CSV");
   expect(csv.match(/violation_id/g)).toHaveLength(1);
   expect(csv.match(/tight:user-/g)).toHaveLength(130);
-  // A spreadsheet would take it for a formula.
+  // Escaped, so that a spreadsheet does not run it as a formula.
   expect(csv).toContain(",'=1+1,");
   const json = JSON.parse(await saved("JSON")) as { violations: { endpoint: string | null }[] };
   expect(json.violations).toHaveLength(131);
@@ -205,35 +205,35 @@ test("an export can be cancelled", async ({ page, service }) => {
   await deny(service, [ALICE], 2, 1);
   await page.goto("/#/violations");
   await expect(row(page, "alice")).toHaveCount(1);
-  // It never ends by itself.
+  // Never answered.
   await page.route("**/v1/violations?*format=csv*", () => {});
   await page.getByRole("button", { name: "Export CSV" }).click();
-  await expect(page.getByText("Exporting: 0 rows so far")).toBeVisible();
+  await expect(page.getByText("Exporting: 0 rows")).toBeVisible();
   await page.getByRole("button", { name: "Cancel" }).click();
-  await expect(page.getByText("Cancelled: nothing was exported.")).toBeVisible();
+  await expect(page.getByText("Export cancelled.")).toBeVisible();
   await expect(page.getByRole("button", { name: "Export CSV" })).toBeVisible();
 });
 
-test("what is wrong is said at the field, and what takes too long is said", async ({ page }) => {
+test("an error is shown at its field, and a slow search is reported", async ({ page }) => {
   await page.goto("/#/violations?ip=nonsense");
-  await expect(page.getByLabel("Address", { exact: true })).toHaveAccessibleDescription("is not an address");
+  await expect(page.getByLabel("IP address", { exact: true })).toHaveAccessibleDescription("is not an address");
   const detail = "this takes too long: narrow it with `from` and `to`";
   const body = JSON.stringify({ type: "about:blank", title: "Service Unavailable", status: 503, detail });
   await page.route("**/v1/violations?*", (route) => route.fulfill({ status: 503, body }));
-  await page.getByLabel("Address", { exact: true }).fill("203.0.113.9");
+  await page.getByLabel("IP address", { exact: true }).fill("203.0.113.9");
   await page.getByRole("button", { name: "Search" }).click();
   await expect(page.getByRole("alert")).toContainText("this takes too long");
-  await expect(page.getByLabel("Address", { exact: true })).toHaveValue("203.0.113.9");
+  await expect(page.getByLabel("IP address", { exact: true })).toHaveValue("203.0.113.9");
 });
 
-base("a service that records nothing is told apart from one that denied nothing", async ({ page }) => {
+base("an empty audit says so", async ({ page }) => {
   await page.goto("/#/violations");
-  await expect(page.getByText("No violations are on record.")).toBeVisible();
+  await expect(page.getByText("No violations yet.")).toBeVisible();
   await expect(page.getByText("audit.record")).toBeHidden();
 });
 
 const unrecorded = base.extend({
-  // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the dependencies of a fixture from this pattern.
   service: async ({}, use) => {
     const service = await Service.start({ SLUICEGATE_AUDIT_RECORD: "none" });
     await use(service);
@@ -241,7 +241,7 @@ const unrecorded = base.extend({
   },
 });
 
-unrecorded("where recording is switched off, the page says so", async ({ page, service }) => {
+unrecorded("a disabled audit is reported", async ({ page, service }) => {
   await makeTightRule(service);
   for (let time = 0; time < 3; time += 1) await service.call("POST", "/v1/check", ALICE);
   await page.goto("/#/violations");

@@ -51,7 +51,7 @@ test("attributes need a name, and each its own", () => {
     { name: "a", value: "1" },
     { name: "a", value: "2" },
   ];
-  expect(bodyOf({ ...NOTHING, attributes: twice })).toEqual({ errors: { "attributes.a": "is there twice" } });
+  expect(bodyOf({ ...NOTHING, attributes: twice })).toEqual({ errors: { "attributes.a": "is duplicated" } });
   expect(bodyOf({ ...NOTHING, attributes: [{ name: "", value: "1" }] })).toHaveProperty("errors.attributes");
   expect(bodyOf({ ...NOTHING, attributes: [{ name: "", value: "" }] })).toEqual({ body: {} });
 });

@@ -3,18 +3,18 @@ import { fieldMessage } from "../../src/ui/field-message.ts";
 
 test("the words of a parser become plain ones", () => {
   const whole = "a whole number that is not negative";
-  expect(fieldMessage(`invalid value: integer \`-5\`, expected ${whole}`)).toBe(`needs ${whole}`);
-  expect(fieldMessage(`invalid type: string "-3", expected ${whole}`)).toBe(`needs ${whole}`);
+  expect(fieldMessage(`invalid value: integer \`-5\`, expected ${whole}`)).toBe(`must be ${whole}`);
+  expect(fieldMessage(`invalid type: string "-3", expected ${whole}`)).toBe(`must be ${whole}`);
   expect(fieldMessage(`tokens: invalid type: floating point \`1.5\`, expected ${whole} at line 1 column 9`)).toBe(
-    `tokens: needs ${whole}`,
+    `tokens: must be ${whole}`,
   );
   expect(fieldMessage("unknown variant `x`, expected one of `enforce`, `shadow`")).toBe(
-    "needs one of `enforce`, `shadow`",
+    "must be one of `enforce`, `shadow`",
   );
 });
 
 test("what was typed cannot make up what was expected", () => {
-  expect(fieldMessage('invalid type: string "a, expected b", expected a number')).toBe("needs a number");
+  expect(fieldMessage('invalid type: string "a, expected b", expected a number')).toBe("must be a number");
 });
 
 test("what is plain stays as it is", () => {

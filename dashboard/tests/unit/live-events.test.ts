@@ -182,7 +182,7 @@ test("a stream that is silent is given up", async () => {
   await environment.pass(SILENCE_MS_MAX - 1);
   expect(states.at(-1)?.kind).toBe("live");
   await environment.pass(1);
-  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "the service is silent" });
+  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "no data for 10 seconds" });
 });
 
 test("a page that is hidden for long reads nothing until it is seen again", async () => {
@@ -274,7 +274,7 @@ test("something else than events is no stream", async () => {
   environment.willAnswer(async () => new Response("<html>", { headers: { "content-type": "text/html" } }));
   const { states } = watch(environment);
   await settle();
-  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "what answers is not a stream of events" });
+  expect(states.at(-1)).toMatchObject({ kind: "lost", why: "the answer is not an event stream" });
 });
 
 test("waits stay within their bounds, and are spread over the upper half", () => {
