@@ -1,18 +1,18 @@
-/** What the address of this view says. */
+/** Parameters of the live view's address. */
 
 import type { LimitedSubject } from "../api/types.ts";
 import { hrefOf } from "../route.ts";
 import { otherPlaceholders } from "../ui/pattern.ts";
 import { isPseudonym } from "../ui/pseudonym.ts";
 
-/** How the charts are parted. */
+/** Grouping of the charts. */
 export type By = "tier" | "rule";
 
-/** Whose panel is open. */
+/** The subject whose panel is open. */
 export interface PanelTarget {
   readonly ruleId: number;
   readonly subject: string;
-  /** Further attributes that are known, by their names. */
+  /** Known values of other placeholders, by name. */
   readonly known: Readonly<Record<string, string>>;
 }
 
@@ -24,7 +24,7 @@ export function byOf(params: URLSearchParams): By {
   return params.get(BY) === "rule" ? "rule" : "tier";
 }
 
-/** The panel that an address opens; undefined if none. */
+/** The panel that an address opens, if any. */
 export function panelOf(params: URLSearchParams): PanelTarget | undefined {
   const ruleId = Number(params.get(RULE) ?? "");
   const subject = params.get(SUBJECT);
@@ -33,7 +33,7 @@ export function panelOf(params: URLSearchParams): PanelTarget | undefined {
   return { ruleId, subject, known: Object.fromEntries(known) };
 }
 
-/** The address of the view, parted like this, and with this panel if it is to be open. */
+/** The address of the view with this grouping and panel. */
 export function liveHref(by: By, opened?: PanelTarget): string {
   const params = new URLSearchParams();
   if (by === "rule") params.set(BY, by);
@@ -47,10 +47,10 @@ export function liveHref(by: By, opened?: PanelTarget): string {
   return hrefOf("live", params);
 }
 
-/** What a row tells of a request. */
+/** Columns of a row that identify its buckets. */
 type Row = Pick<LimitedSubject, "rule_id" | "key_pattern" | "subject" | "endpoint" | "user_id" | "ip_address">;
 
-/** The panel of a row, with what is known of further attributes that its pattern has, and is as it was. */
+/** The panel of a row, with the values of other placeholders unless they are pseudonyms. */
 export function panelOfRow({ rule_id, key_pattern, subject, endpoint, user_id, ip_address }: Row): PanelTarget {
   const all = new Map(Object.entries({ endpoint, user_id, ip: ip_address }));
   const known: Record<string, string> = {};

@@ -1,4 +1,4 @@
-/** Whether what is shown is of now. */
+/** State of the connection. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -35,23 +35,23 @@ function Lost({ link, retry }: { link: LinkState & { kind: "lost" }; retry: () =
   }, []);
   const seconds = Math.max(0, Math.floor((now - link.since) / 1000));
   return (
-    <Warning retry={retry} about={`For ${formatWait(seconds * 1000)}; the page keeps trying.`}>
-      {link.isAnswered ? "The service cannot tell now" : "Connection lost"}: {link.why}.
+    <Warning retry={retry} about={`For ${formatWait(seconds * 1000)}; reconnecting.`}>
+      {link.isAnswered ? "Live data is not available" : "Connection lost"}: {link.why}.
     </Warning>
   );
 }
 
 function Refused({ why, retry }: { why: string; retry: () => void }): JSX.Element {
   return (
-    <Warning retry={retry} about="The page does not ask again by itself.">
-      The service refuses to tell: {why}.
+    <Warning retry={retry} about="The page does not reconnect by itself.">
+      Access denied: {why}.
     </Warning>
   );
 }
 
 interface TroubleProps {
   readonly retry: () => void;
-  /** What may count up, and so is not for those who listen. */
+  /** Not announced by screen readers, because it counts up. */
   readonly about: string;
   readonly children: ComponentChildren;
 }
@@ -67,7 +67,7 @@ function Warning({ retry, about, children }: TroubleProps): JSX.Element {
         </span>
       </span>
       <button type="button" class="button" onClick={retry}>
-        Try now
+        Reconnect
       </button>
     </>
   );

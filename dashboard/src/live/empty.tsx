@@ -1,4 +1,4 @@
-/** What to do where nothing happens yet. */
+/** Empty state: how to send the first requests. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -24,14 +24,14 @@ export function Empty(): JSX.Element {
     }
     setSending(false);
   };
-  const curl = `curl --json '{"user_id": "ann", "plan": "free", "endpoint": "/search"}' ${location.origin}/v1/check`;
+  const curl = `curl -H 'content-type: application/json' -d '{"user_id": "ann", "plan": "free", "endpoint": "/search"}' ${location.origin}/v1/check`;
   return (
     <section class="panel" aria-labelledby="empty-heading">
       <div>
-        <h2 id="empty-heading">Nothing in the last two minutes</h2>
+        <h2 id="empty-heading">No requests in the last two minutes</h2>
         <p class="muted">
-          As soon as requests are checked, they show up here. <a href={hrefOf("playground")}>Play</a> with a bucket,
-          check a request from a terminal, or send a few from here.
+          Requests appear here as soon as they are checked. Try the <a href={hrefOf("playground")}>playground</a>, check
+          a request from a terminal, or send sample requests.
         </p>
       </div>
       <div class="empty-curl">
@@ -43,8 +43,8 @@ export function Empty(): JSX.Element {
           {isSending ? "Sending…" : `Send ${SAMPLE_REQUESTS} sample requests`}
         </button>
         <span class="muted small empty-note">
-          Of the users <code>ann</code> and <code>bob</code>, and of {SAMPLE_ADDRESS} at <code>/login</code>. They are
-          real: they spend tokens of these three, and of the shared tiers.
+          From the users <code>ann</code> and <code>bob</code>, and from {SAMPLE_ADDRESS} to <code>/login</code>. They
+          are real: they spend tokens of these three and of the shared tiers.
         </span>
       </div>
       {problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}

@@ -1,20 +1,20 @@
-/** The figures of now: averages of the last few seconds, so that they can be read. */
+/** Current rates: averages of the last few seconds, so that they can be read. */
 
 import type { DecisionCounts, LiveRule } from "../api/types.ts";
 import { formatCount } from "../format.ts";
 import type { PastTick } from "./ticks.ts";
 
-/** How many seconds "now" is. */
+/** Seconds that the current rates cover. */
 export const NOW_S = 5;
 /** The most rules in the table. */
 export const RULES_MAX = 50;
 
 export interface Rates {
   readonly allowed: number;
-  /** With those that can never be granted. */
+  /** Includes `never`. */
   readonly denied: number;
   readonly never: number;
-  /** How many of all were denied, from 0 to 1; undefined if there were none. */
+  /** From 0 to 1; undefined without decisions. */
   readonly shareDenied: number | undefined;
 }
 
@@ -22,30 +22,30 @@ export interface RuleNow extends Rates {
   readonly rule: LiveRule;
 }
 
-/** The ticks that are now. */
+/** The ticks of the last `NOW_S` seconds. */
 export function recent(history: readonly PastTick[]): PastTick[] {
   const now = history.at(-1)?.at ?? 0;
   return history.filter(({ at }) => at > now - NOW_S * 1000);
 }
 
-/** Requests per second, of rules and of buckets without one. */
+/** Requests per second, with and without a rule. */
 export function requestsNow(history: readonly PastTick[]): Rates {
   const ticks = recent(history);
   const counts = ticks.map(({ requests }) => ({ granted: requests.allowed, denied: requests.denied, never: 0 }));
   return ratesFrom(counts, secondsOf(ticks));
 }
 
-/** The latest latency that is known of now. */
+/** The latest known latency. */
 export function latencyOf(history: readonly PastTick[]): PastTick["latency"] | undefined {
   return recent(history).findLast(({ latency }) => latency.count > 0)?.latency;
 }
 
-/** Decisions now that were made without the store. */
+/** Recent decisions that were made without the store. */
 export function degradedNow(history: readonly PastTick[]): number {
   return recent(history).reduce((sum, { degraded }) => sum + degraded, 0);
 }
 
-/** Every rule that decided something in the history, the busiest first, and what it does now. */
+/** Current rates of every rule in the history, busiest first. */
 export function rulesNow(history: readonly PastTick[]): RuleNow[] {
   const ticks = recent(history);
   const seconds = secondsOf(ticks);
@@ -56,7 +56,7 @@ export function rulesNow(history: readonly PastTick[]): RuleNow[] {
     .map((rule) => ({ rule, ...ratesFrom(now(rule.rule_id), seconds) }));
 }
 
-/** The rules of the history as they are now, those that decided most first. */
+/** The latest state of the rules in the history, those with most decisions first. */
 export function busiest(history: readonly PastTick[]): LiveRule[] {
   const rules = new Map<number, { rule: LiveRule; sum: number }>();
   for (const rule of history.flatMap(({ rules }) => rules)) {
@@ -98,7 +98,7 @@ export function formatRate(rate: number): string {
   return decimal < 10 ? String(decimal) : formatCount(Math.round(rate));
 }
 
-/** `0 %`, `0.3 %`, `42 %`; never 0 or 100 % where it is not quite. */
+/** `0 %`, `0.3 %`, `42 %`; 0 and 100 % only if exact. */
 export function formatShare(share: number | undefined): string {
   if (share === undefined) return "–";
   const percent = share * 100;
@@ -108,7 +108,7 @@ export function formatShare(share: number | undefined): string {
   return percent < 10 || (percent > 99 && percent < 100) ? `${percent.toFixed(1)} %` : `${Math.round(percent)} %`;
 }
 
-/** Microseconds in the unit that suits them: `25 µs`, `1.5 ms`, `2 s`. */
+/** Microseconds in a suitable unit: `25 µs`, `1.5 ms`, `2 s`. */
 export function formatMicros(us: number | null): string {
   if (us === null) return "–";
   if (us < 1000) return `${us} µs`;
@@ -116,12 +116,12 @@ export function formatMicros(us: number | null): string {
   return `${Number((us / 1_000_000).toPrecision(3))} s`;
 }
 
-/** The same, for a bound of what is counted in classes: `≤ 25 µs`. */
+/** The upper bound of a histogram bucket: `≤ 25 µs`. */
 export function formatMicrosBound(us: number | null): string {
   return us === null ? "–" : `≤ ${formatMicros(us)}`;
 }
 
-/** How long ago something was, in whole seconds: `now`, `12 s ago`. */
+/** Age in whole seconds: `now`, `12 s ago`. */
 export function formatAgo(rfc3339: string, now: string): string {
   const seconds = Math.round((Date.parse(now) - Date.parse(rfc3339)) / 1000);
   if (Number.isNaN(seconds)) return "";

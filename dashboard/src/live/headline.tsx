@@ -1,4 +1,4 @@
-/** The figures that one looks at first. */
+/** Headline figures. */
 
 import type { ComponentChildren, JSX } from "preact";
 import type { LiveTick } from "../api/types.ts";
@@ -9,7 +9,7 @@ import { type Warning, warningsOf } from "./warnings.ts";
 interface HeadlineProps {
   readonly history: readonly PastTick[];
   readonly last: LiveTick;
-  /** Whether the service is not heard any more: then nobody knows how it fares. */
+  /** Whether the connection is lost: then the state of the service is unknown. */
   readonly isLost: boolean;
 }
 
@@ -17,26 +17,26 @@ export function Headline({ history, last, isLost }: HeadlineProps): JSX.Element 
   const rates = requestsNow(history);
   const latency = latencyOf(history);
   return (
-    <dl class="headline" aria-label={`Now: the last ${NOW_S} seconds`}>
+    <dl class="headline" aria-label={`Averages of the last ${NOW_S} seconds`}>
       <Figure name="Allowed" kind="allowed" value={formatRate(rates.allowed)} unit="/s">
-        requests, mean of {NOW_S} s
+        requests, average of {NOW_S} s
       </Figure>
       <Figure name="Denied" kind={rates.denied > 0 ? "denied" : ""} value={formatRate(rates.denied)} unit="/s">
-        requests, mean of {NOW_S} s
+        requests, average of {NOW_S} s
       </Figure>
       <Figure
         name="Share denied"
         kind={(rates.shareDenied ?? 0) > 0 ? "denied" : ""}
         value={formatShare(rates.shareDenied)}
       >
-        of the requests of {NOW_S} s
+        of requests in {NOW_S} s
       </Figure>
-      <Figure name="Latency, half of all" value={formatMicrosBound(latency?.p50_us ?? null)}>
+      <Figure name="Latency, median" value={formatMicrosBound(latency?.p50_us ?? null)}>
         {latency === undefined ? (
-          "no requests now"
+          "no requests"
         ) : (
           <>
-            99 % of all <b>{formatMicrosBound(latency.p99_us)}</b>
+            99th percentile <b>{formatMicrosBound(latency.p99_us)}</b>
           </>
         )}
       </Figure>
@@ -54,8 +54,8 @@ interface StateFigureProps {
 function StateFigure({ warnings, store, isLost }: StateFigureProps): JSX.Element {
   if (isLost) {
     return (
-      <Figure name="State" value="Not known" isWord>
-        what is shown is of before
+      <Figure name="State" value="Unknown" isWord>
+        figures are outdated
       </Figure>
     );
   }
@@ -63,12 +63,12 @@ function StateFigure({ warnings, store, isLost }: StateFigureProps): JSX.Element
   if (worst !== undefined) {
     return (
       <Figure name="State" kind="warning" value={worst.short} isWord>
-        see below what that means
+        details are below
       </Figure>
     );
   }
   return (
-    <Figure name="State" kind="allowed" value="All well" isWord>
+    <Figure name="State" kind="allowed" value="OK" isWord>
       store ({store}), database, rules, audit
     </Figure>
   );

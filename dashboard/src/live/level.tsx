@@ -1,20 +1,20 @@
-/** A bar that says how much of something is used, or left. */
+/** Bar that shows a share that is used or left. */
 
 import type { JSX } from "preact";
 
-/** From this share on a bucket is told to be nearly used up. */
+/** From this used share on, a bucket counts as nearly empty. */
 const NEARLY = 0.8;
 
 interface LevelProps {
   /** From 0 to 1; null if it is not known. */
   readonly share: number | null;
-  /** Whether the share is what is left, not what is used. */
+  /** Whether the share is the part left, not the part used. */
   readonly isLeft?: boolean;
-  /** Whether the share is of a rate: then there may be tokens left where all of it is used. */
+  /** Whether the share is of a rate: tokens may be left even if all of it is used. */
   readonly isRate?: boolean;
 }
 
-/** For the eye only: what it shows is said beside it. */
+/** Hidden from screen readers: the text beside it has the same figures. */
 export function Level({ share, isLeft = false, isRate = false }: LevelProps): JSX.Element {
   const bounded = Math.min(Math.max(share ?? 0, 0), 1);
   const used = isLeft ? 1 - bounded : bounded;

@@ -1,4 +1,4 @@
-/** Whom rules limited most in the last minute. */
+/** Subjects with most denials in the last minute. */
 
 import type { JSX } from "preact";
 import type { LimitedSubject } from "../api/types.ts";
@@ -20,19 +20,15 @@ export function Limited({ limited, now }: LimitedProps): JSX.Element {
     <section class="panel" aria-labelledby="limited-heading">
       <div>
         <h2 id="limited-heading" tabIndex={-1}>
-          Limited most
+          Top limited subjects
         </h2>
-        <p class="muted small">Whom rules denied in the last minute, and how often. Open one to see its buckets.</p>
+        <p class="muted small">Denials in the last minute. Open a subject to see its buckets.</p>
       </div>
-      {denied.length === 0 ? (
-        <p class="muted">Nobody was denied in the last minute.</p>
-      ) : (
-        <Rows rows={denied} now={now} />
-      )}
+      {denied.length === 0 ? <p class="muted">No denials in the last minute.</p> : <Rows rows={denied} now={now} />}
       {shadow.length > 0 && (
         <div class="limited-shadow">
-          <h3>Would have been denied</h3>
-          <p class="muted small">By rules in shadow mode, which let everybody through.</p>
+          <h3>Would be denied (shadow)</h3>
+          <p class="muted small">By rules in shadow mode, which allow every request.</p>
           <Rows rows={shadow} now={now} />
         </div>
       )}
@@ -40,7 +36,7 @@ export function Limited({ limited, now }: LimitedProps): JSX.Element {
   );
 }
 
-/** Each list has its own scale: many who were let through do not make those who were denied look few. */
+/** Each list has its own scale, so that many denials in shadow mode do not make enforced ones look few. */
 function Rows({ rows, now }: { readonly rows: readonly LimitedSubject[]; readonly now: string }): JSX.Element {
   const most = Math.max(...rows.map(({ denied }) => denied));
   return (
@@ -72,12 +68,12 @@ function Row({ row, now, most }: { row: LimitedSubject; now: string; most: numbe
           </span>
           {row.plan !== null && <PlanBadge plan={row.plan} />}
           {isShadow && (
-            <span class="badge shadow" title="Its rule is in shadow mode: they were let through.">
+            <span class="badge shadow" title="The rule is in shadow mode: the requests were allowed.">
               shadow
             </span>
           )}
           {row.endpoint !== null && (
-            <span title="What the first of them was for">
+            <span title="Endpoint of the first denied request">
               at <Key text={row.endpoint} />
             </span>
           )}

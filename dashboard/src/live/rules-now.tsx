@@ -1,4 +1,4 @@
-/** What every rule does now. */
+/** Table of the current rates of rules. */
 
 import type { JSX } from "preact";
 import { hrefOf } from "../route.ts";
@@ -6,21 +6,21 @@ import { Key, PlanBadge } from "../ui/key.tsx";
 import { formatRate, formatShare, NOW_S, type RuleNow, rulesNow } from "./figures.ts";
 import type { PastTick } from "./ticks.ts";
 
-const NEVER = "Never: the cost is more than the bucket can hold, or the subject is blocked. Waiting does not help.";
+const NEVER = "Never: the cost is above the limit, or the subject is blocked. Waiting does not help.";
 
 export function RulesNow({ history }: { readonly history: readonly PastTick[] }): JSX.Element {
   const rules = rulesNow(history);
   return (
     <section class="panel" aria-labelledby="rules-now-heading">
       <div>
-        <h2 id="rules-now-heading">Rules now</h2>
+        <h2 id="rules-now-heading">Active rules</h2>
         <p class="muted small">
-          Those that decided something in the last two minutes, the busiest first; figures are of the last {NOW_S}{" "}
-          seconds. A request is decided by every rule that applies to it.
+          Rules with decisions in the last two minutes, busiest first. Figures are averages of the last {NOW_S} seconds.
+          Every rule that applies to a request counts it.
         </p>
       </div>
       {rules.length === 0 ? (
-        <p class="muted">No rule has decided anything in the last two minutes.</p>
+        <p class="muted">No decisions in the last two minutes.</p>
       ) : (
         <div class="table-wrap">
           <table class="table rules-now">
@@ -72,24 +72,24 @@ function Row({ row }: { readonly row: RuleNow }): JSX.Element {
   );
 }
 
-/** In words, and with what it means. */
+/** Badge of the mode; the tooltip explains it. */
 function Mode({ mode }: { readonly mode: RuleNow["rule"]["mode"] }): JSX.Element {
   if (mode === "shadow") {
     return (
-      <span class="badge shadow" title="It only records whom it would have denied, and lets them through.">
+      <span class="badge shadow" title="Records denials, but allows the requests.">
         shadow
       </span>
     );
   }
   if (mode === "unlimited") {
     return (
-      <span class="badge" title="It applies, has no bucket, and limits nobody.">
+      <span class="badge" title="Applies, but has no bucket and no limit.">
         unlimited
       </span>
     );
   }
   return (
-    <span class="badge" title="What it denies is denied.">
+    <span class="badge" title="Denies requests beyond its quota.">
       enforce
     </span>
   );

@@ -1,15 +1,15 @@
-/** A little traffic, for those who have none yet. */
+/** Sample traffic for an idle service. */
 
 import { call } from "../api/client.ts";
 import type { Check } from "../api/types.ts";
 
-/** An address that is nobody's: it is kept for documents (RFC 5737). */
+/** Reserved for documentation (RFC 5737). */
 export const SAMPLE_ADDRESS = "203.0.113.9";
 export const SAMPLE_REQUESTS = 20;
-/** So many are on their way at once. */
+/** Requests in flight at once. */
 const IN_FLIGHT_MAX = 4;
 
-/** Two users of the free plan who search, and an address that tries to log in again and again: it will be limited. */
+/** Searches of two users of the free plan, and repeated logins from one address, which the starter rules limit. */
 export function sampleRequests(): Check[] {
   const requests: Check[] = [];
   for (let at = 0; at < SAMPLE_REQUESTS; at += 1) {
@@ -28,7 +28,7 @@ export function sampleRequests(): Check[] {
   return requests;
 }
 
-/** Sends them, a few at a time. Throws the first `Problem`. */
+/** Sends the sample requests, a few at a time. Throws the first `Problem`. */
 export async function sendSample(): Promise<{ allowed: number; denied: number }> {
   const waiting = sampleRequests();
   const sent = { allowed: 0, denied: 0 };

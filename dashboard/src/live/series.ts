@@ -1,41 +1,41 @@
-/** What the charts draw: for every second and group, how much was allowed and how much denied. */
+/** Series of the charts: granted and denied decisions per second and group. */
 
 import type { DecisionCounts, LiveRule } from "../api/types.ts";
 import { busiest } from "./figures.ts";
 import { HISTORY_S, type PastTick } from "./ticks.ts";
 
-/** The most rules with a colour of their own; the others are summed. */
+/** The most rules with their own colour; the others are summed. */
 export const COLOURS = 8;
-/** The most characters of a key pattern in a legend; the table has all of them. */
+/** The most characters of a key pattern in the legend; the table shows all. */
 const NAME_CHARS_MAX = 40;
-/** Ticks that are further apart have missed one: of the time between them nothing is known. */
+/** Longer gaps between ticks mean that a tick is missing. */
 const HOLE_MS_MAX = 2000;
 
-/** The scopes, in the order in which a verdict names them. */
+/** Scopes in the order in which a verdict names them. */
 const SCOPES = ["global", "ip", "endpoint", "user", "custom"] as const;
 
-/** Rates per second, the oldest first; null where nothing is known. */
+/** Rates per second, oldest first; null if unknown. */
 export type Rate = (number | null)[];
 
 export interface Group {
   readonly key: string;
   readonly name: string;
-  /** What has to be said beside the name, such as the plan. */
+  /** Text beside the name: the plan. */
   readonly about: string;
   readonly isShadow: boolean;
-  /** The name of its colour. */
+  /** CSS variable of its colour. */
   readonly colour: string;
   readonly allowed: Rate;
   readonly denied: Rate;
 }
 
-/** The seconds of the charts: 0 is now, -1 the second before. */
+/** Seconds on the time axis: 0 is now, -1 the second before. */
 export const SECONDS: readonly number[] = Array.from({ length: HISTORY_S }, (_, at) => at - HISTORY_S + 1);
 
-/** Which colour a rule has. One that is shown keeps it, whoever comes and goes around it. */
+/** Colours by rule id. A rule keeps its colour while it is shown. */
 export type Colours = ReadonlyMap<number, number>;
 
-/** Gives the wanted rules colours, and those that had one the same again. */
+/** Assigns colours to the wanted rules; those that had one keep it. */
 export function coloursOf(before: Colours, wanted: readonly number[]): Colours {
   const shown = wanted.slice(0, COLOURS);
   const colours = new Map<number, number>();
@@ -54,7 +54,7 @@ export function coloursOf(before: Colours, wanted: readonly number[]): Colours {
   return colours;
 }
 
-/** Enforced rules by their scope, and buckets without a rule if there are any. */
+/** Groups by scope, of enforced rules, and one for buckets without a rule if there are any. */
 export function byTier(history: readonly PastTick[]): Group[] {
   const groups = SCOPES.map((scope, at) => ({
     key: scope,
@@ -69,7 +69,7 @@ export function byTier(history: readonly PastTick[]): Group[] {
   return [...groups, { key: "take", name: "take", about: "", isShadow: false, colour: colourName(5), ...take }];
 }
 
-/** The busiest rules, each by itself, in the order of their ids, and the sum of the others if there are any. */
+/** Groups of the busiest rules in the order of their ids, and the sum of the others if there are any. */
 export function byRule(history: readonly PastTick[], colours: Colours): Group[] {
   const shown = busiest(history).filter(({ rule_id }) => colours.has(rule_id));
   const groups = shown
@@ -88,7 +88,7 @@ export function byRule(history: readonly PastTick[], colours: Colours): Group[] 
   return [...groups, { key: "others", name: "others", about: "", isShadow: false, colour: "--series-rest", ...others }];
 }
 
-/** What was decided in a slot, and in how many seconds. */
+/** Decisions in a slot of the time axis, and the seconds that they cover. */
 interface Slot {
   granted: number;
   denied: number;
@@ -107,7 +107,7 @@ function ratesOf(
     const slot = HISTORY_S - 1 - Math.round((now - past.at) / 1000);
     const counts = slotOf(past.seconds, pick(past));
     if (slot >= 0) slots[slot] = together(slots[slot], counts);
-    // Ticks are not exactly a second apart: what was decided in the slot between these two is in the later one.
+    // Ticks are not exactly a second apart: an empty slot between two ticks is covered by the later one.
     const isHole = before !== undefined && slot - before.slot === 2 && past.at - before.at < HOLE_MS_MAX;
     if (isHole && slot > 0) slots[slot - 1] = counts;
     before = { at: past.at, slot };
@@ -127,13 +127,13 @@ function slotOf(seconds: number, counts: readonly DecisionCounts[]): Slot {
   return slot;
 }
 
-/** Two ticks in one slot are more seconds, and not a higher rate. */
+/** Merges two ticks in one slot: the seconds add up, so the rate does not. */
 function together(a: Slot | undefined, b: Slot): Slot {
   if (a === undefined) return b;
   return { granted: a.granted + b.granted, denied: a.denied + b.denied, seconds: a.seconds + b.seconds };
 }
 
-/** Sums from the first row on, so that drawn over each other, the last first, they are a stack. */
+/** Running sums of the rows, for a stacked chart that is drawn from the last row to the first. */
 export function stacked(rows: readonly Rate[]): Rate[] {
   const sums: Rate[] = [];
   for (const row of rows) {

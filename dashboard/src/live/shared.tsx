@@ -1,4 +1,4 @@
-/** How full the buckets are that everybody shares. */
+/** Levels of shared buckets. */
 
 import type { JSX } from "preact";
 import type { SharedTier } from "../api/types.ts";
@@ -22,11 +22,11 @@ export function Shared({ shared, history }: SharedProps): JSX.Element {
       <div>
         <h2 id="shared-heading">Shared tiers</h2>
         <p class="muted small">
-          Rules without a placeholder have one bucket for all. A bar is the larger of two: how many of its tokens are
-          spent, and how much of its refill the requests of the last {NOW_S} seconds use, each taken for one token.
+          Rules without placeholders have one bucket for all requests. The bar shows the larger of two shares: tokens
+          spent, and refill rate used in the last {NOW_S} seconds at one token per request.
         </p>
       </div>
-      {shared.length === 0 && <p class="muted">No active rule has a bucket that everybody shares.</p>}
+      {shared.length === 0 && <p class="muted">No active rule has a shared bucket.</p>}
       <ul class="shared">
         {shared.map((tier) => (
           <Tier key={tier.rule_id} tier={tier} use={utilisationOf(tier, history)} />
@@ -62,7 +62,7 @@ function Tier({ tier, use }: { readonly tier: SharedTier; readonly use: Use }): 
         </span>
         {rate !== undefined && (
           <span>
-            {formatRate(rate.granted)} requests of {formatRate(rate.refill)} per second, {formatShare(rate.share)}
+            {formatRate(rate.granted)} of {formatRate(rate.refill)} requests per second, {formatShare(rate.share)}
           </span>
         )}
       </div>

@@ -1,4 +1,4 @@
-/** Groups upon each other, second by second. */
+/** Stacked chart of groups by second. */
 
 import type { JSX } from "preact";
 import { useCallback, useMemo } from "preact/hooks";
@@ -7,7 +7,7 @@ import { Chart } from "../ui/chart.tsx";
 import { type Group, SECONDS, stacked } from "./series.ts";
 
 const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-/** Charts with this key point at the same second together. */
+/** Charts with this key share the cursor. */
 const SYNC = "live";
 
 interface StackProps {
@@ -15,12 +15,12 @@ interface StackProps {
   readonly height: number;
   readonly groups: readonly Group[];
   readonly of: "allowed" | "denied";
-  /** Told which second is pointed at, by its place; undefined if none is. It must stay the same function. */
+  /** Called with the index of the second under the cursor, or undefined. Must be a stable function. */
   readonly onPoint: (at: number | undefined) => void;
 }
 
 export function Stack({ label, height, groups, of, onPoint }: StackProps): JSX.Element {
-  // The largest sum is drawn first, and the others over it.
+  // The largest sum is drawn first, the others over it.
   const data = useMemo(() => {
     const sums = stacked(groups.map((group) => group[of])).reverse();
     return [[...SECONDS], ...sums] as uPlot.AlignedData;
@@ -44,7 +44,7 @@ function optionsOf(
   return {
     padding: [8, 16, 0, 0],
     scales: {
-      // Half a second more at either end, so that the bars there are whole.
+      // Half a second more at either end, so that the outer bars are complete.
       x: { time: false, range: () => [SECONDS[0]! - 0.5, 0.5] },
       y: { range: (_chart, _low, high) => [0, Math.max(high * 1.05, 1)] },
     },

@@ -1,4 +1,4 @@
-/** How the store, the database, the rules and the audit fare, and what that means. */
+/** State of the store, the database, the rules and the audit. */
 
 import type { ComponentChildren, JSX } from "preact";
 import type { LiveTick } from "../api/types.ts";
@@ -16,18 +16,18 @@ export function State({ last, history }: { last: LiveTick; history: readonly Pas
       <h2 id="state-heading">State</h2>
       <dl class="states">
         <Item name="Store" warning={of("store")}>
-          {last.store.kind === "memory" ? "in the memory of this process" : `${last.store.kind} answers`}
+          {last.store.kind === "memory" ? "memory of this process" : `${last.store.kind} answers`}
         </Item>
         <Item name="Database" warning={of("database")}>
           answers
         </Item>
         <Item name="Rules" warning={of("rules")}>
-          in force as they are in their source
+          up to date with their source
         </Item>
         <Item name="Audit" warning={of("audit")}>
           {noted === 0
             ? "no violations since the start"
-            : `${formatCount(written)} of ${formatCount(noted)} violations on record, ${formatCount(waiting)} waiting`}
+            : `${formatCount(written)} of ${formatCount(noted)} violations written, ${formatCount(waiting)} pending`}
         </Item>
       </dl>
     </section>
@@ -37,7 +37,7 @@ export function State({ last, history }: { last: LiveTick; history: readonly Pas
 interface ItemProps {
   readonly name: string;
   readonly warning: Warning | undefined;
-  /** What to say if there is none. */
+  /** Shown without a warning. */
   readonly children: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-/** The stream of what happens, for as long as somebody looks. */
+/** Subscription of the live view to the event stream. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { connect, type Link, type LinkState } from "../api/events.ts";
@@ -7,13 +7,13 @@ import { useStore } from "../ui/store.ts";
 import { type LiveData, NO_DATA, withEvent } from "./ticks.ts";
 
 export interface Live {
-  /** What is shown: what is known, or what was when it was paused. */
+  /** The data shown: the latest, or that of the moment of the pause. */
   readonly shown: LiveData;
   readonly link: LinkState;
   readonly isPaused: boolean;
-  /** Freezes what is shown, or lets it go on. It reads on all the while. */
+  /** Freezes or resumes the display. The stream is read meanwhile. */
   readonly setPaused: (isPaused: boolean) => void;
-  /** Asks the service at once, where the connection is lost. */
+  /** Reconnects at once after a lost connection. */
   readonly retry: () => void;
 }
 
@@ -22,7 +22,7 @@ export function useLive(): Live {
   const [frozen, setFrozen] = useState<LiveData>();
   const [link, setLink] = useState<LinkState>({ kind: "connecting" });
   const reading = useRef<Link>(undefined);
-  // A view stays where it is, hidden, while somebody signs in.
+  // The view stays mounted, hidden, while the user signs in.
   const isRefused = useStore(onSession, needsToken);
   useEffect(() => {
     if (isRefused) return undefined;

@@ -1,35 +1,35 @@
-/** What the stream tells, and how much of it is kept: two minutes, however long the page is open. */
+/** History of ticks from the event stream, bounded to two minutes. */
 
 import type { ServerEvent } from "../api/sse.ts";
 import type { LiveHistory, LiveTick } from "../api/types.ts";
 
-/** How far back the page looks. */
+/** Length of the history in seconds. */
 export const HISTORY_S = 120;
-/** The most ticks that are kept, should they come faster than once a second. */
+/** The most ticks kept, should they come faster than one per second. */
 export const TICKS_MAX = 2 * HISTORY_S;
 
-/** A second that is over: what the figures and charts need of it. */
+/** A past tick, without the lists that only the last one needs. */
 export interface PastTick extends Omit<LiveTick, "limited" | "shared"> {
   /** Milliseconds since 1970, by the clock of the service. */
   readonly at: number;
 }
 
-/** Everything that is known. */
+/** The data of the live view. */
 export interface LiveData {
-  /** The oldest first. */
+  /** Oldest first. */
   readonly history: readonly PastTick[];
   readonly last: LiveTick | undefined;
 }
 
 export const NO_DATA: LiveData = { history: [], last: undefined };
 
-/** What is known after an event. What cannot be read changes nothing. */
+/** The data after an event. Events that cannot be parsed are ignored. */
 export function withEvent(known: LiveData, { event, data }: ServerEvent): LiveData {
   try {
     if (event === "tick") return withTick(known, JSON.parse(data) as LiveTick);
     if (event === "history") return withHistory(known, JSON.parse(data) as LiveHistory);
   } catch {
-    // An event that is cut or of another release: the next one tells all of it again.
+    // A truncated event, or one of another release: the next one is complete.
   }
   return known;
 }
@@ -39,7 +39,7 @@ function withTick({ history }: LiveData, tick: LiveTick): LiveData {
   return { history: bounded([...history, past], past.at), last: tick };
 }
 
-/** A service that has just started knows nothing of before; what the page has seen itself stays then. */
+/** Merges the history of the service. After its restart that is short; older ticks of the page are kept. */
 function withHistory({ history, last }: LiveData, { ticks }: LiveHistory): LiveData {
   const received = ticks.map(pastTickOf);
   const first = received[0];
@@ -49,7 +49,7 @@ function withHistory({ history, last }: LiveData, { ticks }: LiveHistory): LiveD
   return { history: bounded([...before, ...received], latest.at), last };
 }
 
-/** Leaves out what is too old, and what is of a time that is yet to come: a clock may be set back. */
+/** Drops ticks that are too old, and those in the future: the clock may have been set back. */
 function bounded(history: readonly PastTick[], now: number): PastTick[] {
   return history.filter(({ at }) => at <= now && at > now - HISTORY_S * 1000).slice(-TICKS_MAX);
 }
@@ -61,7 +61,7 @@ function pastTickOf(tick: LiveTick): PastTick {
   return { ...past, at };
 }
 
-/** Whether any rule, or `/v1/take`, has decided anything in these seconds. */
+/** Returns whether any rule, or `/v1/take`, decided anything. */
 export function hasTraffic(history: readonly PastTick[]): boolean {
   return history.some(({ rules, other_rules, take }) =>
     [...rules, other_rules, take].some(({ granted, denied, never }) => granted + denied + never > 0),

@@ -1,4 +1,4 @@
-/** Decisions per second, granted and denied, over the last two minutes. */
+/** Charts of granted and denied decisions per second over the last two minutes. */
 
 import type { JSX } from "preact";
 import { useCallback, useMemo, useRef, useState } from "preact/hooks";
@@ -32,16 +32,16 @@ export function Traffic({ history }: { readonly history: readonly PastTick[] }):
           <h2 id="traffic-heading">Decisions per second</h2>
           <p class="muted small">
             {by === "tier"
-              ? "Of enforced rules, by what they are about; take is buckets without a rule."
-              : "Of each rule; those in shadow mode deny nobody."}{" "}
-            A request is decided by every rule that applies to it, and counts once for each.{" "}
+              ? "Enforced rules by scope; take stands for buckets without a rule."
+              : "By rule; rules in shadow mode deny nothing."}{" "}
+            A request counts once for every rule that applies.{" "}
             {at === undefined || at === SECONDS.length - 1
-              ? "Figures are of the last second."
-              : `Figures are of ${-SECONDS[at]!} s ago.`}
+              ? "Figures of the last second."
+              : `Figures of ${-SECONDS[at]!} s ago.`}
           </p>
         </div>
         <fieldset class="choice">
-          <legend class="visually-hidden">Parted by</legend>
+          <legend class="visually-hidden">Group by</legend>
           {(["tier", "rule"] as const).map((name) => (
             <label key={name}>
               <input type="radio" name="by" checked={by === name} onChange={() => choose(name)} />
@@ -66,10 +66,10 @@ export function Traffic({ history }: { readonly history: readonly PastTick[] }):
 }
 
 function labelOf(what: string, by: By): string {
-  return `${what} decisions per second over the last ${HISTORY_S} seconds, by ${by}; the figures of a second are in the list below`;
+  return `${what} decisions per second over the last ${HISTORY_S} seconds, by ${by}; the list below has the figures`;
 }
 
-const TAKE = "Buckets without a rule: POST /v1/take, CL.THROTTLE, and limits that Envoy's descriptors bring along.";
+const TAKE = "Buckets without a rule: POST /v1/take, CL.THROTTLE, and limits in Envoy's descriptors.";
 
 function Entry({ group, at }: { readonly group: Group; readonly at: number }): JSX.Element {
   const allowed = group.allowed[at] ?? null;

@@ -1,22 +1,22 @@
-/** How much of a tier that everybody shares is used: of what it holds, and of what it is refilled with. */
+/** Utilisation of shared tiers: of their tokens and of their refill rate. */
 
 import type { SharedTier } from "../api/types.ts";
 import { recent } from "./figures.ts";
 import type { PastTick } from "./ticks.ts";
 
-/** Refills slower than this, in tokens per second, are too slow to be compared with what a few seconds granted. */
+/** Refill rates below this, in tokens per second, cannot be compared with the grants of a few seconds. */
 export const RATE_MIN = 1;
 
 export interface Use {
-  /** The larger of the two shares, which may be more than 1 in a burst; null if neither is known. */
+  /** The larger of the two shares, above 1 in a burst; null if neither is known. */
   readonly share: number | null;
   readonly of: "tokens" | "rate";
-  /** What the rule grants now, against what it is refilled with; undefined where that cannot be told. */
+  /** Current grants against the refill rate; undefined if unknown. */
   readonly rate: Rate | undefined;
 }
 
 interface Rate {
-  /** Requests per second, whatever each has cost. */
+  /** Requests per second, of any cost. */
   readonly granted: number;
   /** Tokens per second. */
   readonly refill: number;
@@ -36,7 +36,7 @@ function rateOf({ rule_id, rate_per_second: refill }: SharedTier, history: reado
   let seconds = 0;
   for (const { rules, other_rules, seconds: lasted } of recent(history)) {
     const rule = rules.find((rule) => rule.rule_id === rule_id);
-    // It may be among those that are only told together.
+    // It may be one of the rules that are only reported as a sum.
     if (rule === undefined && other_rules.granted > 0) return undefined;
     granted += rule?.granted ?? 0;
     seconds += lasted;

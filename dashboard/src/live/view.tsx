@@ -1,4 +1,4 @@
-/** Live: who is limited by which rule right now. */
+/** Live view: current traffic, limited subjects, rules and state. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -28,8 +28,8 @@ export function LiveView(): JSX.Element {
     <>
       <div class="view-head">
         <div>
-          <h1>Live</h1>
-          <p>What the rules decide right now, whom they limit, and what can be done about it.</p>
+          <h1>Live traffic</h1>
+          <p>Current decisions by rule, the subjects they limit, and the state of the service.</p>
         </div>
         <div class="row">
           <Connection link={live.link} isPaused={live.isPaused} retry={live.retry} />
@@ -40,7 +40,7 @@ export function LiveView(): JSX.Element {
             disabled={last === undefined}
             onClick={() => live.setPaused(!live.isPaused)}
           >
-            {live.isPaused ? "Go on" : "Pause"}
+            {live.isPaused ? "Resume" : "Pause"}
           </button>
         </div>
       </div>
@@ -67,13 +67,13 @@ export function LiveView(): JSX.Element {
 }
 
 const WAITING: Record<LinkState["kind"], string> = {
-  connecting: "The first figures come within a second or two.",
-  live: "The first figures come within a second or two.",
-  lost: "Nothing can be shown until the service answers. The page keeps asking; there is no need to reload it.",
-  refused: "Nothing can be shown as long as the service refuses it. Why it does stands above.",
+  connecting: "The first data arrives within a second or two.",
+  live: "The first data arrives within a second or two.",
+  lost: "No data until the service answers. The page reconnects by itself.",
+  refused: "No data: the service denies access. The reason is above.",
 };
 
-/** Before the first second is told. */
+/** Shown until the first tick arrives. */
 function Waiting({ kind }: { readonly kind: LinkState["kind"] }): JSX.Element {
   return (
     <div class="panel waiting">
@@ -82,7 +82,7 @@ function Waiting({ kind }: { readonly kind: LinkState["kind"] }): JSX.Element {
   );
 }
 
-/** The panel of the subject that the address names, if it names one. */
+/** The panel of the subject in the address, if any. */
 function OpenSubject(): JSX.Element | null {
   const { params } = useRoute();
   const before = useRef<Element>(null);
@@ -101,7 +101,7 @@ function OpenSubject(): JSX.Element | null {
   return <SubjectPanel key={`${ruleId} ${subject}`} {...opened} onClose={close} />;
 }
 
-/** The row that a panel was opened from has the focus again. It may be gone: then it is where rows like it are. */
+/** Returns the focus to the row that opened the panel, or to the heading of the list if the row is gone. */
 function focusAgain(row: Element | null): void {
   const isThere = row instanceof HTMLElement && row !== document.body && row.isConnected;
   const rows = document.getElementById("limited-heading");

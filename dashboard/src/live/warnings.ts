@@ -1,4 +1,4 @@
-/** What is not as it should be, and what that means. */
+/** Warnings about the service, with their consequences. */
 
 import type { LiveTick } from "../api/types.ts";
 import { formatCount } from "../format.ts";
@@ -10,22 +10,22 @@ export interface Warning {
   readonly means: string;
 }
 
-/** The worst first. `degraded` is how many decisions of now were made without the store. */
+/** Warnings, the most severe first. `degraded` is the number of recent decisions made without the store. */
 export function warningsOf(tick: LiveTick, degraded: number): Warning[] {
   const warnings: Warning[] = [];
   if (tick.store.is_in_trouble || degraded > 0) {
-    const many = degraded > 0 ? `${formatCount(degraded)} decisions of the last seconds were made without it. ` : "";
+    const many = degraded > 0 ? `${formatCount(degraded)} recent decisions were made without it. ` : "";
     warnings.push({
       what: "store",
       short: "Degraded",
-      means: `The store is in trouble. ${many}Each rule answers by its on_error: local counts in this process only, allow lets all pass, deny none. Limits are not exact until it is back.`,
+      means: `The store does not answer. ${many}Each rule is decided by its on_error: local counts in this process only, allow allows everything, deny denies everything. Limits are not exact until the store is back.`,
     });
   }
   if (tick.rules_refused !== null) {
     warnings.push({
       what: "rules",
-      short: "Rules refused",
-      means: `What the source of the rules holds now was refused: ${tick.rules_refused}. The last good set stays in force.`,
+      short: "Rules invalid",
+      means: `The rules in their source are not valid: ${tick.rules_refused}. The last valid rules stay in force.`,
     });
   }
   if (tick.database.is_in_trouble) {
@@ -33,14 +33,14 @@ export function warningsOf(tick: LiveTick, degraded: number): Warning[] {
       what: "database",
       short: "Database down",
       means:
-        "The database does not answer. Checks go on by the rules in force; changing rules and overrides, and the record of violations, wait for it.",
+        "The database does not answer. Checks continue with the rules in force. Rules and overrides cannot be changed, and violations are not written until it is back.",
     });
   }
   if (tick.audit.dropped > 0) {
     warnings.push({
       what: "audit",
       short: "Violations lost",
-      means: `${formatCount(tick.audit.dropped)} violations since the start are not on record: too many came at once, the database refused them, or their subject was deleted. Decisions are not affected.`,
+      means: `${formatCount(tick.audit.dropped)} violations since the start were not recorded: too many at once, refused by the database, or their subject was deleted. Decisions are not affected.`,
     });
   }
   return warnings;

@@ -10,12 +10,12 @@ interface Verdict {
   readonly retry_after_ms: number | null;
 }
 
-/** What the service says about one more login, which spends a token if it is let through. */
+/** Checks one login, which spends a token if it is allowed. */
 function logIn(service: Service): Promise<Verdict> {
   return service.call<Verdict>("POST", "/v1/check", LOGIN);
 }
 
-/** Spends what the rule for logins lets through, and three more. */
+/** Sends the logins that the rule allows, and three more. */
 async function exhaust(service: Service): Promise<void> {
   await service.call(
     "POST",
@@ -33,9 +33,9 @@ async function openPanel(page: Page, rule: number, subject: string): Promise<Loc
 
 test("a subject is opened and closed by keyboard, and the focus returns", async ({ page, service }) => {
   await page.goto("/#/live");
-  await expect(page.getByRole("heading", { name: "Limited most" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Top limited subjects" })).toBeVisible();
   await exhaust(service);
-  const link = page.getByRole("region", { name: "Limited most" }).getByRole("link", { name: SUBJECT });
+  const link = page.getByRole("region", { name: "Top limited subjects" }).getByRole("link", { name: SUBJECT });
   await link.focus();
   await page.keyboard.press("Enter");
   const panel = page.getByRole("dialog");
@@ -56,38 +56,35 @@ test("a subject is opened and closed by keyboard, and the focus returns", async 
 
 test("Escape closes a form first, and then the panel", async ({ page }) => {
   const panel = await openPanel(page, 5, SUBJECT);
-  await expect(page.getByRole("heading", { name: "Limited most" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Top limited subjects" })).toBeVisible();
   await panel.getByRole("button", { name: "Block…" }).click();
-  await expect(panel.getByLabel("For how long")).toBeFocused();
+  await expect(panel.getByLabel("Expires in")).toBeFocused();
   await page.keyboard.press("Escape");
-  await expect(panel.getByLabel("For how long")).toBeHidden();
+  await expect(panel.getByLabel("Expires in")).toBeHidden();
   await expect(panel.getByRole("button", { name: "Block…" })).toBeFocused();
   await page.keyboard.press("Escape");
   await expect(panel).toBeHidden();
-  await expect(page.getByRole("heading", { name: "Limited most" })).toBeFocused();
+  await expect(page.getByRole("heading", { name: "Top limited subjects" })).toBeFocused();
 });
 
-test("its buckets, violations and overrides are shown, and those of other rules about it", async ({
-  page,
-  service,
-}) => {
+test("the panel shows buckets of all rules, violations and overrides", async ({ page, service }) => {
   await exhaust(service);
   await service.call("POST", "/v1/rules", { key_pattern: "api:{ip}:{endpoint}", tokens: 9, period: 60 });
   const panel = await openPanel(page, 5, SUBJECT);
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("0 of 5 tokens left");
-  const others = panel.getByRole("region", { name: "Under other rules" });
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("0 of 5 tokens left");
+  const others = panel.getByRole("region", { name: "Buckets of other rules" });
   await expect(others.getByRole("listitem").filter({ hasText: "ip:{ip}" }).first()).toContainText("of 200");
   await expect(others.getByRole("listitem").filter({ hasText: "api:{ip}" })).toContainText("also by endpoint");
-  const violations = panel.getByRole("region", { name: "Its violations" });
+  const violations = panel.getByRole("region", { name: "Violations" });
   await expect(violations.getByRole("listitem").first()).toContainText("login:203.0.113.9");
-  await expect(violations.getByRole("link", { name: "All of this bucket" })).toHaveAttribute(
+  await expect(violations.getByRole("link", { name: "All violations of this bucket" })).toHaveAttribute(
     "href",
     "#/violations?bucket_key=login%3A203.0.113.9",
   );
-  await expect(panel.getByRole("region", { name: "Its overrides" })).toContainText("None");
+  await expect(panel.getByRole("region", { name: "Overrides" })).toContainText("None");
 
-  await others.getByRole("link", { name: "Open its bucket under rule 10" }).click();
-  await expect(panel).toContainText("Say which endpoint");
+  await others.getByRole("link", { name: "Open the bucket of rule 10" }).click();
+  await expect(panel).toContainText("Enter endpoint to see the bucket");
   await panel.getByLabel("endpoint").fill("/login");
   await expect(panel).toContainText("9 of 9 tokens left");
 });
@@ -96,35 +93,35 @@ test("a reset fills the bucket", async ({ page, service }) => {
   await exhaust(service);
   const panel = await openPanel(page, 5, SUBJECT);
   await panel.getByRole("button", { name: "Reset" }).click();
-  await expect(panel.getByRole("status")).toContainText("Reset: it is full again, with 5 of 5 tokens.");
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("5 of 5 tokens left");
+  await expect(panel.getByRole("status")).toContainText("The bucket was reset: 5 of 5 tokens.");
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("5 of 5 tokens left");
   expect((await logIn(service)).allowed).toBe(true);
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("4 of 5 tokens left");
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("4 of 5 tokens left");
 });
 
-test("a bucket that all share is filled only after one was asked", async ({ page, service }) => {
+test("a shared bucket is reset only after a confirmation", async ({ page, service }) => {
   await service.call("POST", "/v1/rules", { key_pattern: "batch", tokens: 1, period: "1 day", burst_capacity: 10 });
   await service.call("POST", "/v1/check", { cost: 4 });
   const panel = await openPanel(page, 10, "batch");
-  const bucket = panel.getByRole("region", { name: "Its bucket" });
+  const bucket = panel.getByRole("region", { name: "Bucket", exact: true });
   await panel.getByRole("button", { name: "Reset…" }).click();
-  await expect(panel).toContainText("full again for everybody");
+  await expect(panel).toContainText("full again for all clients");
   await expect(panel.getByRole("button", { name: "Cancel" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(panel.getByRole("button", { name: "Reset…" })).toBeFocused();
   await expect(bucket).toContainText("6 of 10 tokens left");
   await panel.getByRole("button", { name: "Reset…" }).click();
-  await panel.getByRole("button", { name: "Yes, reset it for everybody" }).click();
-  await expect(panel.getByRole("status")).toContainText("Reset: it is full again, with 10 of 10 tokens.");
+  await panel.getByRole("button", { name: "Reset for all clients" }).click();
+  await expect(panel.getByRole("status")).toContainText("The bucket was reset: 10 of 10 tokens.");
   await expect(bucket).toContainText("10 of 10 tokens left");
 });
 
-test("a bucket of many does not make its violations those of whoever came first", async ({ page, service }) => {
+test("violations of a shared bucket are not attributed to the first client", async ({ page, service }) => {
   await service.call("POST", "/v1/rules", { key_pattern: "tenant:{tenant}", tokens: 1, period: "1 day" });
   await service.call("POST", "/v1/rules", { key_pattern: "own:{user_id}", tokens: 3, period: "1 day" });
   const request = (user_id: string) => ({ user_id, attributes: { tenant: "acme" } });
   await service.call("POST", "/v1/check/batch", ["spender", "innocent", "flooder", "flooder"].map(request));
-  // Alone, without the tenant, one of them runs into its own limit.
+  // Without the tenant, this user exceeds its own limit.
   await service.call(
     "POST",
     "/v1/check/batch",
@@ -135,8 +132,8 @@ test("a bucket of many does not make its violations those of whoever came first"
     expect(violations).toHaveLength(2);
   }).toPass();
   const panel = await openPanel(page, 11, "innocent");
-  const its = panel.getByRole("region", { name: "Its violations" });
-  await expect(its).toContainText("None on record");
+  const its = panel.getByRole("region", { name: "Violations" });
+  await expect(its).toContainText("None recorded");
   await page.goto("/#/live?rule=11&subject=flooder");
   await expect(its.getByRole("listitem")).toHaveCount(1);
   await expect(its.getByRole("listitem")).toContainText("own:flooder");
@@ -146,19 +143,19 @@ test("a bucket of many does not make its violations those of whoever came first"
   );
 });
 
-test("a grant gives tokens, and what is wrong is said at the field", async ({ page, service }) => {
+test("a grant adds tokens, and an error is shown at its field", async ({ page, service }) => {
   await exhaust(service);
   const panel = await openPanel(page, 5, SUBJECT);
   await panel.getByRole("button", { name: "Grant…" }).click();
-  const tokens = panel.getByLabel("How many tokens");
+  const tokens = panel.getByLabel("Tokens");
   await expect(tokens).toBeFocused();
   await tokens.fill("many");
-  await panel.getByRole("button", { name: "Grant them" }).click();
+  await panel.getByRole("button", { name: "Grant", exact: true }).click();
   await expect(tokens).toHaveAttribute("aria-invalid", "true");
   await expect(tokens).toHaveValue("many");
   await tokens.fill("3");
   await page.keyboard.press("Enter");
-  await expect(panel.getByRole("status")).toContainText("Granted 3 tokens: 3 of 5 are left.");
+  await expect(panel.getByRole("status")).toContainText("Granted 3 tokens: 3 of 5 left.");
   await expect(panel.getByRole("button", { name: "Grant…" })).toBeFocused();
   expect((await logIn(service)).remaining).toBe(2);
 });
@@ -171,91 +168,93 @@ test("an override is set, with what the service notes about it, and deleted", as
   await panel.getByLabel("Per", { exact: true }).fill("1 fortnight");
   await panel.getByLabel("Burst").fill("700");
   await panel.getByLabel("Reason").fill("launch day");
-  await panel.getByRole("button", { name: "Set the override" }).click();
+  await panel.getByRole("button", { name: "Set override" }).click();
   await expect(panel.getByLabel("Per", { exact: true })).toHaveAttribute("aria-invalid", "true");
   await expect(panel).toContainText("not a unit of time");
   await expect(panel.getByLabel("Reason")).toHaveValue("launch day");
   await panel.getByLabel("Per", { exact: true }).fill("1s");
-  await panel.getByRole("button", { name: "Set the override" }).click();
-  // The rule is for one plan: that is said.
+  await panel.getByRole("button", { name: "Set override" }).click();
+  // The answer notes that the rule applies to one plan only.
   await expect(panel.getByRole("status")).toContainText("rule 1 is for plan free only");
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("of 700 tokens left");
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("of 700 tokens left");
   const verdict = await service.call<{ limit: number }>("POST", "/v1/check", { user_id: "42", plan: "free" });
   expect(verdict.limit).toBe(700);
 
-  const overrides = panel.getByRole("region", { name: "Its overrides" });
+  const overrides = panel.getByRole("region", { name: "Overrides" });
   const row = overrides.getByRole("listitem");
   await expect(row).toContainText("burst 700, refilling 100 per second");
   await expect(row).toContainText("launch day");
   await row.getByRole("button", { name: "Delete…" }).click();
-  await expect(row).toContainText("own quota will be in force at once");
-  await row.getByRole("button", { name: "Yes, delete" }).click();
-  await expect(overrides).toContainText("the quota of rule 1 is in force again");
+  await expect(row).toContainText("The quota of the rule will apply at once");
+  await row.getByRole("button", { name: "Delete", exact: true }).click();
+  await expect(overrides).toContainText("the quota of rule 1 applies again");
   await expect(overrides).toContainText("None");
   await expect(overrides.getByRole("heading")).toBeFocused();
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("of 50 tokens left");
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("of 50 tokens left");
 });
 
 test("a block denies everything until it is lifted", async ({ page, service }) => {
   const panel = await openPanel(page, 5, SUBJECT);
   await panel.getByRole("button", { name: "Block…" }).click();
-  await expect(panel).toContainText("will deny every request of it");
+  await expect(panel).toContainText("will deny every request of this subject");
   expect((await logIn(service)).allowed).toBe(true);
-  await panel.getByLabel("For how long").fill("2 hours");
-  await panel.getByRole("button", { name: "Yes, block it" }).click();
-  await expect(panel.getByRole("status").filter({ hasText: "Blocked: this rule denies it everything" })).toBeVisible();
-  await expect(panel.getByRole("region", { name: "Its bucket" })).toContainText("every request is denied");
-  await expect(panel.getByRole("region", { name: "Its bucket" })).not.toContainText("tokens left");
-  // One Enter too many does not undo it.
+  await panel.getByLabel("Expires in").fill("2 hours");
+  await panel.getByRole("button", { name: "Block", exact: true }).click();
+  await expect(
+    panel.getByRole("status").filter({ hasText: "Blocked: this rule denies every request of the subject" }),
+  ).toBeVisible();
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).toContainText("every request is denied");
+  await expect(panel.getByRole("region", { name: "Bucket", exact: true })).not.toContainText("tokens left");
+  // Pressing Enter again must not unblock.
   await expect(panel.getByRole("button", { name: "Unblock" })).toBeVisible();
-  await expect(panel.locator(":focus")).toContainText("Blocked: this rule denies it everything");
+  await expect(panel.locator(":focus")).toContainText("Blocked: this rule denies every request of the subject");
   expect(await logIn(service)).toMatchObject({ allowed: false, retry_after_ms: null });
   await panel.getByRole("button", { name: "Unblock" }).click();
   await expect(panel.getByRole("status").filter({ hasText: "Unblocked" })).toBeVisible();
   expect((await logIn(service)).allowed).toBe(true);
 });
 
-test("a subject may have no limit for a while", async ({ page, service }) => {
+test("a subject can be made unlimited", async ({ page, service }) => {
   await exhaust(service);
   const panel = await openPanel(page, 5, SUBJECT);
   await panel.getByRole("button", { name: "Unlimited…" }).click();
-  await panel.getByRole("button", { name: "Yes, lift the limit" }).click();
-  await expect(panel.getByRole("status").filter({ hasText: "does not limit it any more" })).toBeVisible();
+  await panel.getByRole("button", { name: "Remove the limit" }).click();
+  await expect(panel.getByRole("status").filter({ hasText: "no longer limits the subject" })).toBeVisible();
   expect((await logIn(service)).allowed).toBe(true);
 });
 
-test("an override that somebody else changed is not overwritten unseen", async ({ page, service }) => {
+test("a concurrent change of an override is not overwritten", async ({ page, service }) => {
   interface Override {
     readonly override_id: number;
   }
   const quota = { rule_id: 5, subject: SUBJECT, tokens: 7, period: 60 };
   const { override_id } = await service.call<Override>("POST", "/v1/overrides", quota);
   const panel = await openPanel(page, 5, SUBJECT);
-  await expect(panel.getByRole("region", { name: "Its overrides" })).toContainText("refilling 7 per minute");
+  await expect(panel.getByRole("region", { name: "Overrides" })).toContainText("refilling 7 per minute");
   await panel.getByRole("button", { name: "Override…" }).click();
   await panel.getByLabel("Tokens").fill("20");
   await panel.getByLabel("Reason").fill("mine");
   await service.call("PUT", `/v1/overrides/${override_id}`, { tokens: 9, period: 60, reason: "theirs" });
-  await panel.getByRole("button", { name: "Replace the override" }).click();
+  await panel.getByRole("button", { name: "Replace override" }).click();
   await expect(panel.getByRole("status")).toContainText(
-    "Somebody has changed its override since: it is now burst 5, refilling 9 per minute",
+    "The override was changed meanwhile: it is now burst 5, refilling 9 per minute",
   );
   await expect(panel.getByLabel("Reason")).toHaveValue("mine");
-  await panel.getByRole("button", { name: "Replace the override" }).click();
-  await expect(panel.getByRole("region", { name: "Its overrides" })).toContainText("refilling 20 per minute");
+  await panel.getByRole("button", { name: "Replace override" }).click();
+  await expect(panel.getByRole("region", { name: "Overrides" })).toContainText("refilling 20 per minute");
 });
 
-test("a shared bucket is everybody's, and that is said before it is blocked", async ({ page }) => {
+test("blocking a shared bucket warns that all clients share it", async ({ page }) => {
   const panel = await openPanel(page, 8, "global");
-  await expect(panel.getByRole("heading", { level: 2 })).toContainText("shared by all");
+  await expect(panel.getByRole("heading", { level: 2 })).toContainText("shared");
   await panel.getByRole("button", { name: "Block…" }).click();
-  await expect(panel).toContainText("everybody, for all share this bucket");
-  await expect(panel.getByRole("button", { name: "Yes, block everybody" })).toBeVisible();
+  await expect(panel).toContainText("all clients, which share this bucket");
+  await expect(panel.getByRole("button", { name: "Block all clients" })).toBeVisible();
   await panel.getByRole("button", { name: "Cancel" }).click();
   await expect(panel.getByRole("button", { name: "Block…" })).toBeFocused();
 });
 
-test("a rule that is not there, and a subject that is none, are told", async ({ page }) => {
+test("an unknown rule and an invalid subject are reported", async ({ page }) => {
   await page.goto("/#/live?rule=99&subject=x");
   await expect(page.getByRole("dialog").getByRole("alert")).toContainText("there is no such rule");
   await page.goto("/#/live?rule=5&subject=nobody");
@@ -265,7 +264,7 @@ test("a rule that is not there, and a subject that is none, are told", async ({ 
 test.describe("with a token that may only read", () => {
   test.use({ settings: { SLUICEGATE_ADMIN_TOKEN: "a-token-that-is-long-enough-for-tests" } });
 
-  test("buckets are shown, and what it may not do is said in words", async ({ page, service }) => {
+  test("buckets are shown, and forbidden actions are explained", async ({ page, service }) => {
     const token = service.run("tokens", "create", "--role", "read", "looker").trim();
     await page.goto(`/#/live?rule=5&subject=${SUBJECT}`);
     await page.getByLabel("Token").fill(token);
@@ -273,17 +272,17 @@ test.describe("with a token that may only read", () => {
     const panel = page.getByRole("dialog");
     await expect(panel).toContainText("5 of 5 tokens left");
     await panel.getByRole("button", { name: "Reset" }).click();
-    await expect(panel.getByRole("alert")).toContainText("may only read");
+    await expect(panel.getByRole("alert")).toContainText("your token is read-only");
     await panel.getByRole("button", { name: "Block…" }).click();
     await panel.getByLabel("Reason").fill("brute force");
-    await panel.getByRole("button", { name: "Yes, block it" }).click();
-    await expect(panel.getByRole("alert")).toContainText("may only read");
+    await panel.getByRole("button", { name: "Block", exact: true }).click();
+    await expect(panel.getByRole("alert")).toContainText("your token is read-only");
     await expect(panel.getByLabel("Reason")).toHaveValue("brute force");
   });
 });
 
-const discreet = test.extend({
-  // biome-ignore lint/correctness/noEmptyPattern: what a fixture needs is read off this pattern.
+const truncated = test.extend({
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the dependencies of a fixture from this pattern.
   service: async ({}, use) => {
     const service = await Service.start({ SLUICEGATE_AUDIT_PRIVACY: "truncated" });
     await use(service);
@@ -291,22 +290,25 @@ const discreet = test.extend({
   },
 });
 
-discreet("where addresses are not told, nothing can be done to somebody else instead", async ({ page, service }) => {
+truncated("a truncated address offers no actions", async ({ page, service }) => {
   await page.goto("/#/live");
-  await expect(page.getByRole("heading", { name: "Limited most" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Top limited subjects" })).toBeVisible();
   await exhaust(service);
-  await page.getByRole("region", { name: "Limited most" }).getByRole("link", { name: "203.0.113.0/24" }).click();
+  await page
+    .getByRole("region", { name: "Top limited subjects" })
+    .getByRole("link", { name: "203.0.113.0/24" })
+    .click();
   const panel = page.getByRole("dialog");
-  await expect(panel).toContainText("what the audit keeps of a subject");
+  await expect(panel).toContainText("This is a pseudonym from the audit");
   await expect(panel).toContainText("login:{ip}");
   await expect(panel.getByRole("listitem").filter({ hasText: "login:203.0.113.0/24" })).toContainText(/UTC.*3 denied/s);
   await expect(panel.getByText("tokens left")).toHaveCount(0);
   for (const name of ["Reset", "Block…", "Delete…"]) await expect(panel.getByRole("button", { name })).toHaveCount(0);
 });
 
-test("that there are more rules than were looked through is said", async ({ page, service }) => {
+test("rules that were not searched are mentioned", async ({ page, service }) => {
   const list = await service.call<object>("GET", "/v1/rules");
   await page.route("**/v1/rules?*", (route) => route.fulfill({ json: { ...list, next: "1000" } }));
   const panel = await openPanel(page, 5, SUBJECT);
-  await expect(panel.getByRole("region", { name: "Under other rules" })).toContainText(/Only the first \d+ rules/);
+  await expect(panel.getByRole("region", { name: "Buckets of other rules" })).toContainText(/Only the first \d+ rules/);
 });

@@ -100,9 +100,9 @@ test("quotas and overrides read as they are meant", () => {
     version: 1,
   };
   expect(overrideText(override)).toBe("burst 500, refilling 100 per second");
-  expect(overrideText({ ...override, kind: "blocked", tokens: null })).toBe("everything is denied");
+  expect(overrideText({ ...override, kind: "blocked", tokens: null })).toBe("all requests denied");
   expect(overrideText({ ...override, kind: "unlimited", tokens: null })).toBe("no limit");
-  expect(untilText(null)).toBe("for ever");
+  expect(untilText(null)).toBe("without expiry");
   expect(untilText("2026-08-01T14:00:00.987701Z")).toBe("until 2026-08-01 14:00:00 UTC");
 });
 

@@ -1,4 +1,4 @@
-/** What can be done about a subject of a rule. */
+/** Actions on a subject: reset, grant, override, block. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -16,13 +16,13 @@ import { ResetForm } from "./reset-form.tsx";
 interface ActionsProps {
   readonly rule: Rule;
   readonly subject: string;
-  /** The values of further placeholders, which only a bucket needs. */
+  /** The values of other placeholders, which select the bucket. */
   readonly further: Readonly<Record<string, string>>;
-  /** Whether all of them are known. */
+  /** Whether the values of all placeholders are known. */
   readonly isComplete: boolean;
-  /** The one that it has under this rule. */
+  /** The subject's override of this rule. */
   readonly override: Override | undefined;
-  /** Something was done: what is shown is to be asked for again. */
+  /** Called after every action, to load the data again. */
   readonly onChanged: () => void;
 }
 
@@ -66,14 +66,14 @@ export function Actions(props: ActionsProps): JSX.Element {
       const { remaining, limit } = await call<Bucket>("POST", path, { query: further });
       return {
         kind: "ok",
-        text: `Reset: it is full again, with ${formatCount(remaining)} of ${formatCount(limit)} tokens.`,
+        text: `The bucket was reset: ${formatCount(remaining)} of ${formatCount(limit)} tokens.`,
       };
     });
   };
   const unblock = (blocked: Override) =>
     run(async () => {
       await deleteOverride(blocked);
-      return { kind: "ok", text: `Unblocked: the quota of rule ${ruleId} is in force again.`, takesFocus: true };
+      return { kind: "ok", text: `Unblocked: the quota of rule ${ruleId} applies again.`, takesFocus: true };
     });
 
   const formButton = (form: PanelTarget, text: string, isDanger = false) => (
@@ -86,7 +86,7 @@ export function Actions(props: ActionsProps): JSX.Element {
       {text}
     </button>
   );
-  // The first Escape is for the form only: what was typed elsewhere in the window stays.
+  // The first Escape closes only the form, not the dialog.
   const closeByKey = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || opened === undefined) return;
     event.preventDefault();
@@ -94,7 +94,7 @@ export function Actions(props: ActionsProps): JSX.Element {
   };
   const form = { rule, subject, isShared, override, onClose: close, onDone: done, onConflict: onChanged };
   return (
-    <section class="actions" aria-label="What can be done" onKeyDown={closeByKey}>
+    <section class="actions" aria-label="Actions" onKeyDown={closeByKey}>
       <div class="row">
         {isShared ? (
           formButton("reset", "Reset…")
@@ -132,7 +132,7 @@ function outcomeOf(error: unknown): Outcome {
   if (error instanceof Conflict) {
     return {
       kind: "warning",
-      text: "Somebody has changed its override since: nothing was done. See below what it is now.",
+      text: "The override was changed meanwhile, so nothing was done. The current override is below.",
     };
   }
   return { kind: "error", text: problemText(error) };

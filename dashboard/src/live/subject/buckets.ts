@@ -1,19 +1,19 @@
-/** Which buckets a subject has, and how they are asked for. */
+/** Buckets of a subject. */
 
 import { call, Problem } from "../../api/client.ts";
 import type { Bucket, Rule } from "../../api/types.ts";
 import { asProblem } from "../../ui/load.ts";
 import { otherPlaceholders, subjectAttribute } from "../../ui/pattern.ts";
 
-/** The most buckets that are looked into for one panel. */
+/** The most buckets loaded for one panel. */
 export const BUCKETS_MAX = 12;
 
-/** A bucket that may be looked into. */
+/** Address of a bucket. */
 export interface Place {
   readonly rule: Rule;
-  /** The values of further placeholders, by their names. */
+  /** The values of other placeholders, by name. */
   readonly further: Readonly<Record<string, string>>;
-  /** The names of those that are not known: without them there is no bucket to look into. */
+  /** Placeholders without a known value: the bucket cannot be loaded without them. */
   readonly missing: readonly string[];
 }
 
@@ -22,10 +22,10 @@ export interface BucketState extends Place {
   readonly problem: Problem | undefined;
 }
 
-/** The bucket of this rule, with what is known of further attributes. */
+/** The bucket of a rule, with the known values of other placeholders. */
 export function placeOf(rule: Rule, known: Readonly<Record<string, string>>): Place {
   const names = otherPlaceholders(rule.key_pattern);
-  // A placeholder may be called `constructor`, which every object has.
+  // A placeholder may be called `constructor`, which every object inherits.
   const isKnown = (name: string) => Object.hasOwn(known, name) && known[name] !== "";
   return {
     rule,
@@ -35,8 +35,8 @@ export function placeOf(rule: Rule, known: Readonly<Record<string, string>>): Pl
 }
 
 /**
- * The other rules about the same attribute that are switched on and have buckets, in the order of their ids. There are
- * none beside a bucket that everybody shares.
+ * The other active rules with buckets of the same subject attribute, in the order of their ids. A shared bucket has
+ * none.
  */
 export function othersOf(rule: Rule, rules: readonly Rule[]): Rule[] {
   const attribute = subjectAttribute(rule.key_pattern);
@@ -51,26 +51,26 @@ export function othersOf(rule: Rule, rules: readonly Rule[]): Rule[] {
 }
 
 /**
- * The path of a bucket. A browser takes a part of a path that is empty or only dots for a way and not for a name,
- * however it is written: such a subject has none.
+ * The path of a bucket; undefined for a subject that is empty or only dots, which browsers normalise away even if it is
+ * percent-encoded.
  */
 export function bucketPath(ruleId: number, subject: string): string | undefined {
   if (subject === "" || subject === "." || subject === "..") return undefined;
   return `/v1/buckets/${ruleId}/${encodeURIComponent(subject)}`;
 }
 
-/** The same, or a `Problem` that says why not. */
+/** The path of a bucket; throws a `Problem` if there is none. */
 export function pathOrProblem(ruleId: number, subject: string): string {
   const path = bucketPath(ruleId, subject);
   if (path !== undefined) return path;
   throw new Problem(
     0,
-    "a browser cannot ask for this subject: use `sluicegate buckets` on the command line",
+    "a browser cannot request the bucket of this subject; use `sluicegate buckets` on the command line",
     undefined,
   );
 }
 
-/** Looks into the buckets whose placeholders are all known, all at once. Never throws: each has its own problem. */
+/** Loads the buckets whose placeholders are all known, in parallel. Never throws: each has its own problem. */
 export async function loadBuckets(
   places: readonly Place[],
   subject: string,

@@ -1,9 +1,9 @@
-/** Where the focus goes when a part is shown. */
+/** Initial focus. */
 
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** The element that it is given to has the focus once it is there. */
+/** Focuses the element with this ref when it is mounted. */
 export function useFocus<T extends HTMLElement>(): RefObject<T | null> {
   const element = useRef<T>(null);
   useEffect(() => element.current?.focus(), []);

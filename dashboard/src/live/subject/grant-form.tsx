@@ -1,4 +1,4 @@
-/** Giving tokens that nobody paid for. */
+/** Form that grants extra tokens. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -34,7 +34,7 @@ export function GrantForm({ ruleId, subject, further, onClose, onDone }: GrantFo
       const path = `${pathOrProblem(ruleId, subject)}/grant`;
       const body = { tokens: numberOrText(text) };
       const { remaining, limit } = await call<Bucket>("POST", path, { query: further, body });
-      const left = `${formatCount(remaining)} of ${formatCount(limit)} are left`;
+      const left = `${formatCount(remaining)} of ${formatCount(limit)} left`;
       onDone({ kind: "ok", text: `Granted ${text.trim()} tokens: ${left}.` });
     } catch (thrown) {
       setProblem(asProblem(thrown));
@@ -45,8 +45,8 @@ export function GrantForm({ ruleId, subject, further, onClose, onDone }: GrantFo
   return (
     <form class="form" onSubmit={grant}>
       <Field
-        label="How many tokens"
-        hint="They come at once, on top of what is left. A bucket never holds more than its limit."
+        label="Tokens"
+        hint="Added to the bucket at once, up to its limit."
         error={isOfField ? problem?.detail : undefined}
       >
         {(input) => (
@@ -63,7 +63,7 @@ export function GrantForm({ ruleId, subject, further, onClose, onDone }: GrantFo
       {problem !== undefined && !isOfField && <Notice kind="error">{problemText(problem)}</Notice>}
       <div class="row">
         <button type="submit" class="button primary" disabled={isBusy}>
-          Grant them
+          Grant
         </button>
         <button type="button" class="button" onClick={onClose}>
           Cancel

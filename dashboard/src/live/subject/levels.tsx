@@ -1,4 +1,4 @@
-/** How full the buckets of a subject are. */
+/** Levels of a subject's buckets. */
 
 import type { JSX } from "preact";
 import type { Bucket, Rule } from "../../api/types.ts";
@@ -18,14 +18,12 @@ interface TheBucketProps {
   readonly missing: readonly string[];
 }
 
-/** That of the rule that the panel is about. */
+/** The bucket of the panel's rule. */
 export function TheBucket({ rule, state, missing }: TheBucketProps): JSX.Element {
   return (
-    <section class="the-bucket" aria-label="Its bucket">
+    <section class="the-bucket" aria-label="Bucket">
       <RuleName rule={rule} />
-      {missing.length > 0 && (
-        <Notice kind="info">Say which {visible(missing.join(" and "))}, and its bucket is shown.</Notice>
-      )}
+      {missing.length > 0 && <Notice kind="info">Enter {visible(missing.join(" and "))} to see the bucket.</Notice>}
       {state?.problem !== undefined && <Notice kind="error">{state.problem.detail}</Notice>}
       {missing.length === 0 && state?.bucket !== undefined && <BigLevel bucket={state.bucket} />}
     </section>
@@ -34,7 +32,7 @@ export function TheBucket({ rule, state, missing }: TheBucketProps): JSX.Element
 
 function BigLevel({ bucket }: { readonly bucket: Bucket }): JSX.Element {
   const { limit, remaining, reset_after_ms, override } = bucket;
-  // What it holds means nothing while nobody asks it.
+  // The level does not matter while an override turns the bucket off.
   if (isOff(override)) return <OverrideNote override={override} />;
   return (
     <div class="big-level">
@@ -55,28 +53,29 @@ function isOff(override: Bucket["override"]): boolean {
 }
 
 function OverrideNote({ override }: { readonly override: Bucket["override"] }): JSX.Element | null {
-  if (override === "blocked") return <p class="is-denied">✗ Blocked: every request is denied; tokens do not count.</p>;
+  if (override === "blocked")
+    return <p class="is-denied">✗ Blocked: every request is denied; tokens are not counted.</p>;
   if (override === "unlimited")
-    return <p class="is-allowed">✓ Unlimited: this rule denies nothing; tokens do not count.</p>;
-  if (override === "quota") return <p class="muted small">By an override, and not by the rule's own quota.</p>;
+    return <p class="is-allowed">✓ Unlimited: this rule denies nothing; tokens are not counted.</p>;
+  if (override === "quota") return <p class="muted small">The quota is that of an override.</p>;
   return null;
 }
 
 interface OtherBucketsProps {
   readonly others: readonly BucketState[];
-  /** How many there are, with those that are not looked into. */
+  /** Number of other rules, including those whose buckets are not loaded. */
   readonly total: number;
-  /** If there are more rules than were looked through: how many were. */
+  /** Number of rules searched, if there are more. */
   readonly rulesSeen: number | undefined;
   readonly subject: string;
 }
 
-/** Those of other rules about the same attribute. */
+/** Buckets of other rules with the same subject attribute. */
 export function OtherBuckets({ others, total, rulesSeen, subject }: OtherBucketsProps): JSX.Element | null {
   if (others.length === 0 && rulesSeen === undefined) return null;
   return (
     <section aria-labelledby="others-heading">
-      <h3 id="others-heading">Under other rules</h3>
+      <h3 id="others-heading">Buckets of other rules</h3>
       <ul class="other-buckets">
         {others.map((state) => (
           <OtherBucket key={state.rule.rule_id} state={state} subject={subject} />
@@ -84,13 +83,11 @@ export function OtherBuckets({ others, total, rulesSeen, subject }: OtherBuckets
       </ul>
       {total > others.length && (
         <p class="muted small">
-          {total - others.length} more rules are about it; {BUCKETS_MAX} buckets are looked into at once.
+          {total - others.length} more rules apply to this subject; only {BUCKETS_MAX} buckets are shown.
         </p>
       )}
       {rulesSeen !== undefined && (
-        <p class="muted small">
-          Only the first {formatCount(rulesSeen)} rules were looked through; others may be about it, too.
-        </p>
+        <p class="muted small">Only the first {formatCount(rulesSeen)} rules were searched; others may apply, too.</p>
       )}
     </section>
   );
@@ -111,8 +108,10 @@ function OtherBucket({ state, subject }: { readonly state: BucketState; readonly
         </div>
       )}
       {problem !== undefined && <div class="small is-denied">{problem.detail}</div>}
-      {missing.length > 0 && <div class="small muted">also by {visible(missing.join(", "))}: open it to say which</div>}
-      <a class="button" href={href} aria-label={`Open its bucket under rule ${rule.rule_id}`}>
+      {missing.length > 0 && (
+        <div class="small muted">also by {visible(missing.join(", "))}: open it to enter a value</div>
+      )}
+      <a class="button" href={href} aria-label={`Open the bucket of rule ${rule.rule_id}`}>
         Open
       </a>
     </li>
@@ -133,7 +132,7 @@ function SmallLevel({ bucket }: { readonly bucket: Bucket }): JSX.Element {
   );
 }
 
-/** Which rule it is, and what it says. */
+/** Number, pattern, quota and conditions of a rule. */
 export function RuleName({ rule }: { readonly rule: Rule }): JSX.Element {
   const conditions = Object.entries(rule.conditions);
   return (
@@ -147,7 +146,7 @@ export function RuleName({ rule }: { readonly rule: Rule }): JSX.Element {
         </span>
         {rule.plan !== null && <span class="badge key">plan {visible(rule.plan)}</span>}
         {rule.mode !== "enforce" && <span class={`badge ${rule.mode}`}>{rule.mode}</span>}
-        {!rule.is_active && <span class="badge warning">switched off</span>}
+        {!rule.is_active && <span class="badge warning">inactive</span>}
       </div>
       <div class="muted small">
         {rule.mode === "unlimited" ? "no limit" : quotaText(rule)}

@@ -1,4 +1,4 @@
-/** What became of something that was done here. Toasts are below a dialog, and so cannot say it. */
+/** Result of an action. Shown in the dialog, because toasts are behind it. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -8,7 +8,7 @@ import { type Kind, Notice } from "../../ui/notice.tsx";
 export interface Outcome {
   readonly kind: Kind;
   readonly text: ComponentChildren;
-  /** Whether the focus goes to it: where it was, another button is about to be. */
+  /** Whether to focus it: the button that had the focus is replaced by another. */
   readonly takesFocus?: boolean;
 }
 
@@ -25,8 +25,8 @@ export function OutcomeNotice({ outcome }: { readonly outcome: Outcome | undefin
   );
 }
 
-/** What the service refused, in its words, and what that means where it may not be plain. */
+/** The error message; 403 is explained. */
 export function problemText(error: unknown): string {
   const { status, detail } = asProblem(error);
-  return status === 403 ? `Nothing was changed. The token that you signed in with may only read: ${detail}.` : detail;
+  return status === 403 ? `Nothing was changed: your token is read-only (${detail}).` : detail;
 }

@@ -1,4 +1,4 @@
-/** Giving a subject another quota, no limit, or nothing. */
+/** Form of an override: a quota, no limit, or a block. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -19,13 +19,13 @@ interface OverrideFormProps {
   readonly kind: OverrideFormKind;
   readonly rule: Rule;
   readonly subject: string;
-  /** Whether the bucket is everybody's. */
+  /** Whether the bucket is shared by all requests. */
   readonly isShared: boolean;
-  /** The one that it has already when the form is opened. */
+  /** The existing override when the form is opened. */
   readonly override: Override | undefined;
   readonly onClose: () => void;
   readonly onDone: (outcome: Outcome) => void;
-  /** What there is turned out to be another one. */
+  /** Called when the override was changed meanwhile. */
   readonly onConflict: () => void;
 }
 
@@ -37,9 +37,9 @@ interface Values {
   readonly reason: string;
 }
 
-/** For how long, unless one says otherwise: what is set in a hurry should not stay for ever. */
+/** Default expiry, so that an override set in a hurry does not stay. */
 const EXPIRES_IN = "1 hour";
-/** The fields that the service may find fault with here; what it says of others stands below them. */
+/** Fields that show their own errors; others are shown below the form. */
 const QUOTA_FIELDS = ["tokens", "period", "burst_capacity"];
 const FIELDS = ["expires_in", "reason"];
 
@@ -50,7 +50,7 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
   const [conflict, setConflict] = useState<Conflict>();
   const [isBusy, setBusy] = useState(false);
   const first = useFocus<HTMLInputElement>();
-  // What was there when one began to type: what somebody else makes of it meanwhile is not replaced unseen.
+  // The override as it was when the form was opened, to detect concurrent changes.
   const [read, setRead] = useState(override);
 
   const send = async (event: Event) => {
@@ -93,12 +93,12 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
         <div class="form-fields">
           {input("tokens", "Tokens")}
           {input("period", "Per", "1s, 1 minute, 1 day")}
-          {input("burst_capacity", "Burst", "The most at once; the rule's if empty.")}
+          {input("burst_capacity", "Burst", "Most at once; empty: that of the rule")}
         </div>
       )}
       <div class="form-fields">
-        {input("expires_in", "For how long", "30 minutes, 2 hours, 7 days; for ever if empty.")}
-        {input("reason", "Reason", "For people.")}
+        {input("expires_in", "Expires in", "30 minutes, 2 hours, 7 days; empty: never")}
+        {input("reason", "Reason", "Shown with the override")}
       </div>
       {conflict !== undefined && <ConflictNotice conflict={conflict} />}
       {problem !== undefined && !isOfField && <Notice kind="error">{problemText(problem)}</Notice>}
@@ -118,13 +118,13 @@ function ConflictNotice({ conflict: { now } }: { readonly conflict: Conflict }):
   return (
     <Notice kind="warning">
       {now === undefined
-        ? "Somebody has deleted its override since. What you typed is still here: send it again to set it anew."
-        : `Somebody has changed its override since: it is now ${overrideText(now)}, ${untilText(now.expires_at)}, by ${visible(now.created_by)}. What you typed is still here: send it again to replace that.`}
+        ? "The override was deleted meanwhile. Submit again to set it anew."
+        : `The override was changed meanwhile: it is now ${overrideText(now)}, ${untilText(now.expires_at)}, by ${visible(now.created_by)}. Submit again to replace it.`}
     </Notice>
   );
 }
 
-/** What is there is what one begins with: the override, or else the rule. */
+/** Initial values: those of the override, or else of the rule. */
 function initialValues(rule: Rule, override: Override | undefined): Values {
   return {
     tokens: String(override?.tokens ?? rule.tokens),
@@ -149,11 +149,11 @@ function bodyOf(kind: OverrideFormKind, values: Values): OverrideBody {
 
 function outcomeOf(set: SetOverride): Outcome {
   const what = {
-    quota: `Overridden: ${overrideText(set)}`,
-    unlimited: "Unlimited: this rule does not limit it any more",
-    blocked: "Blocked: this rule denies it everything",
+    quota: `Override set: ${overrideText(set)}`,
+    unlimited: "Unlimited: this rule no longer limits the subject",
+    blocked: "Blocked: this rule denies every request of the subject",
   }[set.kind];
-  const note = set.note === null ? "" : ` But note: ${set.note}.`;
+  const note = set.note === null ? "" : ` Note: ${set.note}.`;
   return {
     kind: set.note === null ? "ok" : "warning",
     text: `${what}, ${untilText(set.expires_at)}.${note}`,
@@ -162,16 +162,15 @@ function outcomeOf(set: SetOverride): Outcome {
 }
 
 function whatWillHappen(kind: OverrideFormKind, rule: Rule, isShared: boolean): string {
-  const whose = isShared ? "everybody, for all share this bucket" : "it";
-  if (kind === "blocked")
-    return `At once, rule ${rule.rule_id} will deny every request of ${whose} that it applies to.`;
+  const whose = isShared ? "all clients, which share this bucket" : "this subject";
+  if (kind === "blocked") return `Rule ${rule.rule_id} will deny every request of ${whose}, effective at once.`;
   if (kind === "unlimited")
-    return `At once, rule ${rule.rule_id} will not limit ${whose} any more; other rules still do.`;
-  return `At once, this quota takes the place of that of rule ${rule.rule_id} for ${whose}. Tokens that are spent stay spent.`;
+    return `Rule ${rule.rule_id} will no longer limit ${whose}, effective at once. Other rules still apply.`;
+  return `This quota replaces that of rule ${rule.rule_id} for ${whose}, effective at once. Spent tokens stay spent.`;
 }
 
 function submitText(kind: OverrideFormKind, isShared: boolean, isThere: boolean): string {
-  if (kind === "blocked") return isShared ? "Yes, block everybody" : "Yes, block it";
-  if (kind === "unlimited") return "Yes, lift the limit";
-  return isThere ? "Replace the override" : "Set the override";
+  if (kind === "blocked") return isShared ? "Block all clients" : "Block";
+  if (kind === "unlimited") return "Remove the limit";
+  return isThere ? "Replace override" : "Set override";
 }

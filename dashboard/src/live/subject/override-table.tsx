@@ -1,4 +1,4 @@
-/** The overrides of a subject. */
+/** Overrides of a subject. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -13,7 +13,7 @@ import { Conflict, deleteOverride } from "./overrides.ts";
 import { overrideText, untilText } from "./words.ts";
 
 interface OverrideTableProps {
-  /** Undefined as long as it is not known. */
+  /** Undefined until loaded. */
   readonly overrides: readonly Override[] | undefined;
   readonly problem: Problem | undefined;
   readonly onChanged: () => void;
@@ -24,18 +24,18 @@ export function OverrideTable({ overrides, problem, onChanged }: OverrideTablePr
   const [outcome, setOutcome] = useState<Outcome>();
   const remove = async (override: Override) => {
     setOutcome(await removed(override));
-    // The row, and with it the button, is about to go.
+    // The row with the focused button is removed.
     heading.current?.focus();
     onChanged();
   };
   return (
     <section aria-labelledby="its-overrides-heading">
       <h3 id="its-overrides-heading" ref={heading} tabIndex={-1}>
-        Its overrides
+        Overrides
       </h3>
       <OutcomeNotice outcome={outcome} />
       {problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}
-      {overrides?.length === 0 && <p class="muted">None: the quotas of the rules are in force.</p>}
+      {overrides?.length === 0 && <p class="muted">None: the quotas of the rules apply.</p>}
       {overrides !== undefined && overrides.length > 0 && (
         <ul class="overrides">
           {overrides.map((override) => (
@@ -50,12 +50,12 @@ export function OverrideTable({ overrides, problem, onChanged }: OverrideTablePr
 async function removed(override: Override): Promise<Outcome> {
   try {
     await deleteOverride(override);
-    return { kind: "ok", text: `Deleted: the quota of rule ${override.rule_id} is in force again.` };
+    return { kind: "ok", text: `Deleted: the quota of rule ${override.rule_id} applies again.` };
   } catch (error) {
     if (error instanceof Conflict) {
       return {
         kind: "warning",
-        text: "Somebody has changed this override since. It was not deleted; as it is now it is below.",
+        text: "The override was changed meanwhile and was not deleted. The current override is below.",
       };
     }
     return { kind: "error", text: problemText(error) };
@@ -83,12 +83,12 @@ function Row({ override, onDelete }: { readonly override: Override; readonly onD
       </div>
       {isAsking ? (
         <div class="row">
-          <span class="small">The rule's own quota will be in force at once.</span>
+          <span class="small">The quota of the rule will apply at once.</span>
           <button type="button" class="button danger" onClick={onDelete}>
-            Yes, delete
+            Delete
           </button>
           <button type="button" class="button" onClick={() => setAsking(false)}>
-            Keep it
+            Cancel
           </button>
         </div>
       ) : (

@@ -1,21 +1,21 @@
-/** Setting and deleting overrides, and never one that somebody else has changed in the meantime. */
+/** Setting and deleting overrides, with detection of concurrent changes. */
 
 import { call, Problem } from "../../api/client.ts";
 import type { Override, OverrideList, SetOverride } from "../../api/types.ts";
 
-/** The most overrides of one subject that are shown. */
+/** The most overrides shown for one subject. */
 export const OVERRIDES_MAX = 50;
 
-/** What an override is to say, as it was typed: the service says what is wrong with it. */
+/** Body of an override, as typed: the service validates it. */
 export type OverrideBody = Readonly<Record<string, unknown>>;
 
-/** Somebody has made, changed or deleted it since it was read. */
+/** The override was created, changed or deleted since it was read. */
 export class Conflict extends Error {
   constructor(
-    /** As it is now; undefined if it is gone. */
+    /** The current override; undefined if it was deleted. */
     readonly now: Override | undefined,
   ) {
-    super("somebody else was faster");
+    super("the override was changed meanwhile");
     this.name = "Conflict";
   }
 }
@@ -27,8 +27,8 @@ export async function listOverrides(subject: string, ruleId?: number, signal?: A
 }
 
 /**
- * Sets the override of a subject of a rule. `read` is the one that is known, if there is one. Throws a `Conflict` if
- * that is not what there is, and a `Problem` if it is refused.
+ * Sets the override of a subject of a rule. `read` is the override as it was read, if there is one. Throws a `Conflict`
+ * if it has changed since, and a `Problem` if the service refuses the new one.
  */
 export async function setOverride(
   ruleId: number,
@@ -41,13 +41,13 @@ export async function setOverride(
       call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body: body, ifMatch: read.version }),
     );
   }
-  // A POST changes what is there already: so look first.
+  // POST would replace an existing override: check first.
   const [found] = await listOverrides(subject, ruleId);
   if (found !== undefined) throw new Conflict(found);
   return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...body } });
 }
 
-/** Deletes it as it was read: throws a `Conflict` if it is another one by now. One that is gone is as good as deleted. */
+/** Deletes an override. Throws a `Conflict` if it has changed since it was read; a missing one counts as deleted. */
 export async function deleteOverride(read: Override): Promise<void> {
   await guarded(read.rule_id, read.subject, async () => {
     try {

@@ -1,4 +1,4 @@
-/** One subject of a rule: its buckets, its violations, its overrides, and what can be done about it. */
+/** Subject panel: buckets, actions, overrides and violations of one subject of a rule. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -21,29 +21,27 @@ import "./subject.css";
 import { PlaceholderFields } from "./placeholder-fields.tsx";
 import { LastViolations } from "./violations.tsx";
 
-/** How often buckets are looked into, and how often the rest is asked for. */
+/** Polling intervals of the buckets, and of the rest. */
 const BUCKETS_EVERY_MS = 1500;
 const REST_EVERY_MS = 5000;
-/** As many rules as one page of the list can have: those beyond are not looked at. */
+/** The largest page of rules; those beyond it are not searched. */
 const RULES_MAX = 1000;
 
 interface SubjectPanelProps {
   readonly ruleId: number;
   readonly subject: string;
-  /** Further attributes that are known of it, for rules whose patterns have them. */
+  /** Known values of other placeholders. */
   readonly known?: Readonly<Record<string, string>>;
   readonly onClose: () => void;
 }
 
-/** A window over the page, open as long as it is rendered. */
+/** Modal dialog, open as long as it is rendered. */
 export function SubjectPanel({ ruleId, subject, known = {}, onClose }: SubjectPanelProps): JSX.Element {
   const rule = useLoad((signal) => call<Rule>("GET", `/v1/rules/${ruleId}`, { signal }), [ruleId]);
   const attribute = rule.value && subjectAttribute(rule.value.key_pattern);
   const title = (
     <>
-      <span class="subject-kind">
-        {rule.value === undefined || attribute !== undefined ? attribute : "shared by all"}
-      </span>{" "}
+      <span class="subject-kind">{rule.value === undefined || attribute !== undefined ? attribute : "shared"}</span>{" "}
       <span class="key subject-name" title={visible(subject)}>
         {subject === "" ? "(empty)" : visible(subject)}
       </span>
@@ -74,14 +72,14 @@ interface PseudonymProps {
   readonly subject: string;
 }
 
-/** What can be read of somebody whose name is not told. Nothing can be done: it would be done to somebody else. */
+/** Content for a pseudonym. There are no actions: they would apply to another subject. */
 function PseudonymContent({ rule, attribute, subject }: PseudonymProps): JSX.Element {
   const search = recordedSearch(rule, attribute, subject);
   return (
     <>
       <Notice kind="warning">
-        This looks like what the audit keeps of a subject: a hash, a network, or a long text that was cut. It does not
-        tell whose bucket it is, so the bucket cannot be shown, and nothing can be done about it here.
+        This is a pseudonym from the audit: a hash, a network, or a truncated text. It does not identify a bucket, so
+        there are no bucket and no actions to show.
       </Notice>
       <RuleName rule={rule} />
       {search !== undefined && <LastViolations searches={[search]} own={search} isLoaded changes={0} />}
@@ -106,7 +104,7 @@ function Content({ rule, subject, known }: ContentProps): JSX.Element {
     JSON.stringify(place.further),
   ]);
   const [first, ...others] = buckets.value ?? [];
-  // As the service spells it: an address has many spellings.
+  // As the service normalises it: an address has several spellings.
   const name = first?.bucket?.subject ?? subject;
   const overrides = usePoll((signal) => listOverrides(name, undefined, signal), REST_EVERY_MS, [name]);
   const [changes, setChanges] = useState(0);

@@ -1,4 +1,4 @@
-/** What has to be known beside the subject, where a pattern has further placeholders. */
+/** Fields for the values of other placeholders of the key pattern. */
 
 import type { JSX } from "preact";
 import { Field } from "../../ui/field.tsx";
@@ -13,7 +13,9 @@ interface PlaceholderFieldsProps {
 export function PlaceholderFields({ names, values, onChange }: PlaceholderFieldsProps): JSX.Element {
   return (
     <div class="further">
-      <p class="muted small">This rule has a bucket for each of these, too. Overrides are for all of them together.</p>
+      <p class="muted small">
+        This rule has a bucket for each value of these, too. An override applies to all of them.
+      </p>
       {names.map((name) => (
         <Field key={name} label={<Key text={name} />}>
           {(input) => (

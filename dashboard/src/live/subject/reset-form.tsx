@@ -1,4 +1,4 @@
-/** Asking before the bucket that everybody shares is filled. */
+/** Confirmation before a shared bucket is reset. */
 
 import type { JSX } from "preact";
 import { useFocus } from "./focus.ts";
@@ -10,14 +10,14 @@ interface ResetFormProps {
 }
 
 export function ResetForm({ ruleId, onReset, onClose }: ResetFormProps): JSX.Element {
-  // What changes nothing comes first: one Enter too many does no harm.
+  // Focused first, so that pressing Enter twice does not confirm.
   const cancel = useFocus<HTMLButtonElement>();
   return (
     <div class="form">
-      <p>At once, the bucket of rule {ruleId} will be full again for everybody, for all share it.</p>
+      <p>The shared bucket of rule {ruleId} will be full again for all clients, effective at once.</p>
       <div class="row">
         <button type="button" class="button danger" onClick={onReset}>
-          Yes, reset it for everybody
+          Reset for all clients
         </button>
         <button type="button" class="button" ref={cancel} onClick={onClose}>
           Cancel

@@ -1,17 +1,17 @@
-/** Which violations are a subject's own: those of its buckets. */
+/** Searches for the violations of a subject's buckets. */
 
 import type { Rule, Violation } from "../../api/types.ts";
 import type { BucketState } from "./buckets.ts";
 
-/** What the service, and the view of violations, are asked for. */
+/** Parameters of the API and of the violations view. */
 export type Search =
   | { readonly bucket_key: string }
   | { readonly user_id: string; readonly rule_id: number }
   | { readonly ip: string; readonly rule_id: number };
 
 /**
- * One for the name of each bucket that is known, and none for the user or the address alone: those are of the first
- * request of a minute only, which in a bucket of many is anybody's.
+ * One search for each known bucket, and none by user or address: violations record those only of the first request of a
+ * minute, which in a shared bucket may come from any client.
  */
 export function searchesOf(buckets: readonly BucketState[]): Search[] {
   const keys = new Set(buckets.flatMap(({ bucket }) => (bucket === undefined ? [] : [bucket.bucket_key])));
@@ -19,8 +19,8 @@ export function searchesOf(buckets: readonly BucketState[]): Search[] {
 }
 
 /**
- * Finds those of a subject that is known only as the audit keeps it. All requests to a bucket of this rule have the
- * same attribute, so it is not only that of the first.
+ * The search for a subject known only by its pseudonym. All requests to a bucket of this rule have the same attribute,
+ * so the first request stands for all.
  */
 export function recordedSearch(rule: Rule, attribute: string | undefined, subject: string): Search | undefined {
   const rule_id = rule.rule_id ?? 0;
@@ -28,7 +28,7 @@ export function recordedSearch(rule: Rule, attribute: string | undefined, subjec
   return attribute === "ip" ? { ip: subject, rule_id } : undefined;
 }
 
-/** The last `max` of all these, the newest first. */
+/** The newest `max` of all lists, newest first. */
 export function newest(lists: readonly (readonly Violation[])[], max: number): Violation[] {
   return lists
     .flat()

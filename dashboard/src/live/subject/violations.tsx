@@ -1,4 +1,4 @@
-/** The last violations of a subject. */
+/** Recent violations of a subject. */
 
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
@@ -10,18 +10,18 @@ import { Notice } from "../../ui/notice.tsx";
 import { usePoll } from "../../ui/poll.ts";
 import { newest, type Search } from "./violation-search.ts";
 
-/** The most that are shown here; the view of violations has all of them. */
+/** The most violations shown here; the violations view has all. */
 const VIOLATIONS_MAX = 8;
 const EVERY_MS = 5000;
 
 interface LastViolationsProps {
-  /** Finds those of the bucket that the panel is about, once it is known. */
+  /** Search for the panel's bucket, once it is known. */
   readonly own: Search | undefined;
-  /** Find those of all its buckets, as far as they are known. */
+  /** Searches for all known buckets of the subject. */
   readonly searches: readonly Search[];
-  /** Whether its buckets were looked into. */
+  /** Whether the buckets are loaded. */
   readonly isLoaded: boolean;
-  /** Asks again when it changes. */
+  /** Loads again when it changes. */
   readonly changes: number;
 }
 
@@ -29,9 +29,9 @@ export function LastViolations({ own, searches, isLoaded, changes }: LastViolati
   const list = usePoll(
     async (signal) => {
       if (searches.length === 0) return undefined;
-      const ask = (search: Search) =>
+      const load = (search: Search) =>
         call<ViolationList>("GET", "/v1/violations", { query: { ...search, limit: VIOLATIONS_MAX }, signal });
-      const lists = await Promise.all(searches.map(ask));
+      const lists = await Promise.all(searches.map(load));
       return newest(
         lists.map(({ violations }) => violations),
         VIOLATIONS_MAX,
@@ -44,14 +44,14 @@ export function LastViolations({ own, searches, isLoaded, changes }: LastViolati
   return (
     <section aria-labelledby="its-violations-heading">
       <div class="section-head">
-        <h3 id="its-violations-heading">Its violations</h3>
-        {own !== undefined && <a href={searchHref(own)}>All of this bucket</a>}
+        <h3 id="its-violations-heading">Violations</h3>
+        {own !== undefined && <a href={searchHref(own)}>All violations of this bucket</a>}
       </div>
       {list.problem !== undefined && <Notice kind="error">{list.problem.detail}</Notice>}
-      {isLoaded && searches.length === 0 && <p class="muted">Not known before its bucket is.</p>}
+      {isLoaded && searches.length === 0 && <p class="muted">Enter the missing values above to see violations.</p>}
       {rows?.length === 0 && (
         <p class="muted">
-          None on record under the names of its buckets. If the audit hides or cuts names, look under what it keeps.
+          None recorded for these buckets. If the audit hides or truncates names, search for the pseudonym.
         </p>
       )}
       {rows !== undefined && rows.length > 0 && <Rows rows={rows} />}

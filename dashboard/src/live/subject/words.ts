@@ -1,4 +1,4 @@
-/** Quotas and overrides, in words. */
+/** Texts for quotas and overrides. */
 
 import type { Override, Rule } from "../../api/types.ts";
 import { formatTime } from "../../format.ts";
@@ -11,7 +11,7 @@ const UNITS: readonly (readonly [number, string])[] = [
   [60, "minute"],
 ];
 
-/** Seconds as the service takes them, and people read them: `1 minute`, `2 hours`, `62.5s`. */
+/** Seconds in a readable form that the service accepts: `1 minute`, `2 hours`, `62.5s`. */
 export function periodText(seconds: number): string {
   for (const [size, name] of UNITS) {
     const count = seconds / size;
@@ -22,16 +22,16 @@ export function periodText(seconds: number): string {
 
 type QuotaColumns = Pick<Rule, "tokens" | "period" | "burst_capacity" | "algorithm" | "refill">;
 
-/** As the table of rules has it: `burst 50, refilling 10 per second`. */
+/** The quota, as in the table of rules: `burst 50, refilling 10 per second`. */
 export function quotaText({ tokens, period, burst_capacity, ...how }: QuotaColumns): string {
   return inWords(how, { tokens: BigInt(tokens), capacity: BigInt(burst_capacity), period: timeOf(period) });
 }
 
-/** What an override gives: a quota, no limit, or nothing. */
+/** The effect of an override: a quota, no limit, or a block. */
 export function overrideText({ kind, tokens, period, burst_capacity, algorithm, refill }: Override): string {
   if (kind === "unlimited") return "no limit";
-  if (kind === "blocked") return "everything is denied";
-  if (tokens === null || period === null || algorithm === null) return "another quota";
+  if (kind === "blocked") return "all requests denied";
+  if (tokens === null || period === null || algorithm === null) return "custom quota";
   return quotaText({
     tokens,
     period,
@@ -42,17 +42,17 @@ export function overrideText({ kind, tokens, period, burst_capacity, algorithm, 
 }
 
 export function untilText(expiresAt: string | null): string {
-  return expiresAt === null ? "for ever" : `until ${formatTime(expiresAt)} UTC`;
+  return expiresAt === null ? "without expiry" : `until ${formatTime(expiresAt)} UTC`;
 }
 
-/** A whole number as one; anything else as it was typed, for the service to say what is wrong with it. */
+/** A whole number as a number; other text unchanged, so that the service reports the error. */
 export function numberOrText(text: string): number | string | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   return /^\d{1,15}$/.test(trimmed) ? Number(trimmed) : trimmed;
 }
 
-/** The text, or nothing. */
+/** The trimmed text; undefined if it is empty. */
 export function textOrNothing(text: string): string | undefined {
   const trimmed = text.trim();
   return trimmed === "" ? undefined : trimmed;
