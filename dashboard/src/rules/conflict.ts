@@ -1,11 +1,11 @@
-/** Somebody else has saved first: what each has changed, column by column, and what becomes of it. */
+/** Edit conflicts: differences between two concurrent changes of a rule, by column, and their merge. */
 
 import type { Rule } from "../api/types.ts";
 import { COLUMN_NAMES, type Column, isSameIn, withColumn } from "./columns.ts";
 
-/** The same rule three times. */
+/** Three versions of the same rule. */
 export interface Versions {
-  /** As it was when the editor was opened. */
+  /** When the editor was opened. */
   readonly base: Rule;
   readonly mine: Rule;
   readonly theirs: Rule;
@@ -14,7 +14,7 @@ export interface Versions {
 export type Side = "mine" | "theirs";
 export type Sides = Partial<Record<Column, Side>>;
 
-/** Who has changed a column; `both` if differently. */
+/** The side that changed a column; `both` if both changed it to different values. */
 export type ChangedBy = Side | "both";
 
 export interface Difference {
@@ -22,7 +22,7 @@ export interface Difference {
   readonly by: ChangedBy;
 }
 
-/** The columns in which mine and theirs differ. Where both have done the same, there is nothing to choose. */
+/** The columns in which mine and theirs differ. Equal changes are not differences. */
 export function differencesOf({ base, mine, theirs }: Versions): Difference[] {
   return COLUMN_NAMES.filter((column) => !isSameIn(column, mine, theirs)).map((column) => {
     if (isSameIn(column, base, mine)) return { column, by: "theirs" };
@@ -30,7 +30,7 @@ export function differencesOf({ base, mine, theirs }: Versions): Difference[] {
   });
 }
 
-/** What loses nothing: everybody's own changes, and mine where both have changed the same. */
+/** The default selection: the changes of both sides, and mine where both changed a column. */
 export function suggestedSides(differences: readonly Difference[]): Sides {
   return Object.fromEntries(differences.map(({ column, by }) => [column, by === "theirs" ? "theirs" : "mine"]));
 }
@@ -40,7 +40,7 @@ export function allOf(side: Side, differences: readonly Difference[]): Sides {
   return Object.fromEntries(differences.map(({ column }) => [column, side]));
 }
 
-/** Their rule, with those columns as I have them for which I am chosen. */
+/** Their rule with my values in the columns where my side is selected. */
 export function mergedOf({ mine, theirs }: Versions, sides: Sides): Rule {
   return COLUMN_NAMES.reduce(
     (rule, column) => (sides[column] === "mine" ? withColumn(rule, column, mine) : rule),

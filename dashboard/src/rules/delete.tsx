@@ -1,4 +1,4 @@
-/** Deleting a rule, once one has seen what goes with it. */
+/** Confirmation before a rule is deleted. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -13,7 +13,7 @@ import { visible } from "../ui/visible.ts";
 import { RuleSummary } from "./parts.tsx";
 import { quotaWords } from "./words.ts";
 
-/** As many are counted. */
+/** The most overrides counted. */
 const OVERRIDES_COUNTED = 1000;
 
 interface DeleteProps {
@@ -36,9 +36,9 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
   const remove = async () => {
     setBusy(true);
     try {
-      // What was shown, and nothing newer.
+      // Only the version that was shown.
       await call("DELETE", `/v1/rules/${rule.rule_id}`, { ifMatch: rule.version });
-      showToast(`Rule ${rule.rule_id} is deleted. Its history can bring it back.`);
+      showToast(`Rule ${rule.rule_id} deleted. It can be restored from the history.`);
       onDeleted();
     } catch (thrown) {
       setProblem(asProblem(thrown));
@@ -61,16 +61,16 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
         {problem !== undefined && (
           <Notice kind="error">
             {problem.detail}
-            {problem.status === 412 && ". Close this and look at it again."}
+            {problem.status === 412 && ". Close this dialog and check the rule again."}
           </Notice>
         )}
         <div class="row">
           <button type="button" class="button danger" onClick={remove} disabled={isBusy}>
-            Delete the rule
+            Delete rule
           </button>
-          {/* Closed by the browser, which gives the focus back. */}
+          {/* The browser closes the dialog and returns the focus. */}
           <button type="button" class="button" onClick={(event) => event.currentTarget.closest("dialog")?.close()}>
-            Keep it
+            Cancel
           </button>
         </div>
       </div>
@@ -79,12 +79,12 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
 }
 
 function overrideWords(list: OverrideList | undefined, problem: Problem | undefined): string {
-  if (problem !== undefined) return `How many overrides go with it cannot be said: ${problem.detail}.`;
-  if (list === undefined) return "Counting its overrides …";
+  if (problem !== undefined) return `Could not count its overrides: ${problem.detail}.`;
+  if (list === undefined) return "Loading overrides…";
   const count = list.overrides.length;
   if (count === 0) return "It has no overrides.";
   const more = list.next === null ? "" : "more than ";
   return count === 1 && more === ""
-    ? "One override goes with it, and does not come back."
-    : `${more}${formatCount(count)} overrides go with it, and do not come back.`;
+    ? "Its override will be deleted, too, and cannot be restored."
+    : `Its ${more}${formatCount(count)} overrides will be deleted, too, and cannot be restored.`;
 }

@@ -1,7 +1,6 @@
 /**
- * What was typed and not saved. It outlives the editor: whoever closes it by mistake, follows a link or has to sign in
- * again finds it as it was. It ends with the page,
- * or when one signs out.
+ * Drafts: unsaved changes of rules. They outlive the editor, so that closing it, following a link or signing in again
+ * loses nothing. They are dropped with the page and when the user signs out.
  */
 
 import type { Rule } from "../api/types.ts";
@@ -10,18 +9,18 @@ import type { RuleForm } from "./form.ts";
 export interface Draft {
   readonly form: RuleForm;
   /**
-   * The rule in the version that the changes are to, so that what somebody saves meanwhile is not overwritten; `current`
-   * for whatever is there when the draft is opened; undefined for a rule that is to be made.
+   * The version of the rule that was edited, so that concurrent changes are not overwritten; `current` for the version
+   * found when the draft is opened; undefined for a new rule.
    */
   readonly base: Rule | "current" | undefined;
 }
 
-/** The oldest is forgotten beyond that. */
+/** The most drafts; the oldest is dropped. */
 const DRAFTS_MAX = 8;
 
 const drafts = new Map<string, Draft>();
 
-/** `id` is the number of a rule, or `new`. */
+/** `id` is the number of a rule, or `new:` and the number of the rule that it copies. */
 export function draftOf(id: string): Draft | undefined {
   return drafts.get(id);
 }
@@ -39,7 +38,7 @@ export function dropDraft(id: string): void {
   drafts.delete(id);
 }
 
-/** Forgets all: they are not for whoever comes next. */
+/** Drops all drafts: the next user must not see them. */
 export function dropDrafts(): void {
   drafts.clear();
 }

@@ -1,15 +1,15 @@
-/** The most that a quota lets through, from a full bucket on: a curve of time and count, each from 0 to 1. */
+/** Curve of the most requests that a quota allows from a full bucket on: time and count, each from 0 to 1. */
 
 import { isWindow, type Quota, type RuleForm } from "./form.ts";
 
 export interface Drawing {
   readonly points: readonly (readonly [time: number, count: number])[];
-  /** What the right edge and the top stand for. */
+  /** Values of the right edge and of the top. */
   readonly micros: bigint;
   readonly count: bigint;
 }
 
-/** So many periods a staircase shows. */
+/** Periods of a stepwise curve. */
 const PERIODS = 4;
 
 export function drawingOf(form: Pick<RuleForm, "algorithm" | "refill">, quota: Quota): Drawing {
@@ -17,7 +17,7 @@ export function drawingOf(form: Pick<RuleForm, "algorithm" | "refill">, quota: Q
   if (isWindow(form.algorithm)) return stairs(tokens, tokens, periodMicros);
   if (form.algorithm === "leaky_bucket") return line(0n, tokens, periodMicros, BigInt(PERIODS) * periodMicros);
   if (form.refill === "interval") return stairs(capacity, tokens, periodMicros);
-  // As long again as it takes to fill: the burst and the rate are both to be seen.
+  // The time to full: both the burst and the rate are visible.
   const fill = (capacity * periodMicros) / tokens;
   return line(capacity, tokens, periodMicros, fill > 0n ? fill : 1n);
 }
@@ -45,7 +45,7 @@ function stairs(first: bigint, step: bigint, period: bigint): Drawing {
   return { points, micros, count };
 }
 
-/** A share of something; its twelve digits are more than a screen has. */
+/** A ratio with twelve digits, more than a screen shows. */
 function ratio(part: bigint, whole: bigint): number {
   return Number((part * 1_000_000_000_000n) / whole) / 1e12;
 }

@@ -1,4 +1,4 @@
-/** Where in the form something is said about a field that the service names. */
+/** Places of errors in the form, by the field that the service names. */
 
 import type { Problem } from "../api/client.ts";
 import { FIELDS, type Field, isAdvancedField } from "./columns.ts";
@@ -7,7 +7,7 @@ import { isWindow, type RuleForm } from "./form.ts";
 /** A field, a condition by its row, all conditions, or the top of the form for everything else. */
 export type Place = Field | `conditions.${number}` | "top";
 
-/** What is said, and where. */
+/** An error and its place in the form. */
 export interface FormError {
   readonly place: Place;
   readonly text: string;
@@ -19,9 +19,9 @@ export function isAdvanced(place: Place): boolean {
   return field !== undefined && isAdvancedField(field);
 }
 
-/** Where a field of the service is in the form. What is not to be seen there now belongs to the top. */
+/** The place of a field in the form. Errors of hidden fields go to the top. */
 export function placeOf(field: string | undefined, form: RuleForm): Place {
-  // A preview has the rule one level down.
+  // A preview request nests the rule.
   const name = field?.replace(/^rule\./, "") ?? "";
   if (name === "rate_per_second") return placeOf("tokens", form);
   if (name === "conditions" || name.startsWith("conditions.")) return conditionPlace(name, form);
@@ -31,7 +31,7 @@ export function placeOf(field: string | undefined, form: RuleForm): Place {
 
 function conditionPlace(name: string, form: RuleForm): Place {
   const attribute = name.slice("conditions.".length);
-  // The last one: it is what was sent, where an attribute is there twice.
+  // The last one: of duplicate attributes it is the one that was sent.
   const row = form.conditions.findLastIndex((condition) => condition.attribute === attribute);
   return row < 0 ? "conditions" : `conditions.${row}`;
 }
@@ -45,7 +45,7 @@ function isHidden(place: Place, form: RuleForm): boolean {
   return false;
 }
 
-/** What the service says of a form. Its text begins with the field, which is where it is shown already. */
+/** Converts an error of the service. The name of the field is removed from its text if it is shown there. */
 export function formErrorOf(problem: Problem, form: RuleForm): FormError {
   const place = placeOf(problem.field, form);
   const prefixes = [`${problem.field}: `, `${problem.field?.replace(/^rule\./, "")}: `];
@@ -54,14 +54,14 @@ export function formErrorOf(problem: Problem, form: RuleForm): FormError {
 }
 
 /**
- * What a body cannot even say, and so the service would not see: two conditions on one attribute, and a named plan
- * without its name, which would be every plan.
+ * Errors that a body cannot express, so that the service would not find them: two conditions on one attribute, and a
+ * named plan without its name, which would mean every plan.
  */
 export function localErrorOf(form: RuleForm): FormError | undefined {
   const names = form.conditions.map((condition) => condition.attribute);
   const twice = names.findIndex((name, index) => names.indexOf(name) < index);
   if (twice >= 0)
-    return { place: `conditions.${twice}`, text: `${names[twice]} has a condition already: each has one` };
-  if (form.planKind === "named" && form.plan === "") return { place: "plan", text: "which plan? Name it" };
+    return { place: `conditions.${twice}`, text: `${names[twice]} is duplicated: combine its conditions` };
+  if (form.planKind === "named" && form.plan === "") return { place: "plan", text: "enter the name of the plan" };
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** What is looked for among the rules. */
+/** Filters of the list of rules. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -6,7 +6,7 @@ import { Field } from "../ui/field.tsx";
 import { visible } from "../ui/visible.ts";
 import { EVERY_PLAN, type Filter, SCOPES } from "./list.ts";
 
-/** So long nothing may have been typed: browsers refuse to change the address all the time. */
+/** Delay after the last keystroke: browsers limit how often the address may change. */
 const TYPING_MS = 200;
 
 interface FiltersProps {
@@ -16,22 +16,22 @@ interface FiltersProps {
 }
 
 export function Filters({ filter, plans, onChange }: FiltersProps): JSX.Element {
-  const { text, type, flush, settle } = useTyped(filter.text, (text) => onChange({ ...filter, text }));
+  const { text, type, flush, settle } = useDelayedText(filter.text, (text) => onChange({ ...filter, text }));
   const choose = (chosen: Partial<Filter>) => {
     settle();
     onChange({ ...filter, text, ...chosen });
   };
-  // One that no rule names any more is still what the address says.
+  // The address may have a plan that no rule names.
   const isUnknown = filter.plan !== "" && filter.plan !== EVERY_PLAN && !plans.includes(filter.plan);
   return (
     <search class="rules-filters">
-      <Field label="Find">
+      <Field label="Search">
         {(input) => (
           <input
             {...input}
             class="input"
             type="search"
-            placeholder="pattern, endpoint, description …"
+            placeholder="pattern, endpoint, description"
             value={text}
             onInput={(event) => type(event.currentTarget.value)}
             onBlur={flush}
@@ -40,7 +40,7 @@ export function Filters({ filter, plans, onChange }: FiltersProps): JSX.Element 
       </Field>
       <Select label="Plan" value={filter.plan} onChange={(plan) => choose({ plan })}>
         <option value="">any</option>
-        <option value={EVERY_PLAN}>for every plan</option>
+        <option value={EVERY_PLAN}>rules for every plan</option>
         {[...plans, ...(isUnknown ? [filter.plan] : [])].map((plan) => (
           <option key={plan} value={plan}>
             {visible(plan)}
@@ -55,8 +55,8 @@ export function Filters({ filter, plans, onChange }: FiltersProps): JSX.Element 
           </option>
         ))}
       </Select>
-      <Select label="Switched" value={filter.active} onChange={(active) => choose({ active })}>
-        <option value="">on or off</option>
+      <Select label="Active" value={filter.active} onChange={(active) => choose({ active })}>
+        <option value="">any</option>
         <option value="on">on</option>
         <option value="off">off</option>
       </Select>
@@ -64,21 +64,21 @@ export function Filters({ filter, plans, onChange }: FiltersProps): JSX.Element 
   );
 }
 
-interface Typed {
+interface DelayedText {
   readonly text: string;
   readonly type: (text: string) => void;
-  /** Tells at once what was not told yet. */
+  /** Reports a pending change at once. */
   readonly flush: () => void;
-  /** Tells nothing more of what was typed so far. */
+  /** Drops a pending change. */
   readonly settle: () => void;
 }
 
-/** A text that is told once nothing more is typed. `known` is the one that was told last, or came from elsewhere. */
-function useTyped(known: string, tell: (text: string) => void): Typed {
+/** A text whose changes are reported after a delay. `known` is the last reported text, or a new one from outside. */
+function useDelayedText(known: string, report: (text: string) => void): DelayedText {
   const [text, setText] = useState(known);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const latest = useRef(tell);
-  latest.current = tell;
+  const latest = useRef(report);
+  latest.current = report;
   const settle = () => {
     clearTimeout(timer.current);
     timer.current = undefined;
@@ -87,7 +87,7 @@ function useTyped(known: string, tell: (text: string) => void): Typed {
   useEffect(() => {
     if (timer.current === undefined) setText(known);
   }, [known]);
-  const told = (text: string) => {
+  const reportNow = (text: string) => {
     settle();
     latest.current(text);
   };
@@ -96,10 +96,10 @@ function useTyped(known: string, tell: (text: string) => void): Typed {
     type: (text) => {
       setText(text);
       settle();
-      timer.current = setTimeout(() => told(text), TYPING_MS);
+      timer.current = setTimeout(() => reportNow(text), TYPING_MS);
     },
     flush: () => {
-      if (timer.current !== undefined) told(text);
+      if (timer.current !== undefined) reportNow(text);
     },
     settle,
   };

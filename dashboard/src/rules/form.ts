@@ -1,7 +1,6 @@
 /**
- * A rule as its editor has it: every field is the text that was typed, so that nothing is lost or rounded before the
- * service has seen it. `formOf` and `bodyOf` lead from a rule to its form and to what is sent; together they change
- * nothing.
+ * Form of a rule: every field is the text that was typed, so that nothing is lost or rounded before the service sees
+ * it. `formOf` converts a rule to its form, `bodyOf` a form to the request body; together they change nothing.
  */
 
 import type { AlgorithmName, ModeName, NewRule, OnErrorName, RefillName, Rule, ScopeName } from "../api/types.ts";
@@ -12,7 +11,7 @@ import { microsOf, type Time, timeOf, timeText, type Unit } from "./time.ts";
 export interface ConditionForm {
   readonly attribute: string;
   readonly isNot: boolean;
-  /** What it is, or is not: a glob, with exceptions if one likes. */
+  /** A glob, optionally with exceptions. */
   readonly glob: string;
 }
 
@@ -22,7 +21,7 @@ export type PlanKind = "every" | "default" | "named";
 type TextForm = Readonly<Record<TextColumn, string>>;
 
 export interface RuleForm extends TextForm {
-  /** For a rule that comes back with the number that it had; else empty. */
+  /** The number of a deleted rule that is restored; else empty. */
   readonly ruleId: string;
   readonly conditions: readonly ConditionForm[];
   readonly keyPattern: string;
@@ -38,15 +37,15 @@ export interface RuleForm extends TextForm {
   readonly maxWait: string;
   readonly maxWaitUnit: Unit;
   readonly onError: OnErrorName;
-  /** Empty for what the pattern suggests. */
+  /** Empty for the scope that follows from the pattern. */
   readonly scope: ScopeName | "";
   readonly name: string;
-  /** One name a line: names have no line breaks. */
+  /** One name per line: names contain no line breaks. */
   readonly replaces: string;
   readonly isActive: boolean;
 }
 
-/** What a new rule begins with. */
+/** Initial form of a new rule. */
 export const NEW_FORM: RuleForm = {
   ruleId: "",
   conditions: [],
@@ -72,12 +71,12 @@ export const NEW_FORM: RuleForm = {
 
 const DEFAULT_PLAN = "default";
 
-/** Whether it admits its tokens per period, and has no other capacity. */
+/** Returns whether the limit is the tokens per period, without a separate capacity. */
 export function isWindow(algorithm: AlgorithmName): boolean {
   return algorithm !== "token_bucket" && algorithm !== "leaky_bucket";
 }
 
-/** The form of a rule that is there. */
+/** The form of an existing rule. */
 export function formOf(rule: Rule): RuleForm {
   const period = timeOf(rule.period);
   const maxWait: Time = rule.max_wait === null ? { amount: "", unit: "second" } : timeOf(rule.max_wait);
@@ -114,18 +113,18 @@ function conditionOf(attribute: string, text: string): ConditionForm {
   return { attribute, isNot, glob: isNot ? text.slice(1) : text };
 }
 
-/** What a condition is in a rule. */
+/** The text of a condition in a rule. */
 export function conditionText({ isNot, glob }: ConditionForm): string {
   return isNot ? `!${glob}` : glob;
 }
 
-/** A rule as it is sent. What is not a number is sent as it was typed: the service says what it thinks of it. */
+/** Request body. Text that is not a number is sent unchanged, so that the service reports the error. */
 export type Body = Omit<NewRule, "tokens" | "burst_capacity"> & {
   tokens?: number | string;
   burst_capacity?: number | string;
 };
 
-/** What is sent for a form. `base` is the rule that it changes, if there is one. */
+/** The request body of a form. `base` is the rule that it changes, if any. */
 export function bodyOf(form: RuleForm, base?: Rule): Body {
   const body: Body = {
     key_pattern: form.keyPattern,
@@ -147,7 +146,7 @@ export function bodyOf(form: RuleForm, base?: Rule): Body {
   return body;
 }
 
-/** A pattern that stays keeps its scope, whatever it would suggest. */
+/** An unchanged pattern keeps its scope. */
 function scopeOf(form: RuleForm, base: Rule | undefined): ScopeName | undefined {
   if (form.scope !== "") return form.scope;
   return base !== undefined && base.key_pattern === form.keyPattern && suggestedScope(base.key_pattern) === base.scope
@@ -158,7 +157,7 @@ function scopeOf(form: RuleForm, base: Rule | undefined): ScopeName | undefined 
 type QuotaBody = Pick<Body, "tokens" | "period" | "burst_capacity" | "refill" | "max_wait">;
 
 function quotaOf(form: RuleForm): QuotaBody {
-  // Without a limit the fields are out of sight: what would be wrong with them is left out.
+  // In mode `unlimited` the fields are hidden: an invalid quota is left out.
   if (form.mode === "unlimited" && quotaOfForm(form) === undefined) return {};
   const body: QuotaBody = {};
   if (form.tokens.trim() !== "") body.tokens = wholeNumber(form.tokens);
@@ -173,7 +172,7 @@ function quotaOf(form: RuleForm): QuotaBody {
 
 const WHOLE = /^\d+$/;
 
-/** A number that could not be sent to the last digit is sent as the text that it is. */
+/** Numbers that JSON cannot carry exactly are sent as text. */
 function wholeNumber(text: string): number | string {
   const trimmed = text.trim();
   return WHOLE.test(trimmed) && Number.isSafeInteger(Number(trimmed)) ? Number(trimmed) : trimmed;
@@ -187,7 +186,7 @@ export interface Quota {
   readonly capacity: bigint;
 }
 
-/** The quota that a form stands for; undefined while it is none. */
+/** The quota of a form; undefined while it is incomplete. */
 export function quotaOfForm(form: RuleForm): Quota | undefined {
   const period = { amount: form.period, unit: form.periodUnit };
   const periodMicros = microsOf(period);
@@ -203,7 +202,7 @@ function countOf(text: string): bigint | undefined {
   return WHOLE.test(trimmed) && BigInt(trimmed) > 0n ? BigInt(trimmed) : undefined;
 }
 
-/** Whether two forms say the same. */
+/** Returns whether two forms are equal. */
 export function isSameForm(one: RuleForm, other: RuleForm): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

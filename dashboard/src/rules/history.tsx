@@ -1,4 +1,4 @@
-/** Who changed what, and when; and back to how it was. */
+/** History of changes, from which rules can be restored. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -18,7 +18,7 @@ import { NoSuchRule, Sheet } from "./sheet.tsx";
 import { quotaWords } from "./words.ts";
 import "./history.css";
 
-/** Changes in one answer. */
+/** Changes per page. */
 const PAGE_CHANGES = 30;
 
 interface HistoryProps {
@@ -64,13 +64,9 @@ function History({ ruleId, isChangeable, href }: HistoryProps & { readonly ruleI
   return (
     <div class="stack">
       {failed !== undefined && <Notice kind="error">{failed.detail}</Notice>}
-      {first.value === undefined && first.problem === undefined && <p class="muted">Loading …</p>}
+      {first.value === undefined && first.problem === undefined && <p class="muted">Loading…</p>}
       {first.value !== undefined && changes.length === 0 && (
-        <p class="muted">
-          {isChangeable
-            ? "Nothing has been changed yet. From the first change on, every one is kept here."
-            : "There is no history here: it is of rules in a database."}
-        </p>
+        <p class="muted">{isChangeable ? "No changes yet." : "No history: only rules in a database have one."}</p>
       )}
       <ol class="changes">
         {changes.map((change) => (
@@ -108,12 +104,12 @@ interface ChangeProps extends Pick<HistoryProps, "isChangeable" | "href"> {
 }
 
 function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Element {
-  // A rule with all its columns, though the document only says that it is an object.
+  // A complete rule, though the schema only says that it is an object.
   const old = change.old as Rule | null;
   const changed = change.new as Rule | null;
   const rule = changed ?? old;
   const id = String(change.rule_id);
-  const bringBack = () => {
+  const restore = () => {
     if (old === null) return;
     if (changed === null) saveDraft(`new:${id}`, { form: { ...formOf(old), ruleId: id }, base: undefined });
     else saveDraft(id, { form: formOf(old), base: "current" });
@@ -123,7 +119,7 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
     <li class="change">
       <div class="change-head">
         <span>
-          <strong>{old === null ? "Made" : changed === null ? "Deleted" : "Changed"}</strong>
+          <strong>{old === null ? "Created" : changed === null ? "Deleted" : "Changed"}</strong>
           {isOfAll && (
             <>
               {": "}
@@ -149,8 +145,8 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
       {old !== null && changed !== null && <Columns old={old} changed={changed} />}
       {isChangeable && old !== null && (
         <div class="row">
-          <button type="button" class="button small" onClick={bringBack}>
-            {changed === null ? "Bring it back" : "Bring back what was before"}
+          <button type="button" class="button small" onClick={restore}>
+            {changed === null ? "Restore rule" : "Restore previous version"}
           </button>
         </div>
       )}

@@ -1,25 +1,25 @@
-/** The rules that are there, and which of them are shown. */
+/** List of rules: loading, filters and pages. */
 
 import { call } from "../api/client.ts";
 import type { Rule, RuleList, ScopeName, Stats } from "../api/types.ts";
 import { TEXT_COLUMNS } from "./columns.ts";
 import { matchParts, plain, quotaWords } from "./words.ts";
 
-/** Rules in one answer: the most that the service gives. */
+/** The largest page that the service returns. */
 const ANSWER_ROWS = 1000;
-/** The most that there can be: the service takes no more. */
+/** The most rules that the service accepts. */
 const RULES_MAX = 10_000;
 /** Rules on one page of the table. */
 export const PAGE_ROWS = 50;
-/** With more rules than that, what they decided is not asked for: the answer has fifteen minutes of each. */
+/** With more rules the counts are not loaded: the answer contains fifteen minutes of each. */
 export const STATS_RULES_MAX = 200;
 
 export const SCOPES: readonly ScopeName[] = ["user", "ip", "endpoint", "global", "custom"];
 
-/** All rules, and where they come from. */
+/** All rules and their source. */
 export type AllRules = Omit<RuleList, "next">;
 
-/** Follows the cursors of the list to its end. */
+/** Loads all pages of the list. */
 export async function loadRules(signal: AbortSignal): Promise<AllRules> {
   const rules: Rule[] = [];
   let after: string | undefined;
@@ -31,7 +31,7 @@ export async function loadRules(signal: AbortSignal): Promise<AllRules> {
   }
 }
 
-/** What each rule decided in the last minute. */
+/** Decisions of each rule in the last minute. */
 export type RuleCounts = ReadonlyMap<number, { readonly granted: number; readonly denied: number }>;
 
 export async function loadCounts(signal: AbortSignal): Promise<RuleCounts> {
@@ -39,26 +39,26 @@ export async function loadCounts(signal: AbortSignal): Promise<RuleCounts> {
   return new Map(
     stats.rules.map(({ rule_id, last_minute }) => [
       rule_id,
-      // What can never be granted was denied, too.
+      // `never` is a denial, too.
       { granted: last_minute.granted, denied: last_minute.denied + last_minute.never },
     ]),
   );
 }
 
-/** Whether this can be the number of a rule. Anybody can write an address: other texts must not become part of a path. */
+/** Returns whether this is a rule number. Addresses are untrusted: other text must not become part of a path. */
 export function isRuleId(text: string | null): text is string {
   return text !== null && /^\d{1,16}$/.test(text);
 }
 
-/** Whether rules are changed in the database; else they come from a file, or from nowhere. */
+/** Returns whether the rules are in a database; those of a file and the starter rules are read-only. */
 export function isChangeable(source: string): boolean {
   return /^(sqlite|postgres|postgresql):/.test(source);
 }
 
-/** The plan that stands for rules that are for every plan: no plan can be called so, for it is not one text. */
+/** Filter value for rules of every plan. No plan has this name: plans contain no NUL. */
 export const EVERY_PLAN = "\u0000every";
 
-/** What is looked for. Empty finds all. */
+/** Filter of the list. Empty values match all rules. */
 export interface Filter {
   readonly text: string;
   readonly plan: string;
@@ -67,7 +67,7 @@ export interface Filter {
   readonly active: string;
 }
 
-/** The filter in an address: `plan=free`, or `plans=every` for the rules of no plan in particular. */
+/** Parses the filter in an address: `plan=free`, or `plans=every` for rules of every plan. */
 export function filterOf(params: URLSearchParams): Filter {
   return {
     text: params.get("text") ?? "",
@@ -100,7 +100,7 @@ export function filterRules(rules: readonly Rule[], filter: Filter): Rule[] {
   );
 }
 
-/** All that a rule says to people. */
+/** The text of a rule that the search covers. */
 function searched(rule: Rule): string {
   const texts = [
     `#${rule.rule_id}`,
@@ -116,19 +116,19 @@ function searched(rule: Rule): string {
   return texts.join("\n").toLowerCase();
 }
 
-/** The rows of a page, counted from 1; a page that is not there is the nearest. */
+/** The rows of a page, counted from 1; numbers out of range are clamped. */
 export function pageOf(rules: readonly Rule[], asked: number): { rows: Rule[]; page: number; pages: number } {
   const pages = Math.max(1, Math.ceil(rules.length / PAGE_ROWS));
   const page = Math.min(Math.max(1, Number.isInteger(asked) ? asked : 1), pages);
   return { rows: rules.slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS), page, pages };
 }
 
-/** The plans that rules name, in order. */
+/** The plans of the rules, sorted. */
 export function plansOf(rules: readonly Rule[]): string[] {
   return [...new Set(rules.flatMap((rule) => rule.plan ?? []))].sort();
 }
 
-/** The names that rules have, in order. */
+/** The names of the rules, sorted. */
 export function namesOf(rules: readonly Rule[]): string[] {
   return [...new Set(rules.flatMap((rule) => rule.name ?? []))].sort();
 }

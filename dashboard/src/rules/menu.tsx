@@ -1,9 +1,9 @@
-/** A button that opens a list of things to do. The browser closes it: by Escape, or by a click elsewhere. */
+/** Menu button. The browser closes the menu on Escape and on a click elsewhere. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
 
-/** How far it stays from its button and from the edge of the window. */
+/** Distance from the button and from the edge of the window. */
 const MARGIN_PX = 4;
 
 interface MenuProps {
@@ -29,9 +29,9 @@ export function Menu({ label, children }: MenuProps): JSX.Element {
       <button ref={button} type="button" class="button quiet menu-button" popovertarget={id} aria-label={label}>
         <span aria-hidden="true">⋯</span>
       </button>
-      {/* A click on anything in it is a choice. */}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it are what is clicked, or pressed. */}
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: a button that is pressed is clicked. */}
+      {/* A click on any item closes the menu. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the items in it are interactive. */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: pressing a key on an item clicks it. */}
       <div ref={list} id={id} popover="auto" class="menu" onToggle={place} onClick={close}>
         {children}
       </div>

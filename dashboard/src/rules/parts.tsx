@@ -1,11 +1,11 @@
-/** Small parts that the table, the editor and the history have in common. */
+/** Components shared by the table, the editor and the history. */
 
 import type { JSX } from "preact";
 import type { ModeName, Rule } from "../api/types.ts";
 import { visible } from "../ui/visible.ts";
 import { type Part, plain, summaryParts } from "./words.ts";
 
-/** A sentence, with the texts that others have chosen set apart. */
+/** A sentence with text chosen by users marked as keys. */
 export function Words({ parts }: { readonly parts: readonly Part[] }): JSX.Element {
   return (
     <>
@@ -22,12 +22,12 @@ export function Words({ parts }: { readonly parts: readonly Part[] }): JSX.Eleme
   );
 }
 
-/** Whom a rule counts, and where: `Each address, where endpoint is /login`. */
+/** Grouping and conditions of a rule: `Each IP address, where endpoint is /login`. */
 export function RuleSummary({ rule }: { readonly rule: Rule }): JSX.Element {
   return <Words parts={summaryParts(rule)} />;
 }
 
-/** The same, where there is room for nothing but text. */
+/** Grouping and conditions of a rule as plain text. */
 export function summaryText(rule: Rule): string {
   return visible(plain(summaryParts(rule)));
 }

@@ -1,13 +1,13 @@
-/** Key patterns as people choose and say them: by whom a rule counts. */
+/** Key patterns as choices of the editor and as text. */
 
 import type { ScopeName } from "../api/types.ts";
 import { placeholders } from "../ui/pattern.ts";
 
-/** What most rules count by. Anything else is a pattern of one's own. */
+/** Common patterns; `own` is any other. */
 export const GROUPS = ["user", "ip", "endpoint", "everyone", "path", "own"] as const;
 export type Group = (typeof GROUPS)[number];
 
-/** The pattern that a choice writes. */
+/** The pattern of each choice. */
 const PATTERNS: Record<Exclude<Group, "own">, string> = {
   user: "user:{user_id}",
   ip: "ip:{ip}",
@@ -16,10 +16,10 @@ const PATTERNS: Record<Exclude<Group, "own">, string> = {
   path: "endpoint:/",
 };
 
-/** Names of attributes that every request may have, and what one of them is called. */
+/** Nouns for the values of the standard attributes. */
 const NOUNS: Record<string, string> = {
   user_id: "user",
-  ip: "address",
+  ip: "IP address",
   endpoint: "endpoint",
   method: "method",
   plan: "plan",
@@ -27,16 +27,13 @@ const NOUNS: Record<string, string> = {
 
 const ENDPOINT = "endpoint:";
 
-/** The endpoint that a pattern such as `endpoint:/api/search` is about, if it is. */
+/** The endpoint in a pattern such as `endpoint:/api/search`; undefined for other patterns. */
 export function endpointOf(pattern: string): string | undefined {
   const isAbout = pattern.startsWith(ENDPOINT) && placeholders(pattern).length === 0;
   return isAbout ? pattern.slice(ENDPOINT.length) : undefined;
 }
 
-/**
- * By whom a pattern counts. The text around a placeholder is free, and so is that of a shared bucket: `login:{ip}` is
- * by address, too.
- */
+/** The choice that a pattern belongs to. The text around a placeholder is free: `login:{ip}` counts by address, too. */
 export function groupOf(pattern: string): Group {
   const names = placeholders(pattern);
   if (names.length === 0 && /[{}]/.test(pattern)) return "own";
@@ -45,12 +42,12 @@ export function groupOf(pattern: string): Group {
   return (["user", "ip", "endpoint"] as const).find((group) => placeholders(PATTERNS[group])[0] === names[0]) ?? "own";
 }
 
-/** The pattern for a choice: the one before if it says so already, or if it is to be one's own. */
+/** The pattern of a choice; unchanged if it belongs to that choice already, or the choice is `own`. */
 export function patternFor(group: Group, before: string): string {
   return group === "own" || groupOf(before) === group ? before : PATTERNS[group];
 }
 
-/** The scope that the service gives a rule with this pattern if none is asked for. */
+/** The default scope of a rule with this pattern. */
 export function suggestedScope(pattern: string): ScopeName {
   const first = placeholders(pattern)[0];
   if (first === "user_id") return "user";
@@ -61,15 +58,15 @@ export function suggestedScope(pattern: string): ScopeName {
   return pattern === "global" ? "global" : "custom";
 }
 
-/** What an attribute's value is called: `user_id` is a user, `tenant` is a tenant. */
+/** The noun for the values of an attribute: `user_id` is a user, `tenant` is a tenant. */
 export function nounOf(attribute: string): string {
   return Object.hasOwn(NOUNS, attribute) ? NOUNS[attribute]! : attribute;
 }
 
-/** By whom it counts: `each user`, `each endpoint and user`, `everyone together`. */
+/** The grouping as text: `each user`, `each endpoint and user`, `all clients together`. */
 export function groupWords(pattern: string): string {
   const nouns = placeholders(pattern).map(nounOf);
-  if (nouns.length === 0) return "everyone together";
+  if (nouns.length === 0) return "all clients together";
   return `each ${joinWords(nouns)}`;
 }
 

@@ -1,4 +1,4 @@
-/** A wide window over the page, for what needs room: all of the screen on a phone. */
+/** Wide modal dialog; it fills the screen of a phone. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
@@ -11,7 +11,7 @@ interface SheetProps {
   readonly children: ComponentChildren;
 }
 
-/** It is open as long as it is rendered. The focus goes back to where it was. */
+/** Open as long as it is rendered. Returns the focus when it closes. */
 export function Sheet({ title, onClose, children }: SheetProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -19,15 +19,15 @@ export function Sheet({ title, onClose, children }: SheetProps): JSX.Element {
   closed.current = onClose;
   useLayoutEffect(() => {
     const element = dialog.current;
-    const tell = () => closed.current();
-    element?.addEventListener("close", tell);
+    const report = () => closed.current();
+    element?.addEventListener("close", report);
     return () => {
-      // Only closing gives the focus back. Its event comes late, and tells of nothing that is not known.
-      element?.removeEventListener("close", tell);
+      // Only closing returns the focus. Its event comes late and is not needed any more.
+      element?.removeEventListener("close", report);
       element?.close();
     };
   }, []);
-  // Whoever closes it and asks for it again in the same moment has it again.
+  // Closed and opened again within one rendering.
   useLayoutEffect(() => {
     if (dialog.current?.open === false) dialog.current.showModal();
   });
@@ -46,11 +46,11 @@ export function Sheet({ title, onClose, children }: SheetProps): JSX.Element {
   );
 }
 
-/** For an address that asks for a rule by something that is not a number. */
+/** Shown for an address with an invalid rule number. */
 export function NoSuchRule({ onClose }: Pick<SheetProps, "onClose">): JSX.Element {
   return (
     <Sheet title="No such rule" onClose={onClose}>
-      <Notice kind="error">What the address asks for is not the number of a rule.</Notice>
+      <Notice kind="error">The address contains no valid rule number.</Notice>
     </Sheet>
   );
 }

@@ -1,4 +1,4 @@
-/** The rules, one a row. On a phone each is a card. */
+/** Table of rules. On a phone each row is a card. */
 
 import type { JSX } from "preact";
 import type { Rule } from "../api/types.ts";
@@ -14,7 +14,7 @@ import { quotaWords } from "./words.ts";
 interface TableProps {
   readonly rules: readonly Rule[];
   readonly counts: RuleCounts | undefined;
-  /** Whether rules can be changed here. */
+  /** Whether the rules can be changed. */
   readonly isChangeable: boolean;
   /** The address of this view with other parameters. */
   readonly href: (params: Record<string, string>) => string;
@@ -31,7 +31,7 @@ export function RulesTable(props: TableProps): JSX.Element {
             <th scope="col" class="number">
               #
             </th>
-            <th scope="col">Counts</th>
+            <th scope="col">Rule</th>
             <th scope="col">Quota</th>
             <th scope="col">Plan</th>
             <th scope="col">Mode</th>
@@ -40,9 +40,9 @@ export function RulesTable(props: TableProps): JSX.Element {
                 Last minute
               </th>
             )}
-            <th scope="col">{props.isChangeable ? "Switched" : "State"}</th>
+            <th scope="col">Active</th>
             <th scope="col">
-              <span class="visually-hidden">What to do</span>
+              <span class="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -96,7 +96,7 @@ function Row({
             role="switch"
             class="switch"
             aria-checked={rule.is_active}
-            aria-label={`Rule ${id} is on`}
+            aria-label={`Rule ${id} active`}
             onClick={() => onSwitch(rule)}
           >
             <span class="switch-track" aria-hidden="true" />
@@ -111,7 +111,7 @@ function Row({
   );
 }
 
-/** It may be cut, and is shown whole where it is pointed at. */
+/** May be truncated; the tooltip has all of it. */
 function PlanName({ plan }: { readonly plan: string }): JSX.Element {
   return <bdi title={plan}>{plan}</bdi>;
 }
@@ -123,7 +123,7 @@ function RowMenu({
 }: Pick<TableProps, "href" | "onDelete"> & { readonly rule: Rule }): JSX.Element {
   const id = String(rule.rule_id);
   return (
-    <Menu label={`More for rule ${id}`}>
+    <Menu label={`Actions for rule ${id}`}>
       <a class="menu-item" href={href({ rule: id })}>
         Edit
       </a>
@@ -137,7 +137,7 @@ function RowMenu({
         Violations
       </a>
       <button type="button" class="menu-item danger" onClick={() => onDelete(rule)}>
-        Delete …
+        Delete…
       </button>
     </Menu>
   );
@@ -145,7 +145,7 @@ function RowMenu({
 
 interface LastMinuteProps {
   readonly counts: { granted: number; denied: number } | undefined;
-  /** Whether those that it denied were let through. */
+  /** Whether the denied requests were allowed. */
   readonly isShadow: boolean;
 }
 

@@ -1,12 +1,12 @@
 /**
- * Times of quotas. The service counts them in whole microseconds and shows them in seconds; people write a number and
- * a unit. Nothing here rounds: what was read is written back to the microsecond.
+ * Durations of quotas. The service stores whole microseconds and shows seconds; the form has a number and a unit.
+ * Nothing here rounds: a duration that was read is written back to the microsecond.
  */
 
 export const UNITS = ["us", "ms", "second", "minute", "hour", "day"] as const;
 export type Unit = (typeof UNITS)[number];
 
-/** Microseconds of each. */
+/** Microseconds of each unit. */
 const SIZES: Record<Unit, bigint> = {
   us: 1n,
   ms: 1000n,
@@ -18,13 +18,13 @@ const SIZES: Record<Unit, bigint> = {
 
 const DECIMAL = /^(\d+)(?:\.(\d+))?$/;
 
-/** A number as it was typed, and its unit. */
+/** A number as typed, and its unit. */
 export interface Time {
   readonly amount: string;
   readonly unit: Unit;
 }
 
-/** The microseconds of what was typed; undefined if it is not a positive number, or finer than a microsecond. */
+/** The microseconds of a duration; undefined if it is not positive, or finer than a microsecond. */
 export function microsOf({ amount, unit }: Time): bigint | undefined {
   const match = DECIMAL.exec(amount.trim());
   if (match === null) return undefined;
@@ -34,9 +34,9 @@ export function microsOf({ amount, unit }: Time): bigint | undefined {
   return scaled > 0n && scaled % scale === 0n ? scaled / scale : undefined;
 }
 
-/** Seconds, as answers have them, in the largest unit in which they are whole; else in seconds with decimals. */
+/** Seconds in the largest unit in which they are whole; else in seconds with decimals. */
 export function timeOf(seconds: number): Time {
-  // The shortest text that means this number: it has at most the six decimals that were sent.
+  // The shortest decimal of the number has at most the six decimals that were sent.
   const micros = microsOf({ amount: plainDecimal(seconds), unit: "second" });
   if (micros === undefined) return { amount: plainDecimal(seconds), unit: "second" };
   const unit = UNITS.findLast((unit) => micros % SIZES[unit] === 0n) ?? "us";
@@ -44,31 +44,31 @@ export function timeOf(seconds: number): Time {
   return { amount: String(micros / SIZES[unit]), unit };
 }
 
-/** Without an exponent, which small numbers would have. */
+/** Decimal notation: small numbers would have an exponent. */
 function plainDecimal(seconds: number): string {
   const text = String(seconds);
   return text.includes("e") ? seconds.toFixed(6).replace(/\.?0+$/, "") : text;
 }
 
-/** What a body says: `1 minute`, `62.5 second`. */
+/** The text in a request body: `1 minute`, `62.5 second`. */
 export function timeText({ amount, unit }: Time): string {
   return `${amount.trim()} ${unit}`;
 }
 
-/** The name of a unit behind a number: `5 minutes`, but `5 ms`. */
+/** The name of a unit after a number: `5 minutes`, but `5 ms`. */
 export function unitWord(unit: Unit, amount: string): string {
   if (unit === "us") return "µs";
   if (unit === "ms") return "ms";
   return amount.trim() === "1" ? unit : `${unit}s`;
 }
 
-/** `second`, `5 minutes`, `62.5 seconds`: what stands behind "per" or "every". */
+/** Text after "per" or "every": `second`, `5 minutes`, `62.5 seconds`. */
 export function perWords(time: Time): string {
   const isOne = time.amount.trim() === "1" && SIZES[time.unit] >= SIZES.second;
   return isOne ? time.unit : timeWords(time);
 }
 
-/** `1 second`, `5 minutes`. */
+/** Text with the number: `1 second`, `5 minutes`. */
 export function timeWords(time: Time): string {
   return `${time.amount.trim()} ${unitWord(time.unit, time.amount)}`;
 }

@@ -1,4 +1,4 @@
-/** The rules: a table, and over it the editor or the history that the address asks for. */
+/** Rules view: the table, and the editor or the history that the address opens. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -32,10 +32,10 @@ import {
 import { RulesTable } from "./table.tsx";
 import "./rules.css";
 
-/** The pause before the figures of the last minute are asked for again. */
+/** Polling interval of the counts of the last minute. */
 const COUNTS_EVERY_MS = 5000;
-/** What a saved change is worth, said after each. */
-const IN_FORCE = "in force at once here, within two seconds elsewhere";
+/** Appended to the message after every change. */
+const IN_FORCE = "In force here at once, in other processes within two seconds.";
 
 export function RulesView(): JSX.Element {
   const { params } = useRoute();
@@ -49,7 +49,7 @@ export function RulesView(): JSX.Element {
   const canChange = list.value !== undefined && isChangeable(list.value.source);
   const saved = (rule: Rule, isNew: boolean) => {
     list.reload();
-    showToast(`Rule ${rule.rule_id} is ${isNew ? "made" : "saved"}: ${IN_FORCE}.`);
+    showToast(`Rule ${rule.rule_id} ${isNew ? "created" : "saved"}. ${IN_FORCE}`);
   };
   return (
     <>
@@ -58,7 +58,7 @@ export function RulesView(): JSX.Element {
           <h1 ref={heading} tabIndex={-1}>
             Rules
           </h1>
-          <p>Who may send how much. All rules that match a request must agree.</p>
+          <p>A request is allowed only if every rule that applies to it allows it.</p>
         </div>
         <div class="row">
           {canChange && (
@@ -100,7 +100,7 @@ export function RulesView(): JSX.Element {
   );
 }
 
-/** What there is to know about the rules as a whole. */
+/** Notices about the rules as a whole: errors, invalid or read-only rules. */
 function ListNotices({ list }: { readonly list: LoadState<AllRules> }): JSX.Element {
   const { value, problem } = list;
   return (
@@ -108,28 +108,28 @@ function ListNotices({ list }: { readonly list: LoadState<AllRules> }): JSX.Elem
       {problem !== undefined && (
         <Notice kind="error">
           <div class="row">
-            <span>The rules cannot be had: {problem.detail}</span>
+            <span>Could not load the rules: {problem.detail}</span>
             <button type="button" class="button" onClick={list.reload}>
               Try again
             </button>
           </div>
         </Notice>
       )}
-      {value === undefined && problem === undefined && <p class="muted">Loading the rules …</p>}
+      {value === undefined && problem === undefined && <p class="muted">Loading…</p>}
       {typeof value?.refused === "string" && (
         <Notice kind="warning">
-          <strong>The rules as they are now were refused, and the last good ones stay in force.</strong>
+          <strong>The current rules are not valid. The last valid rules stay in force.</strong>
           <pre class="key refused">{value.refused}</pre>
         </Notice>
       )}
       {value !== undefined && !isChangeable(value.source) && (
         <Notice kind="info">
           {value.source === "starter" ? (
-            "These are the starter rules, which nobody can change: there is neither a database nor a file of rules."
+            "These are the starter rules, which are read-only. Configure a database or a rules file to change them."
           ) : (
             <>
-              These rules come from the file <span class="key">{value.source}</span> and are changed there: here they
-              can only be read. A change of the file is in force as soon as it is saved.
+              These rules come from the file <span class="key">{value.source}</span> and are read-only here. Changes to
+              the file take effect when it is saved.
             </>
           )}
         </Notice>
@@ -145,7 +145,7 @@ interface RuleListProps {
   readonly isChangeable: boolean;
   readonly href: (params: Record<string, string>) => string;
   readonly onChanged: () => void;
-  /** A row has gone, and the focus with it. */
+  /** Called when the focused row was deleted. */
   readonly onGone: () => void;
 }
 
@@ -153,7 +153,7 @@ function RuleList(props: RuleListProps): JSX.Element {
   const { rules, filter, href, onChanged } = props;
   const [abort, setLeaving] = useState<Rule>();
   const [deleted, setDeleted] = useState(0);
-  // Once the window that asked has gone: as long as it is there, nothing else can have the focus.
+  // After the dialog is closed: a modal dialog keeps the focus.
   useEffect(() => {
     if (deleted > 0) props.onGone();
   }, [deleted]);
@@ -175,7 +175,7 @@ function RuleList(props: RuleListProps): JSX.Element {
       </p>
       {found.length === 0 ? (
         <div class="panel">
-          <p>No rule is like that.</p>
+          <p>No rules match.</p>
           <div class="row">
             <a class="button" href={hrefOf("rules")}>
               Show all rules
@@ -208,18 +208,18 @@ function RuleList(props: RuleListProps): JSX.Element {
   );
 }
 
-/** Switches a rule on or off: that column and no other, whatever the rest is by now. */
+/** Activates or deactivates a rule. Changes only that column, whatever the others are by now. */
 async function switchRule(rule: Rule, onChanged: () => void): Promise<void> {
   try {
     await call("PATCH", `/v1/rules/${rule.rule_id}`, { body: { is_active: !rule.is_active } });
-    showToast(`Rule ${rule.rule_id} is switched ${rule.is_active ? "off" : "on"}: ${IN_FORCE}.`);
+    showToast(`Rule ${rule.rule_id} ${rule.is_active ? "deactivated" : "activated"}. ${IN_FORCE}`);
   } catch (thrown) {
-    showToast(`Rule ${rule.rule_id} is as it was: ${asProblem(thrown).detail}.`, "error");
+    showToast(`Could not change rule ${rule.rule_id}: ${asProblem(thrown).detail}.`, "error");
   }
   onChanged();
 }
 
-/** The figures of the last minute, for as long as this is shown and the page is looked at. */
+/** The counts of the last minute, polled while the table is visible. */
 function useCounts(isWanted: boolean): RuleCounts | undefined {
   const { value } = usePoll(isWanted ? loadCounts : undefined, COUNTS_EVERY_MS, [isWanted]);
   return isWanted ? value : undefined;
@@ -228,14 +228,14 @@ function useCounts(isWanted: boolean): RuleCounts | undefined {
 function Empty({ isChangeable, href }: Pick<RuleListProps, "isChangeable" | "href">): JSX.Element {
   return (
     <div class="panel rules-empty">
-      <h2>There are no rules</h2>
+      <h2>No rules</h2>
       <p class="muted">
-        Every request is allowed until there is one. A rule says whom it counts, and how much is enough.
+        Every request is allowed. A rule limits the requests of a user, an IP address, an endpoint or all clients.
       </p>
       {isChangeable && (
         <div class="row">
           <a class="button primary" href={href({ rule: "new" })}>
-            Make the first rule
+            Create the first rule
           </a>
         </div>
       )}

@@ -1,4 +1,4 @@
-/** What a rule says, in words. */
+/** Texts that describe rules. */
 
 import type { ModeName, Rule } from "../api/types.ts";
 import { formatCount, formatWait } from "../format.ts";
@@ -7,7 +7,7 @@ import { formOf, type Quota, quotaOfForm, type RuleForm } from "./form.ts";
 import { endpointOf, groupWords, joinWords } from "./pattern.ts";
 import { perWords, timeWords } from "./time.ts";
 
-/** A piece of a sentence; `isKey` marks text that somebody has chosen. */
+/** Part of a sentence; `isKey` marks text chosen by users. */
 export interface Part {
   readonly text: string;
   readonly isKey: boolean;
@@ -16,12 +16,12 @@ export interface Part {
 const word = (text: string): Part => ({ text, isKey: false });
 const key = (text: string): Part => ({ text, isKey: true });
 
-/** The sentence without its marks. */
+/** The sentence as plain text. */
 export function plain(parts: readonly Part[]): string {
   return parts.map((part) => part.text).join("");
 }
 
-/** Which requests it is about: `endpoint is /login and method is not GET`. Empty for all of them. */
+/** The conditions: `endpoint is /login and method is not GET`. Empty for all requests. */
 export function matchParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
   const endpoint = endpointOf(rule.key_pattern);
   const conditions: [string, string][] = Object.entries(rule.conditions);
@@ -33,14 +33,14 @@ export function matchParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part
   ]);
 }
 
-/** Whom it counts, and where: `Each address, where endpoint is /login`. */
+/** Grouping and conditions: `Each IP address, where endpoint is /login`. */
 export function summaryParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
   const match = matchParts(rule);
   const counted = word(sentenceCase(groupWords(rule.key_pattern)));
   return match.length === 0 ? [counted] : [counted, word(", where "), ...match];
 }
 
-/** `is /api/** but not /api/login or /api/me`. */
+/** A condition: `is /api/** but not /api/login or /api/me`. */
 function conditionParts(text: string): Part[] {
   const [first = "", ...rest] = text.startsWith("!") ? ["", text.slice(1)] : splitOnce(text, " !");
   const exceptions = rest.flatMap((except) => except.split("|"));
@@ -58,14 +58,14 @@ function splitOnce(text: string, mark: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + mark.length)];
 }
 
-/** `burst 50, refilling 10 per second`; what a rule without a limit has is `no limit`. */
+/** The quota of a rule: `burst 50, refilling 10 per second`, or `no limit`. */
 export function quotaWords(rule: Rule): string {
   if (rule.mode === "unlimited") return "no limit";
   const quota = quotaOfForm(formOf(rule));
   return quota === undefined ? "" : quotaText(rule, quota);
 }
 
-/** `burst 50, refilling 10 per second`. The capacity plays no part in windows. */
+/** A quota: `burst 50, refilling 10 per second`. Windows have no capacity. */
 export function quotaText(
   { algorithm, refill }: Pick<Rule, "algorithm" | "refill">,
   { tokens, capacity, period }: Omit<Quota, "periodMicros">,
@@ -83,30 +83,30 @@ export function quotaText(
     case "sliding_counter":
       return `about ${count(tokens)} in any ${perWords(period)}`;
     case "leaky_bucket":
-      return `${rate}, ${count(capacity)} in line`;
+      return `${rate}, ${count(capacity)} in the queue`;
   }
 }
 
-/** Bigints in words: they are below 2^53 in rules that are there. */
+/** Formats a bigint; those of valid rules are below 2^53. */
 function count(number: bigint): string {
   return formatCount(Number(number));
 }
 
-/** What becomes of requests beyond the quota. */
+/** Treatment of requests beyond the quota. */
 export const MODE_WORDS: Record<ModeName, string> = {
   enforce: "denied beyond that",
   shadow: "only recorded beyond that",
-  unlimited: "not limited at all",
+  unlimited: "not limited",
 };
 
-/** What a form means, in whole sentences. */
+/** The effect of a form in whole sentences; empty while the quota is incomplete. */
 export function meaningOf(form: RuleForm): string {
   const who = sentenceCase(groupWords(form.keyPattern));
-  const left = leftAlone(form);
-  if (form.mode === "unlimited") return `${who} may send as much as they like${replacedWords(form)}.${left}`;
+  const left = uncountedWords(form);
+  if (form.mode === "unlimited") return `${who} may send any number of requests${replacedWords(form)}.${left}`;
   const quota = quotaOfForm(form);
   if (quota === undefined) return "";
-  const beyond = form.mode === "shadow" ? " Nobody is denied: what would have been is recorded." : "";
+  const beyond = form.mode === "shadow" ? " Requests beyond that are allowed and recorded as violations." : "";
   return `${who} ${admits(form, quota)}${beyond}${left}`;
 }
 
@@ -117,23 +117,21 @@ function admits(form: RuleForm, quota: Quota): string {
     case "token_bucket": {
       const then =
         form.refill === "interval" ? `${count(tokens)} more at the end of every ${per}` : `${count(tokens)} per ${per}`;
-      return `may send ${count(capacity)} at once, then ${then}; after an empty bucket, full again in ${formatWait(fullMs(form, quota))}.`;
+      return `may send ${count(capacity)} at once, then ${then}; an empty bucket is full again after ${formatWait(fullMs(form, quota))}.`;
     }
     case "fixed_window":
-      return `may send ${count(tokens)} in each ${per} of the clock, and so up to ${count(tokens * 2n)} within one ${per} around its turn.`;
+      return `may send ${count(tokens)} per ${per} by the clock, and across a window boundary up to ${count(tokens * 2n)} in the same time.`;
     case "sliding_window":
-      return `may send ${count(tokens)} in any ${per}, to the request: each is remembered.`;
+      return `may send ${count(tokens)} in any ${per}, exactly: every request is logged.`;
     case "sliding_counter":
-      return `may send about ${count(tokens)} in any ${per}, reckoned from two counts.`;
+      return `may send about ${count(tokens)} in any ${per}, estimated from two counters.`;
     case "leaky_bucket":
-      return `is served ${count(tokens)} per ${per}, evenly; up to ${count(capacity)} wait in line${lineWords(form)}.`;
+      return `is served ${count(tokens)} per ${per}, evenly; up to ${count(capacity)} wait in the queue${queueWords(form)}.`;
   }
 }
 
-function lineWords(form: RuleForm): string {
-  return form.maxWait.trim() === ""
-    ? ""
-    : `, nobody longer than ${timeWords({ amount: form.maxWait, unit: form.maxWaitUnit })}`;
+function queueWords(form: RuleForm): string {
+  return form.maxWait.trim() === "" ? "" : `, at most ${timeWords({ amount: form.maxWait, unit: form.maxWaitUnit })}`;
 }
 
 /** Milliseconds from empty to full, rounded up. */
@@ -154,10 +152,10 @@ function replacedWords(form: RuleForm): string {
   return names.length === 0 ? "" : `, and rules named ${joinWords(names)} do not apply`;
 }
 
-/** Requests without the attribute are not counted, which is easily forgotten. */
-function leftAlone(form: RuleForm): string {
+/** A reminder that requests without the attributes are not counted. */
+function uncountedWords(form: RuleForm): string {
   const names = placeholders(form.keyPattern);
-  return names.length === 0 ? "" : ` Requests without ${joinWords(names, "or")} are left alone.`;
+  return names.length === 0 ? "" : ` Requests without ${joinWords(names, "or")} are not counted.`;
 }
 
 function sentenceCase(text: string): string {

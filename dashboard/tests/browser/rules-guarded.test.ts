@@ -1,4 +1,4 @@
-/** Rules that cannot be changed here, by this token or at all; texts that mean harm; and who needs more than eyes. */
+/** Rules that are read-only, expired tokens, hostile texts, and accessibility. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -23,36 +23,36 @@ test.describe("rules from a file", () => {
     },
   });
 
-  test("are read, and nothing offers to change them", async ({ page, settings }) => {
+  test("are shown without ways to change them", async ({ page, settings }) => {
     await page.goto("/#/rules");
     await expect(page.getByText(`These rules come from the file ${settings["SLUICEGATE_RULES_FILE"]}`)).toBeVisible();
     await expect(page.getByRole("row").filter({ hasText: "user:{user_id}" })).toContainText("burst 10");
     await expect(page.getByRole("link", { name: "New rule" })).toHaveCount(0);
     await expect(page.getByRole("switch")).toHaveCount(0);
     await page.getByRole("row").filter({ hasText: "user:{user_id}" }).getByRole("link").click();
-    await expect(editor(page)).toContainText("here they can only be read");
+    await expect(editor(page)).toContainText("read-only here");
     await expect(editor(page)).toContainText("Each user may send 10 at once");
     await expect(page.getByRole("button", { name: "Save" })).toHaveCount(0);
-    // Also for those who know the address.
+    // The address of the editor leads to the same view.
     await page.goto("/#/rules?rule=new");
-    await expect(editor(page)).toContainText("here they can only be read");
+    await expect(editor(page)).toContainText("read-only here");
   });
 
-  test("that were refused are a warning", async ({ page, service, settings }) => {
+  test("that are not valid are reported", async ({ page, service, settings }) => {
     await page.goto("/#/rules");
     writeFileSync(settings["SLUICEGATE_RULES_FILE"]!, '[[rule]]\nkey_pattern = "user:{user_id"\n');
     await expect
       .poll(async () => (await service.call<{ refused: string | null }>("GET", "/v1/rules")).refused)
       .not.toBeNull();
     await page.reload();
-    await expect(page.getByText("the last good ones stay in force")).toBeVisible();
+    await expect(page.getByText("The last valid rules stay in force")).toBeVisible();
     await expect(page.getByRole("row").filter({ hasText: "user:{user_id}" })).toBeVisible();
   });
 });
 
 const HOSTILE = '<img src=x onerror="window.hurt=1">"\'</td><script>window.hurt=1</script>\u202egnirts';
 
-test("texts that mean harm are texts", async ({ page, service }) => {
+test("hostile texts are shown as text", async ({ page, service }) => {
   const short = '<img src=x onerror="window.hurt=1">';
   const made = await service.call<{ rule_id: number }>("POST", "/v1/rules", {
     key_pattern: `${short}:{user_id}`,
@@ -83,7 +83,7 @@ test("texts that mean harm are texts", async ({ page, service }) => {
   expect(await page.locator("img[src=x], td script, b").count()).toBe(0);
 });
 
-/** Opens the page with a token of this role, which is the first: from then on the service wants one. */
+/** Creates the first token, which makes the service require one, and signs in with it. */
 async function signIn(page: Page, service: Service, role: string): Promise<string> {
   const token = service.run("tokens", "create", "page", "--role", role).trim();
   await expect.poll(async () => (await service.ask("GET", "/v1/rules")).status).toBe(401);
@@ -94,19 +94,19 @@ async function signIn(page: Page, service: Service, role: string): Promise<strin
   return token;
 }
 
-test("a token that may only read is told so, and loses nothing", async ({ page, service }) => {
+test("a read-only token is reported, and no edits are lost", async ({ page, service }) => {
   await signIn(page, service, "read");
-  await page.getByRole("switch", { name: "Rule 5 is on" }).click();
-  await expect(page.getByText("Rule 5 is as it was: this needs a token whose role is admin")).toBeVisible();
+  await page.getByRole("switch", { name: "Rule 5 active" }).click();
+  await expect(page.getByText("Could not change rule 5: this needs a token whose role is admin")).toBeVisible();
   await page.goto("/#/rules?rule=5");
   await page.getByLabel("Burst", { exact: true }).fill("9");
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByRole("alert")).toContainText("rules can be read and tried, but not saved");
+  await expect(page.getByRole("alert")).toContainText("you can read and preview rules, but not save them");
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("9");
-  await expect(page.getByLabel("Preview")).toContainText("No requests are remembered yet");
+  await expect(page.getByLabel("Preview")).toContainText("No recent requests");
 });
 
-test("a token that ends while a rule is written costs nothing that was typed", async ({ page, service }) => {
+test("a token revoked while editing loses no edits", async ({ page, service }) => {
   const token = await signIn(page, service, "admin");
   const other = service.run("tokens", "create", "other", "--role", "admin").trim();
   const status = async (token: string) =>
@@ -116,17 +116,17 @@ test("a token that ends while a rule is written costs nothing that was typed", a
   await page.getByLabel("Burst", { exact: true }).fill("9");
   service.run("tokens", "revoke", "--yes", "page");
   await expect.poll(() => status(token)).toBe(401);
-  // The figures behind the editor are asked for all the time: the page finds out by itself.
+  // The table behind the editor polls, so the page notices the revoked token.
   await page.getByLabel("Token", { exact: true }).fill(other);
   await page.getByRole("button", { name: "Sign in" }).click();
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("9");
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("Rule 5 is saved")).toBeVisible();
+  await expect(page.getByText("Rule 5 saved")).toBeVisible();
   const saved = await service.ask("GET", "/v1/rules/5", undefined, { authorization: `Bearer ${other}` });
   expect(await saved.json()).toMatchObject({ burst_capacity: 9 });
 });
 
-test("what was typed is not for whoever signs in next", async ({ page, service }) => {
+test("drafts are dropped when the user signs out", async ({ page, service }) => {
   const token = await signIn(page, service, "admin");
   await page.goto("/#/rules?rule=5");
   await page.getByLabel("Burst", { exact: true }).fill("9");
@@ -138,7 +138,7 @@ test("what was typed is not for whoever signs in next", async ({ page, service }
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("5");
 });
 
-test("a service that has gone is said, and what was typed stays", async ({ page, service }) => {
+test("a service that is down is reported, and edits are kept", async ({ page, service }) => {
   await page.goto("/#/rules?rule=5");
   await page.getByLabel("Burst", { exact: true }).fill("9");
   await service.stop();
@@ -149,8 +149,8 @@ test("a service that has gone is said, and what was typed stays", async ({ page,
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
-/** What is hard to use for somebody, by the rules of WCAG A and AA. */
-async function barriers(page: Page): Promise<string[]> {
+/** Violations of WCAG A and AA. */
+async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(readFileSync(AXE, "utf8"));
   return page.evaluate(async () => {
     const { axe } = window as unknown as { axe: typeof import("axe-core") };
@@ -159,7 +159,7 @@ async function barriers(page: Page): Promise<string[]> {
   });
 }
 
-test("nobody is kept out: the table, the editor, a conflict, the history", async ({ page, service }) => {
+test("the table, the editor, a conflict and the history are accessible", async ({ page, service }) => {
   await service.call("PATCH", "/v1/rules/7", { mode: "shadow" });
   await service.call("PATCH", "/v1/rules/9", { is_active: false });
   for (let time = 0; time < 9; time += 1) {
@@ -167,19 +167,19 @@ test("nobody is kept out: the table, the editor, a conflict, the history", async
   }
   await page.goto("/#/rules");
   await expect(page.getByRole("row").filter({ hasText: "4 denied" })).toBeVisible();
-  expect(await barriers(page)).toEqual([]);
+  expect(await accessibilityFaults(page)).toEqual([]);
   await page.goto("/#/rules?history=all");
   await expect(page.getByRole("listitem")).toHaveCount(2);
-  expect(await barriers(page)).toEqual([]);
+  expect(await accessibilityFaults(page)).toEqual([]);
   await page.goto("/#/rules?rule=5");
-  await page.getByText("More: algorithm").click();
+  await page.getByText("Advanced: algorithm").click();
   await page.getByLabel("Tokens").fill("0");
   await expect(page.getByRole("alert")).toBeVisible();
-  expect(await barriers(page)).toEqual([]);
+  expect(await accessibilityFaults(page)).toEqual([]);
   await page.getByLabel("Tokens").fill("2");
-  await expect(page.getByLabel("Preview")).toContainText("Denied most");
+  await expect(page.getByLabel("Preview")).toContainText("Most denied");
   await service.call("PATCH", "/v1/rules/5", { tokens: 6 });
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByLabel("Conflict")).toBeVisible();
-  expect(await barriers(page)).toEqual([]);
+  expect(await accessibilityFaults(page)).toEqual([]);
 });

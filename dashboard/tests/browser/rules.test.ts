@@ -1,9 +1,9 @@
-/** Rules: the table, and a rule from its making to its end. */
+/** Rules: the table, and creating, changing and deleting a rule. */
 
 import type { Page } from "@playwright/test";
 import { expect, type Service, test } from "./service.ts";
 
-/** Whether requests like this one are allowed, one after the other. */
+/** Checks the request several times and returns whether each was allowed. */
 async function verdicts(service: Service, request: object, times: number): Promise<boolean[]> {
   const allowed: boolean[] = [];
   for (let time = 0; time < times; time += 1) {
@@ -16,15 +16,15 @@ const editor = (page: Page) => page.getByRole("dialog");
 const row = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
 
 async function menu(page: Page, rule: number, item: string): Promise<void> {
-  await page.getByRole("button", { name: `More for rule ${rule}`, exact: true }).click();
+  await page.getByRole("button", { name: `Actions for rule ${rule}`, exact: true }).click();
   await page.locator(".menu:popover-open").getByText(item).click();
 }
 
-test("the table says in words what rules do", async ({ page }) => {
+test("the table describes the rules", async ({ page }) => {
   await page.goto("/#/rules");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Rules");
   const login = row(page, "login:{ip}");
-  await expect(login).toContainText("Each address, where endpoint is /login");
+  await expect(login).toContainText("Each IP address, where endpoint is /login");
   await expect(login).toContainText("burst 5, refilling 5 per minute");
   await expect(login).toContainText("every plan");
   await expect(login).toContainText("enforce");
@@ -34,14 +34,14 @@ test("the table says in words what rules do", async ({ page }) => {
   expect(width).toBeLessThanOrEqual(page.viewportSize()!.width);
 });
 
-/** Sends so many requests that the figures have four digits. */
+/** Sends enough requests for counts of four digits. */
 async function sendMany(service: Service): Promise<void> {
   const request = { user_id: "42", ip: "203.0.113.9", endpoint: "/login", method: "POST", plan: "free" };
   const batch = Array.from({ length: 100 }, () => request);
   for (let time = 0; time < 12; time += 1) await service.call("POST", "/v1/check/batch", batch);
 }
 
-test("with traffic, nothing lies over anything else", async ({ page, service }) => {
+test("with traffic, no texts overlap", async ({ page, service }) => {
   await service.call("POST", "/v1/rules", {
     key_pattern: "try:{user_id}",
     tokens: 1,
@@ -57,10 +57,10 @@ test("with traffic, nothing lies over anything else", async ({ page, service }) 
   expect(await page.locator(".rules-table tbody tr").evaluateAll(faultsOf)).toEqual([]);
 });
 
-/** Cells whose text lies over that of another, and plans that are broken on a phone. It runs in the page. */
+/** Finds cells whose texts overlap, and plans that are broken on a phone. Runs in the page. */
 function faultsOf(rows: Element[]): string[] {
   const boxOf = (cell: Element) => {
-    // What is cut with an ellipsis is not seen beyond its cell.
+    // Text cut with an ellipsis stays within its cell.
     if (getComputedStyle(cell).overflowX === "hidden") return cell.getBoundingClientRect();
     const range = document.createRange();
     const seen = [...cell.childNodes].filter((node) => node.textContent !== "");
@@ -71,7 +71,7 @@ function faultsOf(rows: Element[]): string[] {
       if (hidden !== null) range.setEndBefore(hidden);
       return range.getBoundingClientRect();
     });
-    // A menu that is closed is nowhere.
+    // A closed menu has no box.
     const boxes = all.filter((box) => box.width > 0);
     const most = (side: "right" | "bottom") => Math.max(...boxes.map((box) => box[side]));
     const least = (side: "left" | "top") => Math.min(...boxes.map((box) => box[side]));
@@ -97,15 +97,15 @@ function faultsOf(rows: Element[]): string[] {
 test("the filter is in the address, and an address filters", async ({ page }) => {
   await page.goto("/#/rules?text=login");
   await expect(page.getByRole("status").filter({ hasText: "1 of 9 rules" })).toBeVisible();
-  await page.getByLabel("Find").fill("");
+  await page.getByLabel("Search").fill("");
   await page.getByLabel("Plan").selectOption("pro");
   await expect(page.getByText("1 of 9 rules")).toBeVisible();
   await expect(page).toHaveURL(/plan=pro/);
-  await page.getByLabel("Plan").selectOption("for every plan");
+  await page.getByLabel("Plan").selectOption("rules for every plan");
   await expect(page.getByText("6 of 9 rules")).toBeVisible();
   await page.reload();
   await expect(page.getByText("6 of 9 rules")).toBeVisible();
-  await page.getByLabel("Find").fill("no such thing");
+  await page.getByLabel("Search").fill("no such thing");
   await page.getByRole("link", { name: "Show all rules" }).click();
   await expect(page.getByText("9 rules", { exact: true })).toBeVisible();
 });
@@ -113,7 +113,7 @@ test("the filter is in the address, and an address filters", async ({ page }) =>
 test("typing does not change the address with every key", async ({ page }) => {
   await page.clock.install();
   await page.goto("/#/rules");
-  const find = page.getByLabel("Find");
+  const find = page.getByLabel("Search");
   await expect(find).toBeVisible();
   await page.evaluate(() => {
     const replace = history.replaceState.bind(history);
@@ -130,45 +130,45 @@ test("typing does not change the address with every key", async ({ page }) => {
   await page.clock.runFor(1000);
   await expect(page).toHaveURL(/text=login$/);
   await expect(page.locator("html")).toHaveAttribute("data-changes", "x");
-  // Whoever goes on at once takes along what was typed last.
+  // Leaving the field reports the text at once.
   await find.fill("login:");
   await find.blur();
   await expect(page).toHaveURL(/text=login%3A$/);
   await expect(page.locator("html")).toHaveAttribute("data-changes", "xx");
 });
 
-test("an address that asks for no rule says so", async ({ page }) => {
-  for (const asked of ["rule=changes", "rule=5/overrides", "history=changes", "history=-1"]) {
-    await page.goto(`/#/rules?${asked}`);
+test("an address with an invalid rule number is reported", async ({ page }) => {
+  for (const query of ["rule=changes", "rule=5/overrides", "history=changes", "history=-1"]) {
+    await page.goto(`/#/rules?${query}`);
     await expect(page.getByRole("dialog", { name: "No such rule" })).toBeVisible();
   }
   await page.goto("/#/rules?rule=new&from=changes");
   await expect(page.getByRole("dialog").getByLabel("Key pattern")).toHaveValue("user:{user_id}");
 });
 
-test("figures arrive, however long they take, and are not asked for meanwhile", async ({ page, service }) => {
+test("a slow answer with counts is awaited before the next request", async ({ page, service }) => {
   for (let time = 0; time < 6; time += 1) {
     await service.call("POST", "/v1/check", { ip: "203.0.113.9", endpoint: "/login" });
   }
   await page.clock.install();
-  let asked = 0;
+  let requests = 0;
   let answer = () => {};
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
   });
   await page.route("**/v1/stats", async (route) => {
-    asked += 1;
+    requests += 1;
     await answered;
     await route.continue();
   });
   await page.goto("/#/rules");
-  await expect.poll(() => asked).toBe(1);
+  await expect.poll(() => requests).toBe(1);
   await page.clock.runFor(12_000);
-  expect(asked).toBe(1);
+  expect(requests).toBe(1);
   answer();
   await expect(page.getByRole("row").filter({ hasText: "login:{ip}" })).toContainText("1 denied");
   await page.clock.runFor(6000);
-  await expect.poll(() => asked).toBe(2);
+  await expect.poll(() => requests).toBe(2);
 });
 
 test("many rules are on several pages", async ({ page, service }) => {
@@ -179,24 +179,24 @@ test("many rules are on several pages", async ({ page, service }) => {
   await page.getByRole("link", { name: "Next" }).click();
   await expect(row(page, "shared:50")).toBeVisible();
   await expect(page).toHaveURL(/page=2/);
-  await page.getByLabel("Find").fill("shared:119");
+  await page.getByLabel("Search").fill("shared:119");
   await expect(row(page, "shared:119")).toBeVisible();
 });
 
-test("without rules the page says what that means", async ({ page, service }) => {
+test("without rules the page says that every request is allowed", async ({ page, service }) => {
   await service.call("PUT", "/v1/rules", { rules: [] });
   await page.goto("/#/rules");
-  await expect(page.getByText("Every request is allowed until there is one")).toBeVisible();
-  await page.getByRole("link", { name: "Make the first rule" }).click();
+  await expect(page.getByText("Every request is allowed.")).toBeVisible();
+  await page.getByRole("link", { name: "Create the first rule" }).click();
   await expect(editor(page)).toContainText("New rule");
 });
 
-test("a rule is made, and is in force", async ({ page, service }) => {
+test("a rule is created and in force", async ({ page, service }) => {
   await page.goto("/#/rules");
   await page.getByRole("link", { name: "New rule" }).click();
   await page.getByRole("button", { name: "Add a condition on endpoint" }).click();
   await page.getByLabel("Glob 1").fill("/export");
-  await page.getByLabel("Counted per", { exact: true }).selectOption("address");
+  await page.getByLabel("Counted per", { exact: true }).selectOption("IP address");
   await expect(page.getByLabel("Key pattern")).toHaveValue("ip:{ip}");
   await page.getByLabel("Key pattern").fill("export:{ip}");
   await page.getByLabel("Burst", { exact: true }).fill("2");
@@ -204,11 +204,11 @@ test("a rule is made, and is in force", async ({ page, service }) => {
   await page.getByLabel("Period: unit").selectOption("day");
   await page.getByLabel("Plans").selectOption("the plan named");
   await editor(page).getByLabel("Plan", { exact: true }).fill("trial");
-  await expect(page.getByLabel("In words")).toContainText(
-    "Each address may send 2 at once, then 1 per day; after an empty bucket, full again in 2 d.",
+  await expect(page.getByLabel("Effect")).toContainText(
+    "Each IP address may send 2 at once, then 1 per day; an empty bucket is full again after 2 d.",
   );
-  await page.getByRole("button", { name: "Make the rule" }).click();
-  await expect(page.getByText("in force at once here, within two seconds elsewhere")).toBeVisible();
+  await page.getByRole("button", { name: "Create rule" }).click();
+  await expect(page.getByText("In force here at once, in other processes within two seconds.")).toBeVisible();
   await expect(editor(page)).toHaveCount(0);
   await expect(row(page, "export:{ip}")).toContainText("burst 2, refilling 1 per day");
   const request = { ip: "203.0.113.9", endpoint: "/export", plan: "trial" };
@@ -216,7 +216,7 @@ test("a rule is made, and is in force", async ({ page, service }) => {
   await expect(row(page, "export:{ip}")).toContainText("1 denied");
 });
 
-test("a rule is changed, and what is not touched stays to the microsecond", async ({ page, service }) => {
+test("changing a rule keeps its other columns to the microsecond", async ({ page, service }) => {
   const made = await service.call<{ rule_id: number }>("POST", "/v1/rules", {
     key_pattern: "odd:{tenant}",
     tokens: 3,
@@ -230,8 +230,8 @@ test("a rule is changed, and what is not touched stays to the microsecond", asyn
   const path = `/v1/rules/${made.rule_id}`;
   const before = await service.call<object>("GET", path);
   await page.goto(`/#/rules?rule=${made.rule_id}`);
-  // What was read is what would be written: nothing counts as changed.
-  await expect(editor(page)).toContainText("Nothing is changed yet");
+  // Reading a rule into the form does not change it.
+  await expect(editor(page)).toContainText("No changes");
   await expect(page.getByRole("button", { name: "Save" })).toBeDisabled();
   await page.getByLabel("Burst", { exact: true }).fill("4");
   await page.getByRole("button", { name: "Save" }).click();
@@ -248,12 +248,12 @@ test("a rule is duplicated", async ({ page, service }) => {
   });
   await page.goto("/#/rules");
   await menu(page, 5, "Duplicate");
-  // The same again is refused, at the field, with the way to what it clashes with.
+  // A duplicate is refused at the field, with a link to the conflicting rule.
   await expect(page.getByRole("alert")).toContainText("rule 5 has the same key pattern and plan");
   await expect(page.getByRole("link", { name: "Open rule 5" })).toBeVisible();
   await page.getByLabel("Key pattern").fill("login-of:{user_id}");
   await expect(page.getByRole("alert")).toHaveCount(0);
-  await page.getByRole("button", { name: "Make the rule" }).click();
+  await page.getByRole("button", { name: "Create rule" }).click();
   await expect(row(page, "login-of:{user_id}")).toContainText("burst 5, refilling 5 per minute");
   expect(await verdicts(service, { user_id: "1", endpoint: "/login" }, 6)).toEqual([
     true,
@@ -269,37 +269,37 @@ test("a rule is switched off and on", async ({ page, service }) => {
   const request = { ip: "203.0.113.9", endpoint: "/login" };
   expect((await verdicts(service, request, 6)).at(-1)).toBe(false);
   await page.goto("/#/rules");
-  const toggle = page.getByRole("switch", { name: "Rule 5 is on" });
+  const toggle = page.getByRole("switch", { name: "Rule 5 active" });
   await expect(toggle).toBeChecked();
   await toggle.click();
   await expect(toggle).not.toBeChecked();
-  await expect(page.getByText("Rule 5 is switched off")).toBeVisible();
+  await expect(page.getByText("Rule 5 deactivated")).toBeVisible();
   expect(await verdicts(service, request, 1)).toEqual([true]);
   await toggle.click();
   await expect(toggle).toBeChecked();
   expect(await verdicts(service, request, 1)).toEqual([false]);
 });
 
-test("a rule is deleted once one has seen what goes with it", async ({ page, service }) => {
+test("deleting a rule asks for confirmation and mentions its overrides", async ({ page, service }) => {
   const request = { ip: "203.0.113.9", endpoint: "/login" };
   for (const subject of ["203.0.113.1", "203.0.113.2"]) {
     await service.call("POST", "/v1/overrides", { rule_id: 5, subject, unlimited: true });
   }
   await page.goto("/#/rules");
   await menu(page, 5, "Delete");
-  await expect(page.getByRole("dialog")).toContainText("2 overrides go with it");
-  await page.getByRole("button", { name: "Keep it" }).click();
+  await expect(page.getByRole("dialog")).toContainText("Its 2 overrides will be deleted");
+  await page.getByRole("button", { name: "Cancel" }).click();
   await expect(page.getByRole("dialog")).toHaveCount(0);
-  await expect(page.getByRole("button", { name: "More for rule 5", exact: true })).toBeFocused();
+  await expect(page.getByRole("button", { name: "Actions for rule 5", exact: true })).toBeFocused();
   await menu(page, 5, "Delete");
-  await page.getByRole("button", { name: "Delete the rule" }).click();
-  await expect(page.getByText("Rule 5 is deleted")).toBeVisible();
+  await page.getByRole("button", { name: "Delete rule" }).click();
+  await expect(page.getByText("Rule 5 deleted")).toBeVisible();
   await expect(row(page, "login:{ip}")).toHaveCount(0);
   await expect(page.getByRole("heading", { level: 1 })).toBeFocused();
   expect((await verdicts(service, request, 7)).every((allowed) => allowed)).toBe(true);
 });
 
-test("a rule is made by keyboard alone", async ({ page }) => {
+test("a rule is created by keyboard alone", async ({ page }) => {
   const tabTo = async (name: string) => {
     for (let step = 0; step < 60; step += 1) {
       await page.keyboard.press("Tab");
@@ -318,7 +318,7 @@ test("a rule is made by keyboard alone", async ({ page }) => {
   await expect(editor(page)).toBeVisible();
   await tabTo("endpoint");
   await page.keyboard.press("Enter");
-  // The focus is where one goes on typing.
+  // The focus is in the new condition.
   await expect(page.getByLabel("Glob 1")).toBeFocused();
   await page.keyboard.type("/by-key");
   await tabTo("Key pattern");

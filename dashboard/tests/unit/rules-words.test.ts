@@ -14,7 +14,7 @@ test("the placeholders of a pattern", () => {
   expect(endpointOf("endpoint:{endpoint}")).toBeUndefined();
 });
 
-test("by whom a pattern counts, and the pattern of a choice", () => {
+test("the choice of a pattern, and the pattern of a choice", () => {
   expect(groupOf("user:{user_id}")).toBe("user");
   expect(groupOf("login:{ip}")).toBe("ip");
   expect(groupOf("global")).toBe("everyone");
@@ -25,12 +25,12 @@ test("by whom a pattern counts, and the pattern of a choice", () => {
   expect(patternFor("ip", "user:{user_id}")).toBe("ip:{ip}");
   expect(patternFor("everyone", "ip:{ip}")).toBe("global");
   expect(patternFor("path", "ip:{ip}")).toBe("endpoint:/");
-  // What says so already is not overwritten.
+  // A pattern that belongs to the choice already is kept.
   expect(patternFor("ip", "login:{ip}")).toBe("login:{ip}");
   expect(patternFor("own", "login:{ip}")).toBe("login:{ip}");
 });
 
-test("the scope that a pattern suggests is the service's", () => {
+test("the default scope of a pattern is that of the service", () => {
   const scopes = {
     "user:{user_id}": "user",
     "ip:{ip}": "ip",
@@ -43,14 +43,14 @@ test("the scope that a pattern suggests is the service's", () => {
   for (const [pattern, scope] of Object.entries(scopes)) expect(suggestedScope(pattern)).toBe(scope);
 });
 
-test("whom a pattern counts, in words", () => {
+test("the grouping of a pattern as text", () => {
   expect(groupWords("user:{user_id}")).toBe("each user");
   expect(groupWords("a:{endpoint}:{user_id}:{tenant}")).toBe("each endpoint, user and tenant");
-  expect(groupWords("global")).toBe("everyone together");
+  expect(groupWords("global")).toBe("all clients together");
   expect(groupWords("x:{constructor}")).toBe("each constructor");
 });
 
-test("which requests it is about, in words", () => {
+test("conditions as text", () => {
   const words = (conditions: Record<string, string>, key_pattern = "global") =>
     plain(matchParts({ key_pattern, conditions }));
   expect(words({})).toBe("");
@@ -61,14 +61,14 @@ test("which requests it is about, in words", () => {
   expect(words({ a: "x|y" })).toBe("a is x|y");
 });
 
-test("what others have chosen is marked in a sentence", () => {
+test("text chosen by users is marked in a sentence", () => {
   const parts = matchParts({ key_pattern: "global", conditions: { endpoint: "<b>" } });
   expect(parts.filter((part) => part.isKey).map((part) => part.text)).toEqual(["<b>"]);
 });
 
 const QUOTA = { tokens: 10, period: 1, burst_capacity: 50, refill: "continuous", mode: "enforce", max_wait: null };
 
-test("quotas in words", () => {
+test("quotas as text", () => {
   const words = (changed: Partial<Rule>) =>
     quotaWords({
       ...QUOTA,
@@ -85,23 +85,23 @@ test("quotas in words", () => {
   expect(words({ algorithm: "fixed_window" })).toBe("10 per second, by the clock");
   expect(words({ algorithm: "sliding_window", period: 60 })).toBe("10 in any minute");
   expect(words({ algorithm: "sliding_counter" })).toBe("about 10 in any second");
-  expect(words({ algorithm: "leaky_bucket" })).toBe("10 per second, 50 in line");
+  expect(words({ algorithm: "leaky_bucket" })).toBe("10 per second, 50 in the queue");
   expect(words({ mode: "unlimited" })).toBe("no limit");
 });
 
-test("what a form means", () => {
+test("the effect of a form as text", () => {
   const meaning = (changed: Partial<RuleForm>) => meaningOf({ ...NEW_FORM, ...changed });
   expect(meaning({})).toBe(
-    "Each user may send 50 at once, then 10 per second; after an empty bucket, full again in 5 s. " +
-      "Requests without user_id are left alone.",
+    "Each user may send 50 at once, then 10 per second; an empty bucket is full again after 5 s. " +
+      "Requests without user_id are not counted.",
   );
   expect(meaning({ keyPattern: "global", refill: "interval", burst: "15" })).toBe(
-    "Everyone together may send 15 at once, then 10 more at the end of every second; after an empty bucket, full again in 2 s.",
+    "All clients together may send 15 at once, then 10 more at the end of every second; an empty bucket is full again after 2 s.",
   );
   expect(meaning({ keyPattern: "global", algorithm: "fixed_window" })).toContain(
-    "in each second of the clock, and so up to 20 within one second",
+    "10 per second by the clock, and across a window boundary up to 20 in the same time",
   );
-  expect(meaning({ keyPattern: "global", mode: "shadow" })).toContain("Nobody is denied");
+  expect(meaning({ keyPattern: "global", mode: "shadow" })).toContain("allowed and recorded as violations");
   expect(meaning({ keyPattern: "global", algorithm: "leaky_bucket", maxWait: "2" })).toContain("longer than 2 seconds");
   expect(meaning({ keyPattern: "global", mode: "unlimited", replaces: "by address" })).toContain("named by address");
   expect(meaning({ tokens: "" })).toBe("");

@@ -1,4 +1,4 @@
-/** What most rules leave as it is. */
+/** Advanced fields, folded unless one differs from its default. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
@@ -14,13 +14,13 @@ const ALGORITHMS: Record<AlgorithmName, string> = {
   token_bucket: "token bucket: bursts, then steady",
   fixed_window: "fixed window: per clock period",
   sliding_window: "sliding window: in any period, exactly",
-  sliding_counter: "sliding counter: in any period, nearly",
-  leaky_bucket: "leaky bucket: steady, the rest waits",
+  sliding_counter: "sliding counter: in any period, approximately",
+  leaky_bucket: "leaky bucket: steady, excess requests queue",
 };
 
 const REFILLS: Record<RefillName, string> = {
-  continuous: "continuous: each token when it is due",
-  interval: "interval: all as a period ends",
+  continuous: "continuous: token by token",
+  interval: "interval: all at the end of a period",
 };
 
 const ON_ERROR: Record<OnErrorName, string> = {
@@ -37,17 +37,17 @@ export function Advanced(props: AdvancedProps): JSX.Element {
   const { form, formError } = props;
   const [isOpen, setOpen] = useState(() => isUnusual(form));
   const isNeeded = formError !== undefined && isAdvanced(formError.place);
-  // What is wrong must be seen.
+  // An error must be visible.
   useEffect(() => {
     if (isNeeded) setOpen(true);
   }, [isNeeded]);
   return (
     <details class="advanced" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>More: algorithm, trouble, scope, names</summary>
+      <summary>Advanced: algorithm, store errors, scope, names</summary>
       <div class="advanced-fields">
-        <HowItCounts {...props} />
+        <AlgorithmFields {...props} />
         <Choice
-          label="When the store is in trouble"
+          label="On store errors"
           place="on_error"
           value={form.onError}
           options={ON_ERROR}
@@ -61,13 +61,13 @@ export function Advanced(props: AdvancedProps): JSX.Element {
   );
 }
 
-/** Whether something here is not as it usually is. */
+/** Returns whether a field differs from its default. */
 function isUnusual(form: RuleForm): boolean {
   const fields = ["algorithm", "refill", "maxWait", "onError", "scope", "name", "replaces"] as const;
   return fields.some((field) => form[field] !== NEW_FORM[field]);
 }
 
-function HowItCounts({ form, set, formError }: FormProps): JSX.Element | null {
+function AlgorithmFields({ form, set, formError }: FormProps): JSX.Element | null {
   if (form.mode === "unlimited") return null;
   return (
     <>
@@ -90,7 +90,7 @@ function HowItCounts({ form, set, formError }: FormProps): JSX.Element | null {
         />
       )}
       {form.algorithm === "leaky_bucket" && (
-        <Labelled label="Longest wait in line (empty for any)" place="max_wait" formError={formError}>
+        <Labelled label="Longest wait in the queue (empty: no limit)" place="max_wait" formError={formError}>
           {() => (
             <TimeInput
               label="Longest wait"
@@ -109,7 +109,7 @@ function HowItCounts({ form, set, formError }: FormProps): JSX.Element | null {
 
 function ScopeChoice({ form, set, formError }: FormProps): JSX.Element {
   const suggested = suggestedScope(form.keyPattern);
-  const options = { "": `as the pattern suggests (${suggested})`, ...Object.fromEntries(SCOPES.map((s) => [s, s])) };
+  const options = { "": `from the pattern (${suggested})`, ...Object.fromEntries(SCOPES.map((s) => [s, s])) };
   return (
     <Choice
       label="Scope"
@@ -127,7 +127,7 @@ function Names({ form, set, formError, names }: AdvancedProps): JSX.Element {
   const add = (name: string) => set({ replaces: form.replaces === "" ? name : `${form.replaces}\n${name}` });
   return (
     <>
-      <Labelled label="Name, by which others replace it" place="name" formError={formError}>
+      <Labelled label="Name (for rules that replace it)" place="name" formError={formError}>
         {(id) => (
           <input
             id={id}
@@ -138,7 +138,7 @@ function Names({ form, set, formError, names }: AdvancedProps): JSX.Element {
           />
         )}
       </Labelled>
-      <Labelled label="Replaces rules with these names, one a line" place="replaces" formError={formError}>
+      <Labelled label="Replaces rules with these names (one per line)" place="replaces" formError={formError}>
         {(id) => (
           <>
             <textarea
@@ -167,7 +167,7 @@ function Names({ form, set, formError, names }: AdvancedProps): JSX.Element {
   );
 }
 
-/** More names than these are not offered. */
+/** The most names suggested. */
 const SUGGESTED_MAX = 8;
 
 interface ChoiceProps<T extends string> {
@@ -209,7 +209,7 @@ interface LabelledProps {
   readonly children: (id: string) => ComponentChildren;
 }
 
-/** A label above what it is for, and what is wrong below. */
+/** A label above its input, with the error below. */
 export function Labelled({ label, place, formError, children }: LabelledProps): JSX.Element {
   const id = useId();
   return (

@@ -1,21 +1,21 @@
-/** What the service says of a rule while it is being written, and what it would have done to the last requests. */
+/** Validation and preview of a rule while it is edited. */
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { call, type Problem } from "../../api/client.ts";
 import type { PreviewAnswer, Rule } from "../../api/types.ts";
 import { asProblem } from "../../ui/load.ts";
 
-/** So long nothing may have been typed. One question at a time is on its way: the next one ends it. */
+/** Delay after the last keystroke. A newer request aborts the one in flight. */
 const PAUSE_MS = 350;
 
 export interface CheckState {
-  /** Whether what is shown is of what is typed. */
+  /** Whether the result is of the current form. */
   readonly isCurrent: boolean;
-  /** What is wrong with it, if anything is. */
+  /** The validation error, if any. */
   readonly problem: Problem | undefined;
   readonly preview: PreviewAnswer | undefined;
   readonly previewProblem: Problem | undefined;
-  /** Asks once more: there may be new requests. */
+  /** Loads the preview again: there may be new requests. */
   readonly again: () => void;
 }
 
@@ -23,7 +23,7 @@ type State = Omit<CheckState, "again">;
 
 const NOTHING: State = { isCurrent: false, problem: undefined, preview: undefined, previewProblem: undefined };
 
-/** `text` is the body; undefined while it cannot be one. `ruleId` is the rule that it would take the place of. */
+/** `text` is the body; undefined while the form has local errors. `ruleId` is the rule that it would replace. */
 export function useCheck(text: string | undefined, ruleId: number | undefined): CheckState {
   const [state, setState] = useState<State>(NOTHING);
   const [times, setTimes] = useState(0);
@@ -34,7 +34,7 @@ export function useCheck(text: string | undefined, ruleId: number | undefined): 
     const abort = new AbortController();
     const timer = setTimeout(async () => {
       const checked = await check(JSON.parse(text), ruleId, abort.signal);
-      // The figures of before stay while there are no others: the page does not jump with every letter.
+      // The previous preview stays until there is another, so that the page does not jump while typing.
       if (!abort.signal.aborted) setState((before) => ({ ...before, ...checked }));
     }, PAUSE_MS);
     return () => {
@@ -46,8 +46,8 @@ export function useCheck(text: string | undefined, ruleId: number | undefined): 
 }
 
 async function check(body: unknown, ruleId: number | undefined, signal: AbortSignal): Promise<Partial<State>> {
-  const problem = await refusal(() => dryRun(body, ruleId, signal));
-  // Whoever may not change rules may still see what they would do.
+  const problem = await problemFrom(() => dryRun(body, ruleId, signal));
+  // A token that may not change rules may still preview them.
   if (problem !== undefined && problem.status !== 403) return { isCurrent: true, problem };
   try {
     const preview = await previewOf(body, ruleId, signal);
@@ -57,16 +57,16 @@ async function check(body: unknown, ruleId: number | undefined, signal: AbortSig
   }
 }
 
-async function refusal(asked: () => Promise<unknown>): Promise<Problem | undefined> {
+async function problemFrom(load: () => Promise<unknown>): Promise<Problem | undefined> {
   try {
-    await asked();
+    await load();
     return undefined;
   } catch (thrown) {
     return asProblem(thrown);
   }
 }
 
-/** The rule as it would be, with all its columns. Nothing is changed. */
+/** Dry run: returns the rule as it would be saved. Nothing is changed. */
 export function dryRun(body: unknown, ruleId: number | undefined, signal?: AbortSignal): Promise<Rule> {
   const options = { body, query: { dry_run: "true" }, ...(signal === undefined ? {} : { signal }) };
   return ruleId === undefined

@@ -1,4 +1,4 @@
-/** Which requests a rule is about: attributes, and what each has to be. */
+/** Conditions of a rule: attributes and globs. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -6,11 +6,11 @@ import type { ConditionForm, RuleForm } from "../form.ts";
 import { FormErrorText, inputProps } from "./form-error.tsx";
 import type { FormProps } from "./sentence.tsx";
 
-/** What most requests have. Any other name can be typed. */
+/** Suggested attributes. */
 const ATTRIBUTES = ["endpoint", "method", "ip", "user_id", "plan"];
-/** A rule has no more. */
+/** The most conditions of a rule. */
 const CONDITIONS_MAX = 16;
-/** What one can begin with. */
+/** Buttons that add a condition. */
 const SHORTCUTS: readonly (readonly [string, ConditionForm])[] = [
   ["endpoint", { attribute: "endpoint", isNot: false, glob: "" }],
   ["method", { attribute: "method", isNot: false, glob: "" }],
@@ -24,7 +24,7 @@ export function Conditions({ form, set, formError }: FormProps): JSX.Element {
   const rows = useRef<HTMLDivElement>(null);
   const isAdded = useRef(false);
   const count = form.conditions.length;
-  // A condition that was added is the next to be typed.
+  // Focuses the condition that was added.
   useEffect(() => {
     if (!isAdded.current) return;
     isAdded.current = false;
@@ -38,7 +38,7 @@ export function Conditions({ form, set, formError }: FormProps): JSX.Element {
   const change = (row: number, changed: Partial<ConditionForm>) =>
     set({ conditions: form.conditions.map((old, index) => (index === row ? { ...old, ...changed } : old)) });
   const remove = (row: number, button: HTMLElement) => {
-    // The button goes, and the focus must not go with it.
+    // The focused button is removed.
     button.closest(".clause-gaps")?.querySelector<HTMLElement>(".add")?.focus();
     set({ conditions: form.conditions.filter((_, index) => index !== row) });
   };
@@ -60,7 +60,7 @@ export function Conditions({ form, set, formError }: FormProps): JSX.Element {
           />
           <select
             class="input"
-            aria-label={`Condition ${row + 1} is`}
+            aria-label={`Operator ${row + 1}`}
             value={condition.isNot ? "not" : "is"}
             onChange={(event) => change(row, { isNot: event.currentTarget.value === "not" })}
           >
@@ -71,7 +71,7 @@ export function Conditions({ form, set, formError }: FormProps): JSX.Element {
             class="input mono glob"
             aria-label={`Glob ${row + 1}`}
             placeholder={EXAMPLES[condition.attribute] ?? "glob"}
-            title="* stays within one path segment, ** crosses them; a space and ! except, | parts exceptions"
+            title="* matches within a path segment, ** across segments. After a space, ! starts exceptions, separated by |"
             spellcheck={false}
             autocapitalize="off"
             value={condition.glob}
@@ -118,7 +118,7 @@ function Shortcuts({ form, add }: ShortcutsProps): JSX.Element {
   );
 }
 
-/** Whether there is no condition on it yet. */
+/** Returns whether there is no condition on the attribute yet. */
 function isFree(form: RuleForm, attribute: string): boolean {
   return !form.conditions.some((condition) => condition.attribute === attribute);
 }

@@ -1,4 +1,4 @@
-/** Somebody else has saved first: what both have changed, and which of it is to be. */
+/** Edit conflict: shows both changes by column and lets the user select. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -14,11 +14,11 @@ import "./conflict.css";
 interface ConflictProps {
   readonly versions: Versions;
   readonly isBusy: boolean;
-  /** Saves this in the place of theirs. */
+  /** Saves the merged rule. */
   readonly onSave: (rule: Rule) => void;
-  /** Goes on with what they have saved. */
+  /** Continues with their version. */
   readonly onTakeTheirs: () => void;
-  /** Back to what was typed, as it was. */
+  /** Returns to the form. */
   readonly onGoOn: () => void;
 }
 
@@ -33,14 +33,14 @@ export function Conflict({ versions, isBusy, onSave, onTakeTheirs, onGoOn }: Con
   return (
     <section class="conflict" aria-label="Conflict">
       <h3 ref={heading} tabIndex={-1}>
-        Somebody else saved this rule first
+        This rule was changed meanwhile
       </h3>
       <p class="muted">
-        It was version {versions.base.version} when you opened it, and is {theirs.version} now
-        <SavedBy rule={theirs} />. Nothing of yours is lost, and nothing of theirs is overwritten, until you choose.
+        You opened version {versions.base.version}; version {theirs.version} was saved since
+        <SavedBy rule={theirs} />. Nothing is overwritten until you choose.
       </p>
       {differences.length === 0 ? (
-        <p>They changed it to just what you have.</p>
+        <p>The saved version is equal to yours.</p>
       ) : (
         <Choices versions={versions} sides={sides} onChange={setSides} />
       )}
@@ -51,7 +51,7 @@ export function Conflict({ versions, isBusy, onSave, onTakeTheirs, onGoOn }: Con
           disabled={isBusy}
           onClick={() => onSave(mergedOf(versions, sides))}
         >
-          Save what is chosen
+          Save selection
         </button>
         <button
           type="button"
@@ -65,7 +65,7 @@ export function Conflict({ versions, isBusy, onSave, onTakeTheirs, onGoOn }: Con
           Take all theirs
         </button>
         <button type="button" class="button quiet" disabled={isBusy} onClick={onGoOn}>
-          Go on editing
+          Back to the editor
         </button>
       </div>
     </section>
@@ -85,7 +85,7 @@ function Choices({ versions, sides, onChange }: ChoicesProps): JSX.Element {
         <thead>
           <tr>
             <th scope="col">Column</th>
-            <th scope="col">It was</th>
+            <th scope="col">Before</th>
             <th scope="col">Yours</th>
             <th scope="col">Theirs</th>
           </tr>
@@ -97,7 +97,7 @@ function Choices({ versions, sides, onChange }: ChoicesProps): JSX.Element {
                 {titleOf(column)}
                 <div class="small muted">{BY[by]}</div>
               </th>
-              <td class="key" data-title="It was">
+              <td class="key" data-title="Before">
                 {showColumn(column, versions.base)}
               </td>
               {(["mine", "theirs"] as const).map((side) => (
@@ -119,7 +119,7 @@ function Choices({ versions, sides, onChange }: ChoicesProps): JSX.Element {
   );
 }
 
-/** Who it was, once that is known. */
+/** Author and time of the change, once loaded. */
 function SavedBy({ rule }: { readonly rule: Rule }): JSX.Element | null {
   const { value } = useLoad(
     (signal) => call<ChangeList>("GET", `/v1/rules/${rule.rule_id}/changes`, { query: { limit: 1 }, signal }),

@@ -1,4 +1,4 @@
-/** Writing a rule. */
+/** Rule editor. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -24,12 +24,12 @@ interface EditorProps extends EditorInput {
 export function Editor(props: EditorProps): JSX.Element {
   const state = useEditor(props);
   const element = useRef<HTMLFormElement>(null);
-  // What stands in the way is where one goes on.
+  // After a failed attempt to save, the focus goes to the error.
   useEffect(() => {
     if (state.refusals > 0) showWrong(element.current);
   }, [state.refusals]);
   if (state.versions !== undefined) {
-    // Nothing can be typed beside it that would not be part of what is chosen.
+    // Replaces the form: edits beside it would not be part of the selection.
     return (
       <Conflict
         key={state.versions.theirs.version}
@@ -60,7 +60,7 @@ export function Editor(props: EditorProps): JSX.Element {
   );
 }
 
-/** Goes to what is wrong, also where it is folded away. */
+/** Focuses the field with the error, and unfolds its section. */
 function showWrong(form: HTMLFormElement | null): void {
   const wrong = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
   wrong?.closest("details")?.setAttribute("open", "");
@@ -74,9 +74,9 @@ function Notices({ state }: { readonly state: EditorState }): JSX.Element {
       {state.isGone && (
         <Notice kind="warning">
           <div class="row">
-            <span>Somebody has deleted this rule meanwhile.</span>
+            <span>This rule was deleted meanwhile.</span>
             <button type="button" class="button small" onClick={state.makeAgain}>
-              Make it again
+              Create it again
             </button>
           </div>
         </Notice>
@@ -84,18 +84,18 @@ function Notices({ state }: { readonly state: EditorState }): JSX.Element {
       {state.isFound && (
         <Notice kind="info">
           <div class="row">
-            <span>Not saved yet: this is what you had typed, or chosen from the history.</span>
+            <span>Unsaved changes, from an earlier edit or from the history.</span>
             <button type="button" class="button small" onClick={state.startOver}>
               Start over
             </button>
           </div>
         </Notice>
       )}
-      {form.ruleId !== "" && <p class="muted small">It comes back as rule {form.ruleId}.</p>}
+      {form.ruleId !== "" && <p class="muted small">It will be restored as rule {form.ruleId}.</p>}
       {formError?.place === "top" && !state.isGone && (
         <Notice kind="error">
           {formError.text}
-          {problem?.status === 403 && ": with this one, rules can be read and tried, but not saved"}
+          {problem?.status === 403 && "; you can read and preview rules, but not save them"}
         </Notice>
       )}
     </>
@@ -133,7 +133,7 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
           checked={form.isActive}
           onChange={(event) => set({ isActive: event.currentTarget.checked })}
         />
-        Switched on
+        Active
       </label>
       <FormErrorText at={["is_active"]} formError={formError} />
       <Advanced form={form} set={set} formError={formError} names={names} />
@@ -157,7 +157,7 @@ function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProp
         </button>
       )}
       <button type="submit" class="button primary" disabled={state.isBusy || (base !== undefined && !isDirty)}>
-        {base === undefined ? "Make the rule" : "Save"}
+        {base === undefined ? "Create rule" : "Save"}
       </button>
     </div>
   );
@@ -165,8 +165,8 @@ function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProp
 
 function stateWords(isCurrent: boolean, formError: FormError | undefined, isDirty: boolean): string {
   if (formError !== undefined) {
-    return formError.place === "top" ? "✕ It cannot be saved like this" : "✕ One field needs correction";
+    return formError.place === "top" ? "✕ Cannot be saved" : "✕ Correct the marked field";
   }
-  if (!isCurrent) return "Asking the service …";
-  return isDirty ? "✓ The service would take it" : "✓ Nothing is changed yet";
+  if (!isCurrent) return "Checking…";
+  return isDirty ? "✓ Valid" : "✓ No changes";
 }

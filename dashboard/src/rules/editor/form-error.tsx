@@ -1,12 +1,12 @@
-/** What is wrong with a field, said at that field. There is one such thing at a time: the service names the first. */
+/** Error at a field. There is one at a time: the service reports the first. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { fieldMessage } from "../../ui/field-message.ts";
 import type { FormError, Place } from "../fields.ts";
 
-const ID = "rule-complaint";
+const ID = "rule-error";
 
-/** What an input has to have, so that what is said belongs to it. */
+/** Attributes that connect an input to its error. */
 export function inputProps(place: Place, formError: FormError | undefined) {
   const isHere = formError?.place === place;
   return { "aria-invalid": isHere, "aria-describedby": isHere ? ID : undefined };
@@ -15,11 +15,11 @@ export function inputProps(place: Place, formError: FormError | undefined) {
 interface FormErrorProps {
   readonly at: readonly Place[];
   readonly formError: FormError | undefined;
-  /** What else there is to say about it. */
+  /** Shown after the error. */
   readonly children?: ComponentChildren;
 }
 
-/** What is said, if it is about one of these. */
+/** The error, if it belongs to one of these places. */
 export function FormErrorText({ at, formError, children }: FormErrorProps): JSX.Element | null {
   if (formError === undefined || !at.includes(formError.place)) return null;
   return (

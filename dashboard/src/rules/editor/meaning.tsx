@@ -1,4 +1,4 @@
-/** What is typed, said in words, and drawn. */
+/** Effect of the rule as text and as a curve. */
 
 import type { JSX } from "preact";
 import { formatCount, formatWait } from "../../format.ts";
@@ -12,8 +12,8 @@ const HEIGHT = 56;
 export function Meaning({ form }: { readonly form: RuleForm }): JSX.Element {
   const meaning = meaningOf(form);
   return (
-    <section class="meaning" aria-label="In words">
-      <p>{meaning === "" ? <span class="muted">The quota is not whole yet.</span> : meaning}</p>
+    <section class="meaning" aria-label="Effect">
+      <p>{meaning === "" ? <span class="muted">The quota is incomplete.</span> : meaning}</p>
       <Curve form={form} />
     </section>
   );

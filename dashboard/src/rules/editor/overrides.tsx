@@ -1,4 +1,4 @@
-/** The subjects of a rule that have something of their own instead. */
+/** Overrides of a rule. */
 
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
@@ -9,12 +9,12 @@ import { useLoad } from "../../ui/load.ts";
 import { visible } from "../../ui/visible.ts";
 import { perWords, timeOf } from "../time.ts";
 
-/** As many are shown. */
+/** The most overrides shown. */
 const OVERRIDES_SHOWN = 10;
 
 type Override = OverrideList["overrides"][number];
 
-/** Nothing where there are none, or where they cannot be had: they are not what one came for. */
+/** Renders nothing without overrides, or if they could not be loaded: the editor does not depend on them. */
 export function RuleOverrides({ ruleId }: { readonly ruleId: number }): JSX.Element | null {
   const { value } = useLoad(
     (signal) =>
@@ -24,7 +24,7 @@ export function RuleOverrides({ ruleId }: { readonly ruleId: number }): JSX.Elem
   if (value === undefined || value.overrides.length === 0) return null;
   return (
     <section class="rule-overrides" aria-label="Overrides">
-      <h3>Overrides: these have their own</h3>
+      <h3>Overrides</h3>
       <ul>
         {value.overrides.map((override) => (
           <li key={override.subject}>
@@ -35,7 +35,7 @@ export function RuleOverrides({ ruleId }: { readonly ruleId: number }): JSX.Elem
           </li>
         ))}
       </ul>
-      {value.next !== null && <p class="small muted">and more.</p>}
+      {value.next !== null && <p class="small muted">Only the first {OVERRIDES_SHOWN} are shown.</p>}
     </section>
   );
 }

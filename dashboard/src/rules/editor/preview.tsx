@@ -1,4 +1,4 @@
-/** What the rule as it is typed would have done to the last requests, next to what the one in force does. */
+/** Preview: effect of the edited rule on recent requests, beside that of the rule in force. */
 
 import type { JSX } from "preact";
 import type { Figures, PreviewAnswer } from "../../api/types.ts";
@@ -16,28 +16,26 @@ function clock(time: string): string {
 
 interface PreviewProps {
   readonly checked: CheckState;
-  /** The rule in force, if there is one: whom it is about can be looked up. */
+  /** The rule in force, if there is one: subjects link to its buckets. */
   readonly ruleId: number | undefined;
 }
 
 export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
   const { preview, previewProblem, isCurrent, problem } = checked;
-  // Whoever may only read gets a refusal, and the figures of what is typed all the same.
+  // A read-only token cannot save, but its preview is current.
   const isRefused = problem !== undefined && problem.status !== 403;
   const isOld = !isCurrent || isRefused || previewProblem !== undefined;
   return (
     <section class="preview" aria-label="Preview">
       <div class="row preview-head">
-        <h3>What it would have done</h3>
+        <h3>Preview</h3>
         <button type="button" class="button quiet small" onClick={checked.again}>
-          Look again
+          Refresh
         </button>
       </div>
       {previewProblem !== undefined && <Notice kind="warning">{previewProblem.detail}</Notice>}
       {preview === undefined ? (
-        <p class="muted">
-          {problem === undefined ? "Looking at the last requests …" : "As soon as the rule is right."}
-        </p>
+        <p class="muted">{problem === undefined ? "Loading…" : "Available when the rule is valid."}</p>
       ) : (
         <div class={isOld ? "stack preview-stale" : "stack"}>
           <Outcome preview={preview} ruleId={ruleId} isOld={isOld} />
@@ -50,7 +48,7 @@ export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
 interface OutcomeProps {
   readonly preview: PreviewAnswer;
   readonly ruleId: number | undefined;
-  /** Whether it is of what was typed before. */
+  /** Whether it is of an older form. */
   readonly isOld: boolean;
 }
 
@@ -59,7 +57,7 @@ function Outcome({ preview, ruleId, isOld }: OutcomeProps): JSX.Element {
   if (preview.requests === 0) {
     return (
       <>
-        <p>No requests are remembered yet. Those of the last minutes are shown here as soon as there are some.</p>
+        <p>No recent requests. The preview uses those of the last minutes.</p>
         <Notes preview={preview} />
       </>
     );
@@ -68,13 +66,11 @@ function Outcome({ preview, ruleId, isOld }: OutcomeProps): JSX.Element {
   return (
     <>
       <p class="small muted">
-        Of the {formatCount(preview.requests)} requests that are remembered
+        Based on the last {formatCount(preview.requests)} requests
         {preview.from !== null && preview.to !== null && `, ${clock(preview.from)} to ${clock(preview.to)} UTC`}.
       </p>
-      {most > 0 && (
-        <Bar title={isOld ? "What was typed before" : "This rule, as it is here"} figures={preview} most={most} />
-      )}
-      {most > 0 && before !== null && <Bar title="The rule in force" figures={before} most={most} />}
+      {most > 0 && <Bar title={isOld ? "Before the last edit" : "Edited rule"} figures={preview} most={most} />}
+      {most > 0 && before !== null && <Bar title="Rule in force" figures={before} most={most} />}
       <p class="small">{deniedWords(preview)}</p>
       {preview.top.some((subject) => subject.denied > 0) && <Top figures={preview} ruleId={ruleId} />}
       <Notes preview={preview} />
@@ -83,18 +79,18 @@ function Outcome({ preview, ruleId, isOld }: OutcomeProps): JSX.Element {
 }
 
 function deniedWords(figures: Figures): string {
-  if (figures.applies === 0) return "None of them is one that it counts.";
-  if (figures.denied === 0) return "Nobody would have been denied.";
+  if (figures.applies === 0) return "The rule applies to none of them.";
+  if (figures.denied === 0) return "No request would be denied.";
   const first = figures.first_denied_at === null ? "" : `, the first at ${clock(figures.first_denied_at)} UTC`;
   return `${formatCount(figures.subjects_denied)} of ${formatCount(figures.subjects)} ${
     figures.subjects === 1 ? "subject" : "subjects"
-  } would have been denied something${first}.`;
+  } would be denied${first}.`;
 }
 
 interface BarProps {
   readonly title: string;
   readonly figures: Figures;
-  /** What the whole width stands for. */
+  /** Value of the whole width. */
   readonly most: number;
 }
 
@@ -127,7 +123,7 @@ function Top({ figures, ruleId }: { readonly figures: Figures; readonly ruleId: 
     <table class="table top-subjects">
       <thead>
         <tr>
-          <th scope="col">Denied most</th>
+          <th scope="col">Most denied</th>
           <th scope="col" class="number">
             Requests
           </th>
@@ -157,11 +153,11 @@ function Notes({ preview }: { readonly preview: PreviewAnswer }): JSX.Element {
       {preview.note !== null && <Notice kind="info">{preview.note}</Notice>}
       {preview.left_out > 0 && (
         <p class="small muted">
-          {formatCount(preview.left_out)} requests since the start are not among them: too long, or too many at once.
+          {formatCount(preview.left_out)} requests since the start are not included: too long, or too many at once.
         </p>
       )}
       <p class="small muted">
-        Played with full buckets at first, by itself, switched on and enforced. Nothing is spent.
+        Simulated with full buckets, for this rule alone, active and enforced. No tokens are spent.
       </p>
     </>
   );

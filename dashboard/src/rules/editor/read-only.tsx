@@ -1,4 +1,4 @@
-/** A rule that is not changed here. */
+/** Read-only view of a rule. */
 
 import type { JSX } from "preact";
 import type { Rule } from "../../api/types.ts";
@@ -16,7 +16,7 @@ export function ReadOnly({ rule, source }: ReadOnlyProps): JSX.Element {
   return (
     <div class="stack">
       <Notice kind="info">
-        Rules come from <span class="key">{source}</span>: here they can only be read.
+        Rules come from <span class="key">{source}</span> and are read-only here.
       </Notice>
       {rule !== undefined && (
         <>

@@ -1,4 +1,4 @@
-/** Saving a rule: the change that was meant, or what stands in its way. */
+/** Saving a rule, with detection of concurrent changes. */
 
 import { call, type Problem } from "../../api/client.ts";
 import type { Rule } from "../../api/types.ts";
@@ -10,11 +10,11 @@ import { dryRun } from "./check.ts";
 export type SaveResult =
   | { readonly kind: "saved"; readonly rule: Rule }
   | { readonly kind: "conflict"; readonly versions: Versions }
-  /** The rule is not there any more. */
+  /** The rule was deleted. */
   | { readonly kind: "gone" }
   | { readonly kind: "refused"; readonly problem: Problem };
 
-/** Makes the rule, or changes `base` if that is still what is there. */
+/** Creates the rule, or changes `base` if it is still the current version. */
 export async function save(form: RuleForm, base: Rule | undefined): Promise<SaveResult> {
   const body = bodyOf(form, base);
   try {
@@ -31,7 +31,7 @@ export async function save(form: RuleForm, base: Rule | undefined): Promise<Save
   }
 }
 
-/** Mine, as it would be now, and theirs. */
+/** Loads their version, and mine as it would be saved now. */
 async function compare(body: Body, base: Rule): Promise<SaveResult> {
   try {
     const theirs = await call<Rule>("GET", `/v1/rules/${base.rule_id}`);

@@ -1,4 +1,4 @@
-/** A rule as a sentence with gaps: requests that match this, counted per that, may burst to so much ... */
+/** The main fields of a rule as a sentence: requests that match ..., counted per ..., may burst to ... */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
@@ -19,7 +19,7 @@ export interface FormProps {
 
 interface SentenceProps extends FormProps {
   readonly plans: readonly string[];
-  /** Stands behind what is said about a clash. */
+  /** Link to the conflicting rule, shown after the error. */
   readonly clash: ComponentChildren;
 }
 
@@ -54,7 +54,7 @@ export function Sentence(props: SentenceProps): JSX.Element {
 
 interface ClauseProps {
   readonly words: string;
-  /** What is said about these is said below. */
+  /** Fields whose errors are shown below the clause. */
   readonly at: readonly Place[];
   readonly formError: FormError | undefined;
   readonly after?: ComponentChildren;
@@ -81,11 +81,11 @@ function Clause({ words, at, formError, after, children }: ClauseProps): JSX.Ele
 
 const GROUP_WORDS: Record<Group, string> = {
   user: "user",
-  ip: "address",
+  ip: "IP address",
   endpoint: "endpoint",
-  everyone: "everyone together",
-  path: "everyone on one endpoint",
-  own: "a pattern of my own",
+  everyone: "all clients together",
+  path: "all clients at one endpoint",
+  own: "custom pattern",
 };
 
 function Counting({ form, set, formError, clash }: SentenceProps): JSX.Element {
@@ -109,7 +109,7 @@ function Counting({ form, set, formError, clash }: SentenceProps): JSX.Element {
       <input
         class="input mono pattern"
         aria-label="Key pattern"
-        title="Text with {attribute} placeholders: each value has a bucket of its own"
+        title="Text with {attribute} placeholders: each value has its own bucket"
         spellcheck={false}
         autocapitalize="off"
         value={form.keyPattern}
@@ -153,7 +153,7 @@ function QuotaClause(props: FormProps): JSX.Element {
         {rate}
         <span class="gap-words">with</span>
         {burst}
-        <span class="gap-words">in line</span>
+        <span class="gap-words">in the queue</span>
       </Clause>
     );
   }
@@ -174,7 +174,7 @@ interface CountProps {
   readonly formError: FormError | undefined;
 }
 
-/** A whole number, as text: what is not one is the service's to refuse. */
+/** A whole number as text: the service validates it. */
 function Count({ label, place, value, onChange, formError }: CountProps): JSX.Element {
   return (
     <input
@@ -197,7 +197,7 @@ interface TimeProps {
   readonly formError: FormError | undefined;
 }
 
-/** A number and a unit. */
+/** Input of a duration: a number and a unit. */
 export function TimeInput({ label, place, amount, unit, onChange, formError }: TimeProps): JSX.Element {
   return (
     <span class="time-input">

@@ -1,4 +1,4 @@
-/** The editor that an address asks for: of a rule, of a new one, or of one like another. */
+/** Dialog with the editor: of a rule, of a new one, or of a copy. */
 
 import type { JSX } from "preact";
 import { call, Problem } from "../../api/client.ts";
@@ -13,11 +13,11 @@ import { ReadOnly } from "./read-only.tsx";
 interface EditorSheetProps {
   /** The number of a rule, `new`, or null for none. */
   readonly ruleId: string | null;
-  /** The number of the rule that a new one begins as. */
+  /** The number of the rule that a new one copies. */
   readonly from: string | null;
   readonly plans: readonly string[];
   readonly names: readonly string[];
-  /** Where rules come from; undefined until that is known. */
+  /** Source of the rules; undefined until loaded. */
   readonly source: string | undefined;
   readonly href: (params: Record<string, string>) => string;
   readonly onSaved: (rule: Rule, isNew: boolean) => void;
@@ -47,7 +47,7 @@ function Opened(props: EditorSheetProps & { readonly id: string | null; readonly
         <div class="row">
           <span>{problem.detail}</span>
           {problem.status === 404 ? (
-            <a href={href({ history: id ?? "" })}>Its history</a>
+            <a href={href({ history: id ?? "" })}>History of the rule</a>
           ) : (
             <button type="button" class="button" onClick={reload}>
               Try again
@@ -57,14 +57,14 @@ function Opened(props: EditorSheetProps & { readonly id: string | null; readonly
       </Notice>
     );
   }
-  if (value === undefined && isLoading) return <p class="muted">Loading …</p>;
+  if (value === undefined && isLoading) return <p class="muted">Loading…</p>;
   const rule = value ?? undefined;
   if (!isChangeable(props.source ?? ""))
     return <ReadOnly rule={isNew ? undefined : rule} source={props.source ?? ""} />;
   return <Editor {...props} rule={isNew ? undefined : rule} like={isNew ? rule : undefined} />;
 }
 
-/** Null for a rule that begins from nothing, also where the one that it is to be like has gone. */
+/** Null for a new rule, also if the rule to copy was deleted. */
 async function loadRule(id: string | null, isNew: boolean, signal: AbortSignal): Promise<Rule | null> {
   if (id === null) return null;
   try {

@@ -1,4 +1,4 @@
-/** What the editor knows: the rule as it was, as it is typed, and what the service says of it. */
+/** State of the editor: base version, form, validation and result of saving. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../api/client.ts";
@@ -12,41 +12,41 @@ import { type CheckState, useCheck } from "./check.ts";
 import { type SaveResult, save } from "./save.ts";
 
 export interface EditorInput {
-  /** The rule that is changed; none for a new one. */
+  /** The rule that is edited; undefined for a new one. */
   readonly rule: Rule | undefined;
-  /** What a new one begins as. */
+  /** The rule that a new one copies. */
   readonly like: Rule | undefined;
-  /** The number of either, as it was asked for. */
+  /** The number of either, from the address. */
   readonly id: string | null;
   readonly onSaved: (rule: Rule, isNew: boolean) => void;
   readonly onClose: () => void;
 }
 
 export interface EditorState {
-  /** The rule that is changed, in the version that the changes are to. */
+  /** The version of the rule that is edited. */
   readonly base: Rule | undefined;
   readonly form: RuleForm;
   readonly set: (changed: Partial<RuleForm>) => void;
   readonly startOver: () => void;
   readonly isDirty: boolean;
-  /** Whether this was typed before, and found again. */
+  /** Whether the form was restored from a draft. */
   readonly isFound: boolean;
   readonly isBusy: boolean;
-  /** Whether somebody has deleted the rule meanwhile. */
+  /** Whether the rule was deleted meanwhile. */
   readonly isGone: boolean;
   readonly makeAgain: () => void;
   readonly checked: CheckState;
   readonly problem: Problem | undefined;
   readonly formError: FormError | undefined;
-  /** The rule that this one clashes with. */
+  /** The rule with the same key pattern and plan, if the service reported one. */
   readonly clash: number | undefined;
-  /** There if somebody else has saved first. */
+  /** Set if the rule was changed meanwhile. */
   readonly versions: Versions | undefined;
   readonly submit: () => void;
   readonly saveMerged: (merged: Rule) => void;
   readonly takeTheirs: () => void;
   readonly goOnEditing: () => void;
-  /** Counts the times that saving was refused. */
+  /** Number of failed attempts to save. */
   readonly refusals: number;
 }
 
@@ -67,7 +67,7 @@ export function useEditor(input: EditorInput): EditorState {
   const local = localErrorOf(form);
   const body = local === undefined ? JSON.stringify(bodyOf(form, base)) : undefined;
   const checked = useCheck(body, base?.rule_id ?? undefined);
-  // What was said of something older is not said of this.
+  // A result of an older form does not apply.
   const found = checked.isCurrent ? checked.problem : undefined;
   const problem = answer?.kind === "refused" ? answer.problem : found;
 
@@ -85,8 +85,8 @@ export function useEditor(input: EditorInput): EditorState {
       if (isShown()) input.onClose();
       return;
     }
-    // Whoever has closed the editor meanwhile should know; what was typed is kept.
-    if (!isShown()) showToast("The rule was not saved. What you typed is still there.", "error");
+    // The editor may have been closed meanwhile; the draft is kept.
+    if (!isShown()) showToast("The rule was not saved. Open it again: your changes are kept.", "error");
     setBusy(false);
     setAnswer(answer);
     if (answer.kind === "refused") setRefusals((times) => times + 1);
@@ -132,22 +132,22 @@ export function useEditor(input: EditorInput): EditorState {
   };
 }
 
-/** What the changes are to: what they were to when they were typed, also if somebody has saved another version since. */
+/** The version that is edited: that of the draft, even if a newer one was saved since. */
 function baseOf(draft: Draft | undefined, rule: Rule | undefined): Rule | undefined {
   return draft === undefined || draft.base === "current" ? rule : draft.base;
 }
 
-/** The newer version of a rule. One that is to be made has none. */
+/** The newer version of a rule; undefined for a new one. */
 function latestOf(base: Rule | undefined, loaded: Rule | undefined): Rule | undefined {
   return base !== undefined && loaded !== undefined && loaded.version > base.version ? loaded : base;
 }
 
-/** What the editor begins with, and what it goes back to. */
+/** The initial form. */
 function startOf(rule: Rule | undefined): RuleForm {
   return rule === undefined ? NEW_FORM : formOf(rule);
 }
 
-/** Says whether the editor is still there. */
+/** Returns a function that tells whether the editor is still mounted. */
 function useIsShown(): () => boolean {
   const shown = useRef(true);
   useEffect(() => {
@@ -159,9 +159,9 @@ function useIsShown(): () => boolean {
   return () => shown.current;
 }
 
-/** Keeps what is typed for as long as the page is there, and has the browser ask before that ends. */
+/** Saves the draft, and makes the browser ask before the page is closed with unsaved changes. */
 function useDraft(id: string, form: RuleForm, base: Rule | undefined, isDirty: boolean): void {
-  // At once: what is closed right after a key was pressed has that key, too.
+  // A layout effect, so that the last keystroke before closing is included.
   useLayoutEffect(() => {
     if (isDirty) saveDraft(id, { form, base });
     else dropDraft(id);
