@@ -1,6 +1,6 @@
 /**
- * The drawn bucket: water at the level, which rises before your eyes, falls with a grant and shakes at a denial. It is
- * grey and without water until the level is known.
+ * Drawing of a bucket: the water rises with the refill, falls with a grant, and the bucket shakes at a denial. Grey and
+ * without water until the level is known.
  */
 
 import type { JSX } from "preact";
@@ -11,17 +11,17 @@ import { isInterval, isWindow, limitOf } from "./lane.ts";
 import type { LaneState } from "./lane-state.ts";
 import { shortCount } from "./words.ts";
 
-/** Where the water stands when the vessel is full and empty, in the units of the drawing. */
+/** Heights of the water in a full and in an empty bucket, in units of the drawing. */
 const FULL_Y = 58;
 const EMPTY_Y = 202;
 
-/** More marks than these on the wall would be a smear. */
+/** The most marks on the wall. */
 const MARKS_MAX = 20;
-/** Of the way to the new level, in each frame: a drop is quick, but can be followed. */
+/** Share of the way to the new level per frame: fast, but visible. */
 const EASE = 0.22;
-/** Numbers that rise from the water are told apart if they are this far from each other. */
+/** The shortest interval between floating numbers. */
 const FLOATS_APART_MS = 140;
-/** Drops per second that the eye can follow. */
+/** Bounds of the drops per second. */
 const DRIPS_MAX = 4;
 const DRIPS_MIN = 0.4;
 
@@ -70,7 +70,7 @@ export function BucketDrawing({ state, now }: BucketDrawingProps): JSX.Element {
   );
 }
 
-/** The marks on the wall, one for each token if there are few. */
+/** Marks on the wall, one for each token if there are few. */
 function Marks({ limit }: { readonly limit: number }): JSX.Element | null {
   if (!(limit >= 1)) return null;
   const count = Number.isInteger(limit) && limit <= MARKS_MAX ? limit : 4;
@@ -80,7 +80,7 @@ function Marks({ limit }: { readonly limit: number }): JSX.Element | null {
       {Array.from({ length: count + 1 }, (_, index) => {
         const part = index / count;
         const y = height(part);
-        // The wall leans outwards.
+        // The wall is slanted.
         const x = 37 - part * 13;
         const isNamed = index === 0 || index === count || (count % 2 === 0 && index === count / 2);
         return (
@@ -98,7 +98,7 @@ function Marks({ limit }: { readonly limit: number }): JSX.Element | null {
   );
 }
 
-/** Moves the water with every frame, and shows what came of the requests since the last one. */
+/** Moves the water with every frame, and animates the requests since the last one. */
 function useWater(
   state: LaneState,
   now: () => number,
@@ -132,7 +132,7 @@ interface Shown {
   floatedAt: number;
 }
 
-/** Grants leave a number that rises; denials shake the vessel. */
+/** Shows grants as floating numbers, and shakes the bucket at denials. */
 function react(shown: Shown, state: LaneState, at: number, drawing: SVGSVGElement, y: number): void {
   const [allowed, denied] = [state.allowed - shown.allowed, state.denied - shown.denied];
   if ((allowed <= 0 && denied <= 0) || at - shown.floatedAt < FLOATS_APART_MS) return;
@@ -140,13 +140,13 @@ function react(shown: Shown, state: LaneState, at: number, drawing: SVGSVGElemen
   const sign = state.lane.algorithm === "leaky_bucket" ? "+" : "−";
   if (allowed > 0) float(drawing, `${sign}${formatCount(allowed * state.lane.cost)}`, "allowed", Math.min(y, 180));
   if (denied <= 0) return;
-  // Denials come in crowds: the last one speaks for all.
-  for (const said of drawing.querySelectorAll(".pg-float.denied")) said.remove();
+  // Denials come in groups: only the latest text stays.
+  for (const old of drawing.querySelectorAll(".pg-float.denied")) old.remove();
   float(drawing, denied === 1 ? "✗ denied" : `✗ ${formatCount(denied)} denied`, "denied", 120);
   shake(drawing);
 }
 
-/** A text that rises and fades. */
+/** Shows a text that rises and fades. */
 function float(drawing: SVGSVGElement, words: string, kind: string, y: number): void {
   const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
   text.textContent = words;

@@ -1,8 +1,8 @@
 /**
- * The playground in an address: `#/playground?l=tb_10_1_1_c_1_own_Client+1&rate=5&s=login`.
+ * Encoding of the playground in an address: `#/playground?l=tb_10_1_1_c_1_own_Client+1&rate=5&s=login`.
  *
- * Anybody can write an address. What could not have been typed or chosen is not read from it. Figures can be any
- * number, as they can be typed: to judge them is up to the service.
+ * Addresses are untrusted: values that the form could not produce are ignored. Figures may be any number, because the
+ * form accepts any; the service validates them.
  */
 
 import {
@@ -20,12 +20,12 @@ import {
 } from "./lane.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
-/** All that a link needs. */
+/** The state that a link holds. */
 export interface Setup {
   readonly lanes: readonly Lane[];
-  /** Of steady traffic, per second. */
+  /** Requests per second of steady traffic. */
   readonly rate: number;
-  /** The id of a scenario; empty when one plays freely. */
+  /** The id of a scenario; empty for free play. */
   readonly scenario: string;
 }
 
@@ -33,7 +33,7 @@ export const RATE_DEFAULT = 2;
 
 export const DEFAULT_SETUP: Setup = { lanes: [DEFAULT_LANE], rate: RATE_DEFAULT, scenario: "" };
 
-/** Longer than any lane that was written here; others are not even looked at. */
+/** Longer than any encoded lane; longer texts are ignored. */
 const LANE_TEXT_MAX = 200;
 
 const CODES: Record<Algorithm, string> = {
@@ -44,7 +44,7 @@ const CODES: Record<Algorithm, string> = {
   leaky_bucket: "lb",
 };
 
-/** What is as it is by default is left out. */
+/** Encodes a setup. Defaults are left out. */
 export function writeSetup(setup: Setup): URLSearchParams {
   const params = new URLSearchParams();
   const usual = lanesOf(SCENARIOS.find(({ id }) => id === setup.scenario)).map(writeLane);
@@ -56,10 +56,7 @@ export function writeSetup(setup: Setup): URLSearchParams {
   return params;
 }
 
-/**
- * Reads what `writeSetup` wrote. A scenario without lanes has its own; lanes beyond the most there are, and those that
- * make no sense, are left out.
- */
+/** Decodes a setup. A scenario without lanes has its own; excess and invalid lanes are ignored. */
 export function readSetup(params: URLSearchParams): Setup {
   const scenario = SCENARIOS.find(({ id }) => id === params.get("s"));
   const written = params.getAll("l").slice(0, LANES_MAX);
@@ -91,23 +88,23 @@ function readLane(text: string): Lane | undefined {
   const [capacity, tokens, cost] = [capacityText, tokensText, costText].map(readFigure);
   const period = readFigure(periodText);
   if (capacity === undefined || tokens === undefined || cost === undefined) return undefined;
-  // Periods are chosen, not typed.
+  // Periods are selected from a list, not typed.
   if (period === undefined || period < PERIOD_MIN || period > PERIOD_MAX) return undefined;
   const lane = { algorithm, refill, capacity, tokens, period, plan, cost, name: readName(name.join("_")) } as const;
-  // A plan's figures are the plan's, whatever is written beside it.
+  // The figures of a plan override those in the address.
   return withPlan(lane, plan);
 }
 
-/** A name is one line of text, and not a long one. */
+/** Limits a name to one short line. */
 export function readName(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Cs}\u2028\u2029]/gu, " ").trim();
   return [...line].slice(0, NAME_LENGTH_MAX).join("") || DEFAULT_LANE.name;
 }
 
-/** Numbers as `String` writes them. */
+/** Numbers as formatted by `String`. */
 const FIGURE = /^-?\d{1,21}(\.\d{1,24})?(e[+-]\d{1,3})?$/;
 
-/** Any number that can be typed. */
+/** Parses any finite number. */
 function readFigure(text: string | undefined): number | undefined {
   if (text === undefined || !FIGURE.test(text)) return undefined;
   const value = Number(text);

@@ -1,10 +1,10 @@
-/** One request and what came back. */
+/** A request and its answer. */
 
 import type { Answer } from "../api/client.ts";
 import type { TakeAnswer } from "../api/types.ts";
 import type { TakeBody } from "./lane.ts";
 
-/** `never`: waiting does not help. `refused`: the service could not take it for a request. */
+/** `never`: waiting does not help. `refused`: the service rejected the request as invalid. */
 export type Outcome = "allowed" | "denied" | "never" | "refused" | "unanswered";
 
 export interface Exchange {
@@ -16,12 +16,12 @@ export interface Exchange {
   readonly tookMs: number;
   readonly body: TakeBody;
   readonly outcome: Outcome;
-  /** Not there if nothing came back. */
+  /** Undefined without an answer. */
   readonly answer: Answer | undefined;
   readonly decision: TakeAnswer | undefined;
 }
 
-/** What the service decided; undefined if the answer is a refusal. */
+/** The decision in an answer; undefined for an error. */
 export function decisionOf(answer: Answer): TakeAnswer | undefined {
   if (answer.status !== 200 && answer.status !== 429) return undefined;
   try {
@@ -32,7 +32,7 @@ export function decisionOf(answer: Answer): TakeAnswer | undefined {
   }
 }
 
-/** A 429 of something in between is no decision. */
+/** Returns whether this is a decision: a proxy may answer 429, too. */
 function isDecision(parsed: unknown): parsed is TakeAnswer {
   if (typeof parsed !== "object" || parsed === null) return false;
   const { allowed, limit, remaining, reset_after_ms } = parsed as Record<string, unknown>;
@@ -45,7 +45,7 @@ export function outcomeOf(decision: TakeAnswer | undefined): Outcome {
   return decision.retry_after_ms === null ? "never" : "denied";
 }
 
-/** JSON as people read it; other text as it is. */
+/** Formats JSON; other text stays unchanged. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

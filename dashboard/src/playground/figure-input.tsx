@@ -1,4 +1,4 @@
-/** A figure: as a number, and where it may be large, as a slider beside it. */
+/** Number input with an optional slider. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -9,16 +9,16 @@ interface FigureProps {
   readonly label: string;
   readonly value: number;
   readonly onValue: (value: number) => void;
-  /** What the service says is wrong with it. */
+  /** The error of the service. */
   readonly error?: string | undefined;
   readonly hint?: ComponentChildren;
-  /** Where the slider stops; without it there is none. */
+  /** Stops of the slider; without them there is no slider. */
   readonly stops?: readonly number[];
-  /** What comes after the number. */
+  /** Shown after the number. */
   readonly children?: ComponentChildren;
 }
 
-/** What is typed is passed on as soon as it is a number, whatever number: to judge it is up to the service. */
+/** Reports every number that is typed; the service validates it. */
 export function FigureInput({ label, value, onValue, error, hint, stops, children }: FigureProps): JSX.Element {
   const [text, setText] = useState(String(value));
   const isNumber = text.trim() !== "" && Number.isFinite(Number(text));
@@ -30,7 +30,7 @@ export function FigureInput({ label, value, onValue, error, hint, stops, childre
     if (next.trim() !== "" && Number.isFinite(Number(next))) onValue(Number(next));
   };
   return (
-    <Field label={label} error={isNumber ? error : "a number is needed here"} hint={hint}>
+    <Field label={label} error={isNumber ? error : "is not a number"} hint={hint}>
       {(input) => (
         <div class="pg-figure">
           {stops !== undefined && (

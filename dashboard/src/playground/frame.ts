@@ -1,8 +1,8 @@
-/** Drawing before the eyes: what changes with time alone, without a new rendering. */
+/** Animation frames: drawing of values that change with time, without rendering components again. */
 
 import { useEffect, useRef } from "preact/hooks";
 
-/** Calls `draw` with every frame that is shown, or every so many milliseconds if `every` says so. */
+/** Calls `draw` with every animation frame, at most once per `every` milliseconds. */
 export function useFrame(draw: () => void, every = 0): void {
   const latest = useRef(draw);
   latest.current = draw;
@@ -19,17 +19,17 @@ export function useFrame(draw: () => void, every = 0): void {
   }, [every]);
 }
 
-/** Whether things should keep still. */
+/** Returns whether the user prefers reduced motion. */
 export function isCalm(): boolean {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** Writes a text if it is another one. */
+/** Sets a text if it differs. */
 export function write(element: Element | null, text: string): void {
   if (element !== null && element.textContent !== text) element.textContent = text;
 }
 
-/** A canvas, cleared and scaled to the pixels of the screen; undefined if there is none to draw on. */
+/** Clears a canvas and scales it to device pixels; undefined without a canvas. */
 export function cleared(
   canvas: HTMLCanvasElement | null,
 ): { pen: CanvasRenderingContext2D; width: number; height: number } | undefined {
@@ -47,7 +47,7 @@ export function cleared(
 const resolved = new Map<string, string>();
 let scheme = "";
 
-/** The colour that a name such as `--allowed` stands for now, for a canvas. */
+/** The current value of a colour such as `--allowed`, for a canvas. */
 export function colour(name: string): string {
   const root = document.documentElement;
   const now = `${root.dataset["scheme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;

@@ -1,10 +1,10 @@
-/** The last minute of a lane: its level, and what became of its requests. */
+/** History of a lane over the last minute: levels and decisions. */
 
 export const HISTORY_MS = 60_000;
 /** More than 50 requests per second for a minute, with room for bursts. */
 export const MARKS_MAX = 4000;
 export const POINTS_MAX = 4000;
-/** Points closer to each other than this cannot be told apart. */
+/** Closer points cannot be distinguished in the chart. */
 const POINTS_APART_MS = 15;
 
 export interface Point {
@@ -20,7 +20,7 @@ export class History {
   readonly points: Point[] = [];
   readonly marks: Mark[] = [];
 
-  /** Notes the level. Of points at about the same time the first and the last stay. */
+  /** Adds a level. Of points at about the same time, the first and the last are kept. */
   addPoint(point: Point): void {
     const before = this.points.at(-2);
     if (before !== undefined && point.at - before.at < POINTS_APART_MS) this.points.pop();
@@ -34,7 +34,7 @@ export class History {
   }
 }
 
-/** Forgets what is too old, but for the one before, where a line comes from; and the oldest where there are too many. */
+/** Drops points that are too old, except the last of them, where the line starts; and the oldest beyond `most`. */
 function forget(list: Point[], now: number, most: number): void {
   let old = 0;
   while (old + 1 < list.length && list[old + 1]!.at < now - HISTORY_MS) old++;

@@ -1,4 +1,4 @@
-/** One client: its bucket, its figures, and its quota. */
+/** Card of a lane: bucket, figures and quota. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -12,12 +12,12 @@ import { QuotaForm } from "./quota-form.tsx";
 import { WindowStrip } from "./window-strip.tsx";
 import { fullLabel, fullWord, levelFigure, levelUnit, nextLabel, outlook, refillWords } from "./words.ts";
 
-/** How often the figures change, so that they can be read. */
+/** Update interval of the figures, slow enough to read. */
 const FIGURES_MS = 100;
-/** Those who are told of the level are not told all the time. */
+/** Update interval of the meter for screen readers. */
 const METER_MS = 1000;
 
-/** Fields that the form of the quota shows. */
+/** Fields of the quota form. */
 const FIELDS = ["algorithm", "capacity", "refill_rate", "refill_interval", "refill", "cost"];
 
 interface LaneCardProps {
@@ -37,7 +37,7 @@ export function LaneCard(props: LaneCardProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const isElsewhere = problem !== undefined && !FIELDS.includes(problem.field ?? "");
   return (
-    <section class="panel pg-lane" aria-label={lane.name || "Client without a name"}>
+    <section class="panel pg-lane" aria-label={lane.name || "Unnamed client"}>
       <LaneHead lane={lane} isAlone={isAlone} onChange={onChange} onRemove={onRemove} />
       <div class="pg-lane-body">
         {isElsewhere && <Notice kind="error">{problem.detail}</Notice>}
@@ -87,7 +87,7 @@ function LaneHead({ lane, isAlone, onChange, onRemove }: HeadProps): JSX.Element
     <div class="pg-lane-head">
       <input
         class="input pg-name"
-        aria-label="Name of the client"
+        aria-label="Client name"
         value={lane.name}
         maxLength={NAME_LENGTH_MAX}
         onInput={({ currentTarget: { value: name } }) => onChange((lane) => ({ ...lane, name }))}
@@ -103,7 +103,7 @@ function LaneHead({ lane, isAlone, onChange, onRemove }: HeadProps): JSX.Element
 
 type FiguresProps = Pick<LaneCardProps, "state" | "isUnanswered" | "now">;
 
-/** What changes with time alone is written as time goes on. */
+/** Figures that change with time, updated without rendering. */
 function Figures({ state, isUnanswered, now }: FiguresProps): JSX.Element {
   const figure = useRef<HTMLDivElement>(null);
   const meter = useRef<HTMLMeterElement>(null);
@@ -113,7 +113,7 @@ function Figures({ state, isUnanswered, now }: FiguresProps): JSX.Element {
   const passing = useRef<HTMLDivElement>(null);
   const { lane } = state;
   const limit = state.reading?.limit ?? limitOf(lane);
-  // The more places the figure may have, the smaller it is.
+  // Longer figures have a smaller font.
   const places = levelFigure(lane, limit).length;
   useFrame(() => {
     const at = now();

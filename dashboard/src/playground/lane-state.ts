@@ -1,4 +1,4 @@
-/** A lane, and what is known of its bucket. */
+/** State of a lane and of its bucket. */
 
 import type { Problem } from "../api/client.ts";
 import type { TakeAnswer } from "../api/types.ts";
@@ -7,24 +7,24 @@ import { History } from "./history.ts";
 import { type Lane, takeBody } from "./lane.ts";
 import { edgeOf, isLower, levelAt, type Reading, type Spend, waitFor } from "./level.ts";
 
-/** Grants that are remembered for the windows they count in. */
+/** The most grants kept for window algorithms. */
 export const SPENDS_MAX = 4000;
 
 export class LaneState {
-  /** Grows when the quota changes: answers to what was asked before say nothing of the bucket as it is. */
+  /** Incremented when the quota changes: answers to older requests are then ignored. */
   version = 0;
   reading: Reading | undefined;
-  /** Where windows that stand still have an edge, as far as that is known. */
+  /** A boundary of fixed windows, if known. */
   edge: number | undefined;
   readonly spends: Spend[] = [];
   readonly history = new History();
   allowed = 0;
   denied = 0;
   last: Exchange | undefined;
-  /** What the service says is wrong with its figures. */
+  /** The error of the service about its figures. */
   problem: Problem | undefined;
   isPeeking = false;
-  /** Whether something has changed since it was last looked at. */
+  /** Whether it changed since the last peek. */
   isToPeek = false;
 
   /** The id is part of the bucket's key. */
@@ -37,7 +37,7 @@ export class LaneState {
     return this.current;
   }
 
-  /** Another name, quota or cost. */
+  /** Changes name, quota or cost. */
   become(lane: Lane): void {
     const isSameQuota = JSON.stringify(takeBody("", lane, 0)) === JSON.stringify(takeBody("", this.current, 0));
     if (!isSameQuota) {
@@ -48,12 +48,12 @@ export class LaneState {
     this.problem = undefined;
   }
 
-  /** What is left now; undefined before the first answer. */
+  /** The current level; undefined before the first answer. */
   level(now: number): number | undefined {
     return this.reading && levelAt(this.lane, this.reading, this.spends, now);
   }
 
-  /** Milliseconds until so many are left; undefined for never, and before the first answer. */
+  /** Milliseconds until `tokens` are available; undefined for never, and before the first answer. */
   wait(tokens: number, now: number): number | undefined {
     return this.reading && waitFor(this.lane, this.reading, this.spends, now, tokens);
   }
@@ -66,12 +66,12 @@ export class LaneState {
     if (this.spends.length > SPENDS_MAX) this.spends.shift();
   }
 
-  /** Marks it at the level that it left. */
+  /** Adds a mark at the current level. */
   mark(isAllowed: boolean, now: number): void {
     this.history.addMark({ at: now, level: this.level(now) ?? 0, isAllowed });
   }
 
-  /** Takes what an answer says for the state of the bucket, unless a newer one is known. */
+  /** Updates the state from an answer, unless a newer one is known. */
   learn(decision: TakeAnswer, sentAt: number, now: number): void {
     const { limit, remaining, reset_after_ms: resetAfterMs } = decision;
     const reading: Reading = { at: now, limit, remaining, resetAfterMs };
@@ -85,7 +85,7 @@ export class LaneState {
     this.sample(now);
   }
 
-  /** Notes the level as it is now. */
+  /** Records the current level. */
   sample(now: number): void {
     const level = this.level(now);
     if (level !== undefined) this.history.addPoint({ at: now, level });

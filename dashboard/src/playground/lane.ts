@@ -1,4 +1,4 @@
-/** A lane: one client with one quota, and what one of its requests costs. */
+/** Lane: a client with a quota and a cost per request. */
 
 export const ALGORITHMS = [
   "token_bucket",
@@ -25,9 +25,9 @@ export type Plan = (typeof PLANS)[number];
 
 export interface Quota {
   readonly algorithm: Algorithm;
-  /** Of a token bucket only. */
+  /** For token buckets only. */
   readonly refill: Refill;
-  /** The most that the bucket holds; plays no part in windows. */
+  /** The most tokens that the bucket holds; unused for windows. */
   readonly capacity: number;
   readonly tokens: number;
   /** In seconds. */
@@ -40,21 +40,21 @@ export interface Lane extends Quota {
   readonly cost: number;
 }
 
-/** What a change makes of a lane. Not the lane itself: what is on the screen may be a moment old. */
+/** A change of a lane. A function, because the lane on the screen may be outdated. */
 export type LaneChange = (lane: Lane) => Lane;
 
-/** Lanes that are shown next to each other. */
+/** The most lanes. */
 export const LANES_MAX = 4;
 export const NAME_LENGTH_MAX = 32;
 
-/** The periods that can be chosen, come of a comparison, or be in an address, in seconds. */
+/** Bounds of periods in the form, in a comparison and in an address, in seconds. */
 export const PERIOD_MIN = 0.1;
 export const PERIOD_MAX = 86_400;
 
-/** Requests per second of steady traffic. */
+/** The highest rate of steady traffic, per second. */
 export const RATE_MAX = 50;
 
-/** The periods that are offered, in seconds. */
+/** The periods in the form, in seconds. */
 export const PERIODS: readonly (readonly [number, string])[] = [
   [1, "second"],
   [10, "10 seconds"],
@@ -62,7 +62,7 @@ export const PERIODS: readonly (readonly [number, string])[] = [
   [3600, "hour"],
 ];
 
-/** The quotas of the rules that a new service starts with: examples, as its operator may have changed them. */
+/** Quotas of the starter rules. Examples: the operator may have changed the rules. */
 export const PLAN_QUOTAS: Record<Exclude<Plan, "own">, Quota> = {
   free: { algorithm: "token_bucket", refill: "continuous", capacity: 50, tokens: 10, period: 1 },
   pro: { algorithm: "token_bucket", refill: "continuous", capacity: 500, tokens: 100, period: 1 },
@@ -80,17 +80,17 @@ export const DEFAULT_LANE: Lane = {
   cost: 1,
 };
 
-/** A lane, by what is not as usual about it. */
+/** A lane that differs from the default in some fields. */
 export function laneOf(name: string, different: Partial<Omit<Lane, "name">> = {}): Lane {
   return { ...DEFAULT_LANE, ...different, name };
 }
 
-/** The lane with another plan, and the figures of that plan. */
+/** The lane with another plan and its figures. */
 export function withPlan(lane: Lane, plan: Plan): Lane {
   return plan === "own" ? { ...lane, plan } : { ...lane, ...PLAN_QUOTAS[plan], plan };
 }
 
-/** The lane with other figures, which then are no plan's any more. */
+/** The lane with other figures, and so without a plan. */
 export function withQuota(lane: Lane, quota: Partial<Quota>): Lane {
   return { ...lane, ...quota, plan: "own" };
 }
@@ -103,12 +103,12 @@ export function isInterval({ algorithm, refill }: Quota): boolean {
   return algorithm === "token_bucket" && refill === "interval";
 }
 
-/** Whether tokens come back whole, and several at once, rather than bit by bit. */
+/** Returns whether tokens come back in steps rather than continuously. */
 export function isStepwise(quota: Quota): boolean {
   return isInterval(quota) || quota.algorithm === "fixed_window" || quota.algorithm === "sliding_window";
 }
 
-/** The most that can be spent at once. */
+/** The most tokens that can be spent at once. */
 export function limitOf(quota: Quota): number {
   return isWindow(quota) ? quota.tokens : quota.capacity;
 }
@@ -121,7 +121,7 @@ export function tokensPerMs(quota: Quota): number {
   return quota.tokens / periodMs(quota);
 }
 
-/** What is sent to the service for one request. What is as it always is goes without saying. */
+/** Body of a request. Defaults are left out. */
 export interface TakeBody {
   readonly key: string;
   readonly algorithm?: Algorithm;
@@ -144,12 +144,12 @@ export function takeBody(key: string, quota: Quota, cost: number): TakeBody {
   };
 }
 
-/** A period as one says it: `second`, `10 seconds`, `1.5 s`. */
+/** Text of a period: `second`, `10 seconds`, `1.5 s`. */
 export function periodName(seconds: number): string {
   return PERIODS.find(([period]) => period === seconds)?.[1] ?? `${seconds} s`;
 }
 
-/** The plan, if it is one's, and the quota, in a few words. */
+/** Short text of the plan, if any, and of the quota. */
 export function quotaWords(lane: Lane): string {
   return lane.plan === "own" ? figureWords(lane) : `Plan ${lane.plan} (example). ${figureWords(lane)}`;
 }
@@ -158,13 +158,13 @@ function figureWords(quota: Quota): string {
   const { algorithm, capacity, tokens } = quota;
   const rate = `${tokens} per ${periodName(quota.period)}`;
   if (isWindow(quota)) return `${ALGORITHM_NAMES[algorithm]}: ${rate}`;
-  if (algorithm === "leaky_bucket") return `Leaky bucket: a line of ${capacity}, let out at ${rate}`;
-  return `Token bucket: holds ${capacity}, ${isInterval(quota) ? "gets" : "refills"} ${rate}${isInterval(quota) ? " at once" : ""}`;
+  if (algorithm === "leaky_bucket") return `Leaky bucket: queue of ${capacity}, drained at ${rate}`;
+  return `Token bucket: holds ${capacity}, refills ${rate}${isInterval(quota) ? " at once" : ""}`;
 }
 
 /**
- * One client under three algorithms with the same limit: what the bucket holds, and in the long run as much as it
- * refills. So the window is as long as the bucket takes to fill, to the millisecond.
+ * Three lanes with different algorithms and the same limit and long-term rate: the window is as long as the bucket
+ * takes to fill, to the millisecond.
  */
 export function comparison(lane: Lane): Lane[] {
   const limit = Math.max(1, Math.round(limitOf(lane)));

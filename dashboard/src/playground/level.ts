@@ -1,13 +1,13 @@
 /**
- * What is left in a bucket between two answers.
+ * Level of a bucket between two answers.
  *
- * An answer says what is left in whole tokens, and when the bucket is full again. As nobody else spends from it, all
- * that happens until the next answer follows from that, and for two of the windows from what was spent when.
+ * An answer has the remaining whole tokens and the time until the bucket is full. Only this page spends from it, so the
+ * level until the next answer follows from these, and for two of the windows also from the times of earlier grants.
  */
 
 import { isInterval, isWindow, periodMs, type Quota, tokensPerMs } from "./lane.ts";
 
-/** What an answer said, and when it came. All times are milliseconds on one clock. */
+/** Figures and arrival time of an answer. All times are milliseconds of one clock. */
 export interface Reading {
   readonly at: number;
   readonly limit: number;
@@ -15,27 +15,24 @@ export interface Reading {
   readonly resetAfterMs: number;
 }
 
-/** Tokens that were granted. */
+/** Granted tokens. */
 export interface Spend {
   readonly at: number;
   readonly cost: number;
 }
 
-/** Below a whole token by less than this is that token: sums of fractions are not exact here. */
+/** Tolerance below a whole token: sums of fractions are not exact. */
 const ROUNDING = 1e-6;
 
-/** More halvings than these find nothing new: times that are far enough away have no half milliseconds. */
+/** Bound of the bisection: distant times have no finer resolution. */
 const HALVINGS_MAX = 64;
 
-/** When the bucket is full again. */
+/** Time at which the bucket is full. */
 export function fullAt(reading: Reading): number {
   return reading.at + reading.resetAfterMs;
 }
 
-/**
- * What is left at `now`, which is not before the reading. It never falls as time goes on. Of a leaky bucket: how much
- * room there is in the line.
- */
+/** The level at `now`, which is not before the reading. Never falls over time. For a leaky bucket: free queue slots. */
 export function levelAt(quota: Quota, reading: Reading, spends: readonly Spend[], now: number): number {
   if (now >= fullAt(reading)) return reading.limit;
   if (isInterval(quota)) return intervalLevel(quota, reading, now);
@@ -45,7 +42,7 @@ export function levelAt(quota: Quota, reading: Reading, spends: readonly Spend[]
   return counterLevel(quota, reading, spends, now);
 }
 
-/** Milliseconds from `now` until `tokens` are left, if nothing is spent; undefined if there are never so many. */
+/** Milliseconds from `now` until `tokens` are available, if nothing is spent; undefined above the limit. */
 export function waitFor(
   quota: Quota,
   reading: Reading,
@@ -56,7 +53,7 @@ export function waitFor(
   if (tokens > reading.limit) return undefined;
   const enough = (at: number) => levelAt(quota, reading, spends, at) >= tokens - ROUNDING;
   if (enough(now)) return 0;
-  // The level never falls: halving finds the moment that it gets there.
+  // The level never falls, so bisection finds the time.
   let [before, after] = [now, fullAt(reading)];
   for (let halved = 0; after - before > 0.5 && halved < HALVINGS_MAX; halved++) {
     const middle = (before + after) / 2;
@@ -66,25 +63,25 @@ export function waitFor(
   return after - now;
 }
 
-/** Which of two readings is the newer truth, where requests were under way at the same time: the one with less left. */
+/** Compares two readings of requests that were in flight together: the one with the lower level is newer. */
 export function isLower(quota: Quota, one: Reading, other: Reading, spends: readonly Spend[], now: number): boolean {
   const level = levelAt(quota, one, spends, now) - levelAt(quota, other, spends, now);
   return level === 0 ? fullAt(one) > fullAt(other) : level < 0;
 }
 
-/** Where the current window began and where it ends. */
+/** Start and end of a window. */
 export interface WindowEdges {
   readonly start: number;
   readonly end: number;
 }
 
-/** An edge of the windows that a reading was made in; undefined where they have none, or nothing was spent in them. */
+/** A boundary of the window of a reading; undefined for algorithms without boundaries, and if nothing was spent. */
 export function edgeOf(quota: Quota, reading: Reading): number | undefined {
   const isStanding = quota.algorithm === "fixed_window" || quota.algorithm === "sliding_counter";
   return isStanding && reading.resetAfterMs > 0 ? reading.at + untilEdge(quota, reading) : undefined;
 }
 
-/** The window that `now` lies in. Those that stand still have their edges whole periods away from the one that is known. */
+/** The window at `now`. Boundaries of fixed windows are whole periods apart from the known one. */
 export function windowAt(quota: Quota, edge: number | undefined, now: number): WindowEdges | undefined {
   const length = periodMs(quota);
   if (quota.algorithm === "sliding_window") return { start: now - length, end: now };
@@ -93,21 +90,21 @@ export function windowAt(quota: Quota, edge: number | undefined, now: number): W
   return { start, end: start + length };
 }
 
-/** The level with the rounding of `reset_after_ms` taken out, as far as the whole tokens tell. */
+/** The level, corrected for the rounding of `reset_after_ms` within the whole tokens. */
 function continuousLevel(quota: Quota, reading: Reading, now: number): number {
   const missing = reading.resetAfterMs * tokensPerMs(quota);
   const then = within(reading.limit - missing, reading.remaining, reading.remaining + 1);
   return Math.min(reading.limit, then + (now - reading.at) * tokensPerMs(quota));
 }
 
-/** All tokens of a period come at once, at the points of a grid. The last of them is when the bucket is full. */
+/** All tokens of a period come at once, on a grid whose last point is the time at which the bucket is full. */
 function intervalLevel(quota: Quota, reading: Reading, now: number): number {
   const left = Math.ceil((fullAt(reading) - now) / periodMs(quota));
   const periods = Math.ceil((reading.limit - reading.remaining) / quota.tokens);
   return Math.min(reading.limit, reading.remaining + Math.max(0, periods - left) * quota.tokens);
 }
 
-/** What was spent counts for one period. */
+/** A grant counts for one period. */
 function slidingLevel(quota: Quota, reading: Reading, spends: readonly Spend[], now: number): number {
   let level = reading.remaining;
   for (const { at, cost } of spends) {
@@ -117,7 +114,7 @@ function slidingLevel(quota: Quota, reading: Reading, spends: readonly Spend[], 
   return Math.min(reading.limit, level);
 }
 
-/** The window before fades as the current one goes on. */
+/** The weight of the previous window falls as the current one advances. */
 function counterLevel(quota: Quota, reading: Reading, spends: readonly Spend[], now: number): number {
   const length = periodMs(quota);
   const edge = reading.at + untilEdge(quota, reading);
@@ -127,12 +124,12 @@ function counterLevel(quota: Quota, reading: Reading, spends: readonly Spend[], 
   const usedAt = (at: number) =>
     at < edge ? (previous * (edge - at)) / length + current : (current * Math.max(0, edge + length - at)) / length;
   const then = reading.limit - usedAt(reading.at);
-  // Times here are those of answers: near an edge a request may have been counted on its other side.
+  // Times are those of answers: near a boundary, the service may have counted a request on the other side.
   const mended = within(then, reading.remaining, reading.remaining + 1) - then;
   return Math.min(reading.limit, reading.limit - usedAt(now) + mended);
 }
 
-/** Milliseconds from the reading to the edge of its window. A sliding counter is full one or two edges later. */
+/** Milliseconds from the reading to the end of its window. A sliding counter is full one or two windows later. */
 function untilEdge(quota: Quota, reading: Reading): number {
   const length = periodMs(quota);
   const isTwo = quota.algorithm === "sliding_counter" && reading.resetAfterMs > length;

@@ -1,4 +1,4 @@
-/** The last requests, newest first. */
+/** Log of requests, newest first. */
 
 import type { JSX } from "preact";
 import { formatCount, formatWait } from "../format.ts";
@@ -8,7 +8,7 @@ import { OUTCOMES } from "./words.ts";
 
 interface LogProps {
   readonly log: readonly Exchange[];
-  /** Whether one has to be told whose they are. */
+  /** Whether to show the client: there are several. */
   readonly hasNames: boolean;
 }
 
@@ -17,13 +17,13 @@ export function Log({ log, hasNames }: LogProps): JSX.Element {
     <section class="panel pg-log" aria-labelledby="pg-log">
       <div class="pg-panel-head">
         <h2 id="pg-log">Requests</h2>
-        {log.length > 0 && <span class="muted small">the last {LOG_MAX}</span>}
+        {log.length > 0 && <span class="muted small">last {LOG_MAX}</span>}
       </div>
       {log.length === 0 ? (
-        <p class="muted small">None yet.</p>
+        <p class="muted small">No requests yet.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it by keyboard.
-        <section class="table-wrap pg-scroll" tabIndex={0} aria-label="The last requests">
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard.
+        <section class="table-wrap pg-scroll" tabIndex={0} aria-label="Last requests">
           <table class="table">
             <thead>
               <tr>
@@ -69,7 +69,7 @@ function LogRow({ exchange, hasName }: { exchange: Exchange; hasName: boolean })
   );
 }
 
-/** `21:04:05.123`, as the clock on the wall has it. */
+/** Local time: `21:04:05.123`. */
 function timeOfDay(ms: number): string {
   const time = new Date(ms);
   const two = (value: number) => String(value).padStart(2, "0");

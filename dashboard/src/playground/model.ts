@@ -1,8 +1,8 @@
 /**
- * The bench that one plays at: lanes, the requests that they send, and what is known of their buckets.
+ * Model of the playground: lanes, their requests, and the levels of their buckets.
  *
- * It asks `/v1/take` only, under keys of its own, with the quota of the lane in each request: so a slider counts from the
- * next request on, and no rule in force is touched. Looking at a bucket costs nothing.
+ * It calls only `/v1/take`, with its own keys and the quota of the lane in each request: a slider takes effect with the
+ * next request, and rules are not affected. Peeking at a bucket costs nothing.
  */
 
 import { type Answer, Problem, problemOf } from "../api/client.ts";
@@ -23,32 +23,32 @@ import { Pacer } from "./pace.ts";
 import { type Clock, durationOf, hasMissedEdge, play, zeroAtEdge } from "./player.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
-/** Requests that may be under way at once, of all lanes. */
+/** The most requests in flight, of all lanes. */
 export const IN_FLIGHT_MAX = 64;
-/** Requests of the log. */
+/** The most requests in the log. */
 export const LOG_MAX = 50;
 export const BURST = 10;
-/** How often a bucket is looked at. */
+/** Interval between peeks at a bucket. */
 export const PEEK_MS = 1000;
-/** While the service does not answer, the pause between two looks grows up to this. */
+/** The longest pause between peeks while the service does not answer. */
 export const PEEK_PAUSE_MAX_MS = 8000;
-/** How often steady traffic is sent, and the level noted. */
+/** Intervals of steady traffic and of level samples. */
 const TICK_MS = 20;
 const SAMPLE_MS = 200;
-/** After the last step, so that one sees what came of it. */
+/** Pause after the last step of a scenario, to show its effect. */
 const TAIL_MS = 1500;
 
-/** What the bench needs of the world. */
+/** Dependencies of the model, replaced in tests. */
 export interface Environment extends Clock {
   take(body: TakeBody): Promise<Answer>;
   /** Milliseconds since the Unix epoch. */
   timeOfDay(): number;
 }
 
-/** A scenario that is being played. Times are those of the clock. */
+/** A scenario that is playing. Times are those of the clock. */
 export interface Playback {
   readonly scenario: Scenario;
-  /** When the first step is done; before, one waits for an edge. */
+  /** Time of the first step; before it, the model waits for a window boundary. */
   readonly begins: number;
   readonly ends: number;
 }
@@ -62,23 +62,23 @@ export class PlaygroundModel {
   /** Newest first. */
   log: readonly Exchange[] = [];
   inFlight = 0;
-  /** Requests that were not sent, as too many were under way or the page was held up. */
+  /** Requests not sent, because too many were in flight or the page was delayed. */
   notSent = 0;
-  /** What was played lately was not what it should have been: requests meant for before the edge came after it. */
+  /** Whether requests of the last scenario that belong before the window boundary came after it. */
   hasMissedEdge = false;
-  /** The service does not answer. */
+  /** The last error, while the service does not answer. */
   outage: Problem | undefined;
 
   private generation = 0;
   private lastLaneId = 0;
   private lastExchangeId = 0;
-  /** Steady traffic that is stopped and started at once must not go on twice. */
+  /** Run number of steady traffic: after a stop and a start, the older loop must end. */
   private lastRun = 0;
   private readonly listeners = new Set<() => void>();
   private stopPlaying = new AbortController();
   private stopped = new AbortController();
 
-  /** `tab` tells this tab's keys from those of others. */
+  /** `tab` keeps the keys of browser tabs apart. */
   constructor(
     private readonly environment: Environment,
     private readonly tab: string,
@@ -87,18 +87,18 @@ export class PlaygroundModel {
     this.load(setup);
   }
 
-  /** Calls `listener` whenever something has changed; the answer ends that. */
+  /** Calls `listener` after every change; returns the unsubscribe function. */
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** What is to be in the address. */
+  /** The state that the address holds. */
   setup(): Setup {
     return { lanes: this.states.map(({ lane }) => lane), rate: this.rate, scenario: this.scenario };
   }
 
-  /** Starts over with these lanes. */
+  /** Replaces the lanes. */
   load(setup: Setup): void {
     this.stop();
     this.rate = setup.rate;
@@ -106,13 +106,13 @@ export class PlaygroundModel {
     this.fresh(setup.lanes);
   }
 
-  /** Full buckets and an empty log, for the same lanes. */
+  /** Resets buckets and log of the same lanes. */
   startOver(): void {
     this.stop();
     this.fresh(this.states.map(({ lane }) => lane));
   }
 
-  /** Stops everything that sends. */
+  /** Stops sending. */
   stop(): void {
     this.stopPlaying.abort();
     this.playing = undefined;
@@ -120,7 +120,7 @@ export class PlaygroundModel {
     this.changed();
   }
 
-  /** Looks at the buckets until `rest` is called. A page that nobody sees does not look. */
+  /** Peeks at the buckets until `rest` is called, while the page is visible. */
   wake(isHidden: () => boolean = () => false): void {
     this.stopped = new AbortController();
     void this.watch(isHidden);
@@ -129,7 +129,7 @@ export class PlaygroundModel {
     });
   }
 
-  /** Neither sends nor looks any more. */
+  /** Stops sending and peeking. */
   rest(): void {
     this.stop();
     this.stopped.abort();
@@ -154,13 +154,13 @@ export class PlaygroundModel {
     this.peek(added);
   }
 
-  /** The last one stays. */
+  /** Removes a lane, unless it is the last one. */
   removeLane(id: number): void {
     if (this.states.length > 1) this.states = this.states.filter((state) => state.id !== id);
     this.changed();
   }
 
-  /** The first lane under three algorithms. */
+  /** Compares three algorithms for the first lane. */
   compare(): void {
     const [first] = this.states;
     if (first !== undefined) this.load({ lanes: comparison(first.lane), rate: this.rate, scenario: "" });
@@ -170,7 +170,7 @@ export class PlaygroundModel {
     this.load({ lanes: scenario.lanes, rate: this.rate, scenario: scenario.id });
   }
 
-  /** Sends `count` requests from each lane at once, or from one. */
+  /** Sends `count` requests at once, from one lane or from each. */
   send(count: number, id?: number): void {
     const states = id === undefined ? this.states : this.states.filter((state) => state.id === id);
     for (let sent = 0; sent < count; sent++) {
@@ -187,7 +187,7 @@ export class PlaygroundModel {
     this.changed();
   }
 
-  /** Sends at the rate, whatever it becomes, until it is stopped. A page that nobody sees sends nothing. */
+  /** Sends at the current rate until it is stopped, while the page is visible. */
   startSteady(isHidden: () => boolean = () => false): void {
     if (this.isSteady) return;
     this.isSteady = true;
@@ -212,7 +212,7 @@ export class PlaygroundModel {
     this.changed();
   }
 
-  /** Plays the scenario from its beginning, with full buckets. */
+  /** Plays the scenario from the start, with full buckets. */
   async playScenario(): Promise<void> {
     const scenario = SCENARIOS.find(({ id }) => id === this.scenario);
     if (scenario === undefined) return;
@@ -265,7 +265,7 @@ export class PlaygroundModel {
     return new LaneState(this.lastLaneId, lane);
   }
 
-  /** Time 0 of a scenario. Where the windows have their edges is the service's to say: its clock is not this one. */
+  /** Time 0 of a scenario. Window boundaries follow the clock of the service, so it is asked for them. */
   private async zeroOf({ steps, edgeOf }: Scenario): Promise<number | undefined> {
     if (edgeOf === undefined) return this.environment.now() - (steps[0]?.at ?? 0);
     const window = laneOf("", { algorithm: "fixed_window", tokens: LANES_MAX, period: edgeOf });
@@ -309,12 +309,12 @@ export class PlaygroundModel {
     this.changed();
   }
 
-  /** Looks again and again, more and more seldom while the service does not answer. */
+  /** Peeks periodically, less often while the service does not answer. */
   private async watch(isHidden: () => boolean): Promise<void> {
     const { signal } = this.stopped;
     let pause = PEEK_MS;
     while (!signal.aborted) {
-      // A look that is still under way is not to be followed by another at once.
+      // At most one peek per lane is in flight.
       if (!isHidden()) for (const state of this.states) if (!state.isPeeking) this.peek(state);
       await this.environment.sleep(pause, signal);
       pause = this.outage === undefined ? PEEK_MS : Math.min(pause * 2, PEEK_PAUSE_MAX_MS);
@@ -322,7 +322,7 @@ export class PlaygroundModel {
   }
 
   private peek(state: LaneState): void {
-    // One at a time; a change that comes meanwhile is looked at afterwards.
+    // One at a time; a change meanwhile leads to another peek afterwards.
     if (state.isPeeking) {
       state.isToPeek = true;
       return;
@@ -345,7 +345,7 @@ export class PlaygroundModel {
     const decision = decisionOf(answer);
     if (decision === undefined) state.problem = problemOf(answer);
     else {
-      // What a request has done wrong, its cost, a look cannot do right.
+      // A peek has no cost, so its success does not clear an error about the cost.
       if (state.problem?.field !== "cost") state.problem = undefined;
       state.learn(decision, sent, this.environment.now());
     }
@@ -357,7 +357,7 @@ export class PlaygroundModel {
       const answer = await this.environment.take(body);
       const isBack = this.outage !== undefined;
       this.outage = undefined;
-      // What was missed meanwhile is looked up at once.
+      // The levels may have changed meanwhile.
       if (isBack) this.peekAll();
       return answer;
     } catch (error) {

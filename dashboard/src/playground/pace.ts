@@ -1,15 +1,15 @@
-/** Steady traffic: how many requests are due. */
+/** Pacing of steady traffic. */
 
-/** What a timer that was late may make up for; the rest is not sent. */
+/** The longest delay of a timer that is caught up; requests beyond are skipped. */
 export const CATCH_UP_MS = 500;
 
 export interface Due {
   readonly send: number;
-  /** Those that would have been due while the page was held up. */
+  /** Requests that were due during a longer delay. */
   readonly skipped: number;
 }
 
-/** Counts requests at a rate, which may change, without losing fractions. The first is due at once. */
+/** Counts due requests at a variable rate without losing fractions. The first is due at once. */
 export class Pacer {
   private owed = 1;
   private last: number;
@@ -18,12 +18,12 @@ export class Pacer {
     this.last = now;
   }
 
-  /** How many to send at `now`, in milliseconds, at `rate` per second since the last time. */
+  /** Requests due at `now`, in milliseconds, at `rate` per second since the last call. */
   due(now: number, rate: number): Due {
     const elapsed = Math.max(0, now - this.last);
     this.last = now;
     if (rate <= 0) {
-      // Or the first request of a rate of zero would go out.
+      // At rate zero not even the first request is sent.
       this.owed = Math.min(this.owed, 1);
       return { send: 0, skipped: 0 };
     }

@@ -1,17 +1,17 @@
-/** Plays steps at their times. */
+/** Player of scenario steps. */
 
 import type { LaneState } from "./lane-state.ts";
 import type { Step } from "./scenarios.ts";
 
-/** Time, so that tests need none. */
+/** Clock, replaced in tests. */
 export interface Clock {
   /** Milliseconds. */
   now(): number;
-  /** Ends after so long, or as soon as the signal is given. */
+  /** Resolves after `ms`, or when the signal is aborted. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The time of the page. */
+/** Clock of the page. */
 export const PAGE_CLOCK: Clock = {
   now: () => performance.now(),
   sleep: (ms, signal) =>
@@ -27,10 +27,7 @@ export const PAGE_CLOCK: Clock = {
     }),
 };
 
-/**
- * Does each step when its time has come, counted from `zero`; steps that are late are done at once. The answer is whether
- * all were done.
- */
+/** Runs each step at its time, counted from `zero`; late steps run at once. Returns whether all were run. */
 export async function play(
   steps: readonly Step[],
   zero: number,
@@ -47,22 +44,19 @@ export async function play(
   return true;
 }
 
-/** How long the steps take from the first to the last. */
+/** Time between the first and the last step. */
 export function durationOf(steps: readonly Step[]): number {
   return (steps.at(-1)?.at ?? 0) - (steps[0]?.at ?? 0);
 }
 
-/**
- * Where time 0 has to be, so that it is at an edge and the first step is not in the past: `untilEdge` is how far the
- * next edge is from `now`.
- */
+/** Time 0 at a window boundary, late enough for the first step. `untilEdge` is the time from `now` to the next one. */
 export function zeroAtEdge(steps: readonly Step[], now: number, untilEdge: number, period: number): number {
   const lead = -(steps[0]?.at ?? 0) + LEAD_MS;
   const missed = Math.max(0, Math.ceil((lead - untilEdge) / period));
   return now + untilEdge + missed * period;
 }
 
-/** Whether a lane has had fewer answers before the edge than the steps before it asked for: some ran past it. */
+/** Returns whether a lane got fewer answers before the boundary than it sent requests. */
 export function hasMissedEdge(
   steps: readonly Step[],
   edge: number,
@@ -75,5 +69,5 @@ export function hasMissedEdge(
   });
 }
 
-/** What is left to get ready before the first step. */
+/** Time reserved before the first step. */
 const LEAD_MS = 300;

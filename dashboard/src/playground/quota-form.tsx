@@ -1,4 +1,4 @@
-/** The quota of a lane, to change. It counts from the next request on. */
+/** Form of a lane's quota. Changes take effect with the next request. */
 
 import type { JSX } from "preact";
 import { Field } from "../ui/field.tsx";
@@ -25,11 +25,11 @@ const CAPACITY_STOPS = stopsUpTo(10_000);
 const TOKEN_STOPS = stopsUpTo(1000);
 
 const ALGORITHM_HINTS: Record<Lane["algorithm"], string> = {
-  token_bucket: "Saves up while nobody asks, so that bursts pass.",
-  fixed_window: "Counts from edge to edge of the clock. Around an edge, twice the limit can pass.",
-  sliding_window: "Remembers every request for one period. Exact, but takes memory for each.",
-  sliding_counter: "Two windows, the earlier one fading: a good guess at the sliding window.",
-  leaky_bucket: "A line that is let out at a steady rate. A grant says how long to wait in it.",
+  token_bucket: "Collects tokens while idle, so that bursts pass.",
+  fixed_window: "Counts per window of the clock. Around a boundary, twice the limit can pass.",
+  sliding_window: "Logs every request for one period. Exact, but needs memory for each.",
+  sliding_counter: "Weights the counts of two windows. Approximates the sliding window.",
+  leaky_bucket: "A queue drained at a steady rate. A grant includes the time to wait.",
 };
 
 interface QuotaFormProps {
@@ -58,7 +58,7 @@ export function QuotaForm({ state, onChange }: QuotaFormProps): JSX.Element {
         />
       )}
       <FigureInput
-        label={isWindow(lane) ? "Limit" : lane.algorithm === "leaky_bucket" ? "Let out" : "Refill"}
+        label={isWindow(lane) ? "Limit" : lane.algorithm === "leaky_bucket" ? "Drain rate" : "Refill"}
         value={lane.tokens}
         onValue={(tokens) => change({ tokens })}
         error={wrong("refill_rate") ?? wrong("refill_interval")}
@@ -111,7 +111,7 @@ function AlgorithmChoice({ lane, onChange, error }: ChoiceProps): JSX.Element {
 
 function PlanChoice({ lane, onChange }: { lane: Lane; onChange: (change: LaneChange) => void }): JSX.Element {
   return (
-    <Field label="Plan" hint={lane.plan === "own" ? undefined : "as in the starter rules"}>
+    <Field label="Plan" hint={lane.plan === "own" ? undefined : "from the starter rules"}>
       {(input) => (
         <select
           {...input}
@@ -124,7 +124,7 @@ function PlanChoice({ lane, onChange }: { lane: Lane; onChange: (change: LaneCha
         >
           {PLANS.map((plan) => (
             <option key={plan} value={plan}>
-              {plan === "own" ? "own quota" : `${plan} (example)`}
+              {plan === "own" ? "custom quota" : `${plan} (example)`}
             </option>
           ))}
         </select>
@@ -153,9 +153,9 @@ function Period({ lane, onChange }: { lane: Lane; onChange: (quota: Partial<Quot
 }
 
 function RefillChoice({ lane, onChange, error }: ChoiceProps): JSX.Element {
-  const hint = isInterval(lane) ? "all at once, each period" : undefined;
+  const hint = isInterval(lane) ? "all at once per period" : undefined;
   return (
-    <Field label="Tokens come" hint={hint} error={error}>
+    <Field label="Refill mode" hint={hint} error={error}>
       {(input) => (
         <select
           {...input}
@@ -166,8 +166,8 @@ function RefillChoice({ lane, onChange, error }: ChoiceProps): JSX.Element {
             if (refill !== undefined) onChange({ refill });
           }}
         >
-          <option value="continuous">continuously</option>
-          <option value="interval">at intervals</option>
+          <option value="continuous">continuous</option>
+          <option value="interval">interval</option>
         </select>
       )}
     </Field>

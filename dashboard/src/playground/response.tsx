@@ -1,4 +1,4 @@
-/** The last request of a client, as it was sent, and the answer, as it came. */
+/** The last request of a client and its raw answer. */
 
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import type { PlaygroundModel } from "./model.ts";
 import { takeCurl } from "./take.ts";
 import { OUTCOMES } from "./words.ts";
 
-/** Headers that say something about the limit. */
+/** Headers about the limit, which are highlighted. */
 const LIMIT_HEADERS = /^(retry-after|(x-)?ratelimit)/;
 
 export function Response({ model }: { readonly model: PlaygroundModel }): JSX.Element {
@@ -17,7 +17,7 @@ export function Response({ model }: { readonly model: PlaygroundModel }): JSX.El
   const [chosen, setChosen] = useState(0);
   const { states } = model;
   const state = states.find((state) => state.id === chosen) ?? states[0]!;
-  // Before anything was sent: what would be.
+  // Before the first request: the one that would be sent.
   const body = state.last?.body ?? takeBody(model.keyOf(state), state.lane, state.lane.cost);
   const curl = takeCurl(location.origin, body);
   return (
@@ -40,7 +40,7 @@ export function Response({ model }: { readonly model: PlaygroundModel }): JSX.El
         )}
       </div>
       {state.last === undefined ? (
-        <p class="muted small">Send a request to see what comes back, status, headers and all.</p>
+        <p class="muted small">Send a request to see the status, headers and body of the answer.</p>
       ) : (
         <ExchangeDetails exchange={state.last} />
       )}
@@ -48,7 +48,7 @@ export function Response({ model }: { readonly model: PlaygroundModel }): JSX.El
         <h3>Request</h3>
         <Copy text={() => curl}>Copy as curl</Copy>
       </div>
-      <figure class="pg-code" aria-label="The request as curl">
+      <figure class="pg-code" aria-label="Request as curl">
         <pre>{curl}</pre>
       </figure>
     </section>
@@ -70,7 +70,7 @@ function ExchangeDetails({ exchange }: { readonly exchange: Exchange }): JSX.Ele
         </strong>{" "}
         <span class="muted small">in {exchange.tookMs.toFixed(exchange.tookMs < 10 ? 1 : 0)} ms</span>
       </p>
-      <figure class="pg-code" aria-label="The headers of the answer">
+      <figure class="pg-code" aria-label="Response headers">
         <pre>
           {answer.headers.map(([name, value]) => (
             <div key={name} class={LIMIT_HEADERS.test(name) ? "telling" : undefined}>
@@ -79,7 +79,7 @@ function ExchangeDetails({ exchange }: { readonly exchange: Exchange }): JSX.Ele
           ))}
         </pre>
       </figure>
-      <figure class="pg-code" aria-label="The body of the answer">
+      <figure class="pg-code" aria-label="Response body">
         <pre>{pretty(answer.text)}</pre>
       </figure>
     </>

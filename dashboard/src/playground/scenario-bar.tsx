@@ -1,4 +1,4 @@
-/** Scenarios to choose from, what to watch in the one that is chosen, and how a bucket works where none is. */
+/** Selection of scenarios, with the description of the selected one, or of a bucket in free play. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -12,7 +12,7 @@ import { countdown } from "./words.ts";
 export function ScenarioBar({ model }: { readonly model: PlaygroundModel }): JSX.Element {
   const scenario = SCENARIOS.find(({ id }) => id === model.scenario);
   const chips = useRef<HTMLDivElement>(null);
-  // On a phone, the one that is chosen may be out of sight.
+  // On a phone, the selected scenario may be outside the viewport.
   useEffect(() => {
     chips.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [scenario]);
@@ -48,14 +48,14 @@ function HowItWorks(): JSX.Element {
   return (
     <ol class="pg-how" aria-label="How it works">
       <li>
-        <strong>Time drips tokens in</strong> at a steady rate,
+        <strong>Tokens are added</strong> at a steady rate.
       </li>
       <li>
-        <strong>the bucket keeps them</strong>, up to its capacity: that is the burst it allows,
+        <strong>The bucket holds them</strong> up to its capacity, which is the burst it allows.
       </li>
       <li>
-        <strong>a request takes its cost</strong>, or, where too few are left, nothing: it is denied, and told when to
-        come back.
+        <strong>A request takes its cost.</strong> If too few tokens are left, it takes none and is denied, with the
+        time to retry.
       </li>
     </ol>
   );
@@ -86,7 +86,7 @@ function Chosen({ model, scenario }: { readonly model: PlaygroundModel; readonly
         )}
         {playing !== undefined && <Progress model={model} />}
         <p class="small pg-not-sent" role="status">
-          {model.hasMissedEdge && "The first burst ran past the edge, as answers were slow. Play again. "}
+          {model.hasMissedEdge && "Answers were slow: the first burst crossed the window boundary. Play again. "}
           {model.notSent > 0 && notSentWords(model)}
         </p>
       </div>
@@ -94,13 +94,13 @@ function Chosen({ model, scenario }: { readonly model: PlaygroundModel; readonly
   );
 }
 
-/** On a phone, what is played and what it says to watch are in sight together only from here on. */
+/** Scrolls on a phone, so that the description and the lanes are visible together. */
 function bringUp(text: HTMLElement | null): void {
   if (!matchMedia("(max-width: 40rem)").matches) return;
   text?.scrollIntoView({ block: "start", behavior: isCalm() ? "auto" : "smooth" });
 }
 
-/** How far it has come; before it begins, what it waits for. */
+/** Progress of the scenario; before its start, the wait for a window boundary. */
 function Progress({ model }: { readonly model: PlaygroundModel }): JSX.Element {
   const bar = useRef<HTMLProgressElement>(null);
   const words = useRef<HTMLSpanElement>(null);
@@ -121,6 +121,6 @@ function Progress({ model }: { readonly model: PlaygroundModel }): JSX.Element {
 
 function progressWords({ playing }: PlaygroundModel, now: number): string {
   if (playing === undefined) return "";
-  if (now < playing.begins) return `waits for an edge: ${countdown(playing.begins - now)}`;
-  return now < playing.ends ? `${countdown(playing.ends - now)} to go` : "done";
+  if (now < playing.begins) return `waiting for a window boundary: ${countdown(playing.begins - now)}`;
+  return now < playing.ends ? `${countdown(playing.ends - now)} left` : "done";
 }

@@ -1,4 +1,4 @@
-/** The values that a slider stops at: fine where they are small, coarse where they are large. */
+/** Slider stops: fine for small values, coarse for large ones. */
 
 /** 1 to 20 one by one, then in steps of about a fifth, up to `most`. */
 export function stopsUpTo(most: number): readonly number[] {
@@ -13,7 +13,7 @@ export function stopsUpTo(most: number): readonly number[] {
   return stops;
 }
 
-/** The index of the stop that is nearest, by ratio. */
+/** The index of the nearest stop, by ratio. */
 export function nearestStop(stops: readonly number[], value: number): number {
   if (!(value > 0)) return 0;
   const far = (stop: number) => Math.abs(Math.log(stop / value));

@@ -1,4 +1,4 @@
-/** The last minute: the level of each lane as a line, and its requests as marks on it. */
+/** Timeline of the last minute: the level of each lane as a line, with its requests as marks. */
 
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
@@ -10,14 +10,14 @@ import type { LaneState } from "./lane-state.ts";
 import { shortCount } from "./words.ts";
 
 const REDRAW_MS = 66;
-/** Marks closer to each other than this are one. */
+/** Closer marks are merged. */
 const MARKS_APART = 5;
-/** More than a row has from top to bottom. */
+/** More than the vertical positions in a row. */
 const PLACES_MAX = 1000;
 const MARK_SIZE = 3.2;
-/** Above and below, so that marks are not cut. */
+/** Vertical padding, so that marks are not clipped. */
 const PAD = 8;
-/** At the left, for the figures of the scale. */
+/** Width of the scale at the left. */
 const SCALE_WIDTH = 36;
 const GRID_MS = 10_000;
 
@@ -30,7 +30,7 @@ export function Timeline({ states, now }: TimelineProps): JSX.Element {
   return (
     <section class="panel pg-timeline" aria-labelledby="pg-timeline">
       <div class="pg-panel-head">
-        <h2 id="pg-timeline">The last minute</h2>
+        <h2 id="pg-timeline">Last minute</h2>
         <div class="pg-legend small">
           <span class="pg-key-line">level</span>
           <span class="pg-key-allowed">● allowed</span>
@@ -69,7 +69,7 @@ function Row({ state, now, hasName }: RowProps): JSX.Element {
   );
 }
 
-/** Where things are on the canvas. */
+/** Coordinates on the canvas. */
 interface Scale {
   readonly x: (at: number) => number;
   readonly y: (level: number) => number;
@@ -128,7 +128,7 @@ function drawLevel(pen: CanvasRenderingContext2D, { x, y }: Scale, state: LaneSt
   pen.beginPath();
   let before = first;
   for (const point of [...state.history.points, { at: now, level }]) {
-    // What comes back all at once was not there before.
+    // Levels that change in steps are drawn as steps.
     if (isStepwise(state.lane)) pen.lineTo(x(point.at), y(before.level));
     pen.lineTo(x(point.at), y(point.level));
     before = point;
@@ -146,7 +146,7 @@ function drawLevel(pen: CanvasRenderingContext2D, { x, y }: Scale, state: LaneSt
   pen.globalCompositeOperation = "source-over";
 }
 
-/** One mark of each kind where several would lie on each other. */
+/** Keeps one mark of each kind where several would overlap. */
 function thinned(marks: readonly Mark[], { x, y }: Scale): Mark[] {
   const taken = new Set<number>();
   return marks.filter((mark) => {
@@ -156,7 +156,7 @@ function thinned(marks: readonly Mark[], { x, y }: Scale): Mark[] {
   });
 }
 
-/** A dot for what was allowed, a cross for what was denied. */
+/** Draws a dot for an allowed request, a cross for a denied one. */
 function drawMark(pen: CanvasRenderingContext2D, { x, y }: Scale, mark: Mark): void {
   const [left, top, size] = [x(mark.at), y(mark.level), MARK_SIZE];
   pen.beginPath();

@@ -1,4 +1,4 @@
-/** What is sent, from all clients at the same moment. */
+/** Controls that send requests from all clients at once. */
 
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
@@ -45,7 +45,7 @@ export function Traffic({ model }: { readonly model: PlaygroundModel }): JSX.Ele
       <p class="visually-hidden" role="status">
         {lastWords(model)}
       </p>
-      {/* Of a scenario it is said beside the scenario. */}
+      {/* For a scenario, this is shown beside its description. */}
       {model.notSent > 0 && model.scenario === "" && (
         <p class="small pg-not-sent" role="status">
           {notSentWords(model)}
@@ -56,22 +56,22 @@ export function Traffic({ model }: { readonly model: PlaygroundModel }): JSX.Ele
 }
 
 export function notSentWords({ notSent }: PlaygroundModel): string {
-  return `${formatCount(notSent)} not sent: ${IN_FLIGHT_MAX} were under way, or the page was held up.`;
+  return `${formatCount(notSent)} not sent: ${IN_FLIGHT_MAX} requests were in flight, or the page was delayed.`;
 }
 
-/** What came of the last request, for those who cannot see it; not while requests go out by themselves. */
+/** Result of the last request for screen readers; empty during steady traffic and scenarios. */
 function lastWords({ log: [last], isSteady, playing }: PlaygroundModel): string {
   if (last === undefined || isSteady || playing !== undefined) return "";
   const left = last.decision === undefined ? "" : `, ${formatCount(last.decision.remaining)} left`;
   return `${last.laneName}: ${OUTCOMES[last.outcome].word}${left}`;
 }
 
-/** More clients, or one under several algorithms. */
+/** Buttons that add clients, compare algorithms and start over. */
 export function LaneButtons({ model }: { readonly model: PlaygroundModel }): JSX.Element {
   return (
     <>
       <button type="button" class="button" disabled={model.states.length >= LANES_MAX} onClick={() => model.addLane()}>
-        + Client
+        Add client
       </button>
       <button type="button" class="button" onClick={() => model.compare()}>
         Compare algorithms

@@ -1,4 +1,4 @@
-/** The bench of this tab, and the view of it. */
+/** The playground model of this tab, connected to the view and the address. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../api/client.ts";
@@ -8,9 +8,9 @@ import { type Environment, PlaygroundModel } from "./model.ts";
 import { PAGE_CLOCK } from "./player.ts";
 import { TAKE_PATH, TAKE_QUERY } from "./take.ts";
 
-/** How often the view is drawn anew, at most: answers may come faster than anybody reads. */
+/** The shortest interval between renderings: answers may come faster than they can be read. */
 const REDRAW_MS = 100;
-/** Browsers refuse to change the address all the time. */
+/** Delay before the address is updated: browsers limit how often it may change. */
 const ADDRESS_MS = 300;
 
 const ENVIRONMENT: Environment = {
@@ -19,40 +19,40 @@ const ENVIRONMENT: Environment = {
   timeOfDay: () => Date.now(),
 };
 
-/** It outlives the view: who comes back from another one finds everything as it was. */
+/** Outlives the view, so that its state is kept while another view is shown. */
 let model: PlaygroundModel | undefined;
 
-/** A few letters that no other tab has. */
+/** A random name for this tab. */
 function randomName(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(5)), (byte) => (byte % 36).toString(36)).join("");
 }
 
-/** The bench, and a new rendering whenever it changes. It works as long as the view is shown. */
+/** The model; renders again when it changes. It runs as long as the view is mounted. */
 export function useModel(): PlaygroundModel {
   const { params } = useRoute();
   const address = params.toString();
   const [current] = useState(() => {
     model ??= new PlaygroundModel(ENVIRONMENT, randomName(), readSetup(params));
-    // An address that says nothing, or nothing else, leaves what is there.
+    // An empty or equal address keeps the current state.
     const isOther = address !== "" && address !== writeSetup(model.setup()).toString();
     if (isOther) model.load(readSetup(params));
     return model;
   });
-  const kept = useRef(address);
+  const lastAddress = useRef(address);
   useRedraw(current);
   useEffect(() => awake(current), [current]);
   useEffect(() => {
-    if (address === kept.current) return;
-    // Somebody went back, or followed a link.
-    kept.current = address;
+    if (address === lastAddress.current) return;
+    // The user went back, or followed a link.
+    lastAddress.current = address;
     current.load(readSetup(params));
   }, [address]);
   const wanted = writeSetup(current.setup());
   const text = wanted.toString();
   useEffect(() => {
     const timer = setTimeout(() => {
-      if (text === kept.current) return;
-      kept.current = text;
+      if (text === lastAddress.current) return;
+      lastAddress.current = text;
       replaceAddress(hrefOf("playground", wanted));
     }, ADDRESS_MS);
     return () => clearTimeout(timer);
@@ -60,12 +60,12 @@ export function useModel(): PlaygroundModel {
   return current;
 }
 
-/** Where the playground can be found as it is now. */
+/** A link to the current state. */
 export function linkTo(model: PlaygroundModel): string {
   return `${location.origin}${location.pathname}${hrefOf("playground", writeSetup(model.setup()))}`;
 }
 
-/** Works until the answer is called. What was missed while the page was hidden is looked up at once. */
+/** Runs the model until the returned function is called. Peeks at once when the page is visible again. */
 function awake(model: PlaygroundModel): () => void {
   const look = () => {
     if (!document.hidden) model.peekAll();
@@ -78,7 +78,7 @@ function awake(model: PlaygroundModel): () => void {
   };
 }
 
-/** Renders at once, and then at most every `REDRAW_MS`. */
+/** Renders after changes, at most every `REDRAW_MS`. */
 function useRedraw(model: PlaygroundModel): void {
   const [, setTimes] = useState(0);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The playground: to understand a bucket by playing with it. */
+/** Playground view: shows the behaviour of buckets with real requests. */
 
 import type { JSX } from "preact";
 import { Copy } from "../ui/copy.tsx";
@@ -28,7 +28,7 @@ export function PlaygroundView(): JSX.Element {
         <div>
           <h1>Playground</h1>
           <p>
-            Real requests to this service (<code>POST /v1/take</code>). No rule in force is touched.
+            Sends real requests to this service (<code>POST /v1/take</code>). Rules are not affected.
           </p>
         </div>
         <div class="pg-tools">
@@ -37,7 +37,7 @@ export function PlaygroundView(): JSX.Element {
         </div>
       </div>
       <ScenarioBar model={model} />
-      {model.outage !== undefined && <Notice kind="error">{model.outage.detail} It is asked again and again.</Notice>}
+      {model.outage !== undefined && <Notice kind="error">{model.outage.detail}. The page keeps retrying.</Notice>}
       <div class="pg-bench">
         <div class="pg-lanes" data-count={model.states.length}>
           {model.states.map((state) => (
@@ -64,7 +64,7 @@ export function PlaygroundView(): JSX.Element {
   );
 }
 
-/** Takes a client away, and the focus, which would be lost with it, to the first one that stays. */
+/** Removes a client and focuses the first one that stays. */
 function remove(model: PlaygroundModel, id: number): void {
   model.removeLane(id);
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".pg-lanes .pg-name")?.focus());

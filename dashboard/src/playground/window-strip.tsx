@@ -1,4 +1,4 @@
-/** The window in time: what counts in it, and where its edge is. */
+/** Strip that shows the current window and the requests counted in it. */
 
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
@@ -8,7 +8,7 @@ import type { LaneState } from "./lane-state.ts";
 import { windowAt } from "./level.ts";
 
 const REDRAW_MS = 50;
-/** Of the strip, beyond the window on either side. */
+/** Margin on either side, as a share of the window. */
 const MARGIN = 0.25;
 
 interface StripProps {
@@ -21,7 +21,7 @@ export function WindowStrip({ state, now }: StripProps): JSX.Element {
   useFrame(() => draw(canvas.current, state, now()), REDRAW_MS);
   return (
     <div class="pg-strip">
-      <canvas ref={canvas} role="img" aria-label="The window, and what counts in it" />
+      <canvas ref={canvas} role="img" aria-label="Current window and the requests counted in it" />
       <div class="muted small">{caption(state)}</div>
     </div>
   );
@@ -29,10 +29,10 @@ export function WindowStrip({ state, now }: StripProps): JSX.Element {
 
 function caption({ lane, edge }: LaneState): string {
   if (lane.algorithm === "sliding_window") return `The last ${periodName(lane.period)}, up to now`;
-  return edge === undefined ? "Its edges show with a request" : "This window, from edge to edge";
+  return edge === undefined ? "Boundaries are known after a request" : "Current window";
 }
 
-/** Time goes from left to right. A sliding window ends now; others stand still, and now moves through them. */
+/** Draws time from left to right. A sliding window ends now; through a fixed window, the line for now moves. */
 function draw(canvas: HTMLCanvasElement | null, state: LaneState, now: number): void {
   const paper = cleared(canvas);
   if (paper === undefined) return;

@@ -126,7 +126,7 @@ function admits(form: RuleForm, quota: Quota): string {
     case "sliding_counter":
       return `may send about ${count(tokens)} in any ${per}, estimated from two counters.`;
     case "leaky_bucket":
-      return `is served ${count(tokens)} per ${per}, evenly; up to ${count(capacity)} wait in the queue${queueWords(form)}.`;
+      return `may send ${count(tokens)} per ${per} at an even rate; up to ${count(capacity)} wait in the queue${queueWords(form)}.`;
   }
 }
 

@@ -6,7 +6,7 @@ import { expect, type Service, test } from "./service.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Every view, and what shows that it is there. */
+/** Addresses of all views, with their headings. */
 const VIEWS: readonly (readonly [string, string])[] = [
   ["playground", "Playground"],
   ["live", "Live"],
@@ -20,7 +20,7 @@ const VIEWS: readonly (readonly [string, string])[] = [
   ["violations?user_id=nobody", "Violations"],
 ];
 
-/** Something to see in every view. */
+/** Creates data for every view. */
 async function makeTraffic(service: Service): Promise<void> {
   const login = { user_id: "42", ip: "203.0.113.9", endpoint: "/login", method: "POST", plan: "free" };
   await service.call("POST", "/v1/rules", { key_pattern: "quiet:{ip}", tokens: 1, period: "1 hour", mode: "shadow" });
@@ -33,7 +33,7 @@ async function makeTraffic(service: Service): Promise<void> {
   await expect.poll(count).toBeGreaterThan(1);
 }
 
-/** What is wrong with the page as it is shown now, by what it is wrong with. */
+/** Accessibility faults of the current page, by element. */
 async function faultsOf(page: Page): Promise<string[]> {
   const results = await page.evaluate(async () => {
     const { axe: tool } = globalThis as unknown as { axe: typeof axe };
@@ -50,19 +50,19 @@ for (const scheme of ["light", "dark"] as const) {
     await makeTraffic(service);
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     for (const [address, title] of VIEWS) {
-      // A page of its own for each, so that none has what another has left behind.
+      // A fresh page for each view.
       await page.goto("about:blank");
       await page.goto(`/#/${address}`);
       await expect(page.getByRole("heading", { level: 1 })).toContainText(title);
-      await expect(page.getByText(/^(Asking|Looking|Loading)…$/)).toHaveCount(0);
-      // Past the page's policy, as a browser's own tools are.
+      await expect(page.getByText(/^Loading…$/)).toHaveCount(0);
+      // Injected, bypassing the content security policy.
       await page.evaluate(AXE);
       expect(await faultsOf(page), address).toEqual([]);
     }
   });
 }
 
-test("the form that asks for a token has no fault", async ({ page }) => {
+test("the sign-in form has no fault", async ({ page }) => {
   const body = JSON.stringify({
     type: "about:blank",
     title: "Unauthorized",
@@ -78,16 +78,16 @@ test("the form that asks for a token has no fault", async ({ page }) => {
   expect(await faultsOf(page)).toEqual([]);
 });
 
-/** How many controls of each view are gone through. */
+/** Controls of each view that are visited. */
 const STEPS = 25;
 
-test("the keyboard goes through every view in the order in which it reads", async ({ page, service }) => {
+test("the tab order follows the reading order in every view", async ({ page, service }) => {
   await makeTraffic(service);
   for (const view of ["playground", "live", "rules", "explain", "violations"]) {
     await page.goto("about:blank");
     await page.goto(`/#/${view}`);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-    await expect(page.getByText(/^(Asking|Looking|Loading)…$/)).toHaveCount(0);
+    await expect(page.getByText(/^Loading…$/)).toHaveCount(0);
     let last = -1;
     for (let step = 0; step < STEPS; step += 1) {
       await page.keyboard.press("Tab");
@@ -98,17 +98,17 @@ test("the keyboard goes through every view in the order in which it reads", asyn
         const order = [...document.querySelectorAll("*")].indexOf(focused);
         return { order, name: focused.outerHTML.slice(0, 120), isSeen: width > 0 && height > 0 };
       });
-      // Past the last control the browser's own begin. A field for a time has several stops of its own.
+      // After the last control comes the browser's interface. A time input has several tab stops.
       if (at === undefined) break;
-      expect(at.isSeen, `${view}: ${at.name} is seen`).toBe(true);
-      expect(at.order, `${view}: ${at.name} comes after what was before`).toBeGreaterThanOrEqual(last);
+      expect(at.isSeen, `${view}: ${at.name} is visible`).toBe(true);
+      expect(at.order, `${view}: ${at.name} follows the one before`).toBeGreaterThanOrEqual(last);
       last = at.order;
     }
     expect(last, view).toBeGreaterThan(-1);
   }
 });
 
-test("nothing moves for those who want no motion", async ({ page }) => {
+test("reduced motion disables animations", async ({ page }) => {
   await page.emulateMedia({ reducedMotion: "reduce" });
   for (const view of ["playground", "live", "rules", "explain?user_id=42&plan=free", "violations"]) {
     await page.goto(`/#/${view}`);

@@ -2,7 +2,7 @@ import { expect, test } from "./service.ts";
 
 const TITLES = ["Live", "Rules", "Explain", "Violations", "Playground"];
 
-test("every view can be reached by its tab, and has a title of its own", async ({ page }) => {
+test("every view has a tab and its own title", async ({ page }) => {
   await page.goto("/");
   for (const title of TITLES) {
     const tab = page.getByRole("navigation").getByRole("link", { name: title });
@@ -37,7 +37,7 @@ test("nothing is wider than a window of any width", async ({ page }) => {
   }
 });
 
-test("whoever goes to another view by keyboard begins at its heading", async ({ page }) => {
+test("changing the view by keyboard focuses its heading", async ({ page }) => {
   await page.goto("/#/explain");
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Explain");
   await page.getByRole("link", { name: "Violations" }).focus();
@@ -59,7 +59,7 @@ test("the tabs can be skipped", async ({ page }) => {
   await expect(page.getByRole("main").locator(":focus")).toHaveCount(1);
 });
 
-test("a view that fails says so, and leaves a way on", async ({ page }) => {
+test("a view that fails is reported and can be tried again", async ({ page }) => {
   let answer: string | undefined = '{"allowed":true,"cost":1,"rules":null,"more":0}';
   await page.route("**/v1/explain", (route) =>
     answer === undefined ? route.continue() : route.fulfill({ body: answer }),
@@ -86,12 +86,12 @@ test("light or dark can be chosen, and is kept", async ({ page }) => {
   await expect(button).toHaveAccessibleName("Colours: Light");
 });
 
-test("what the service says about itself is linked to", async ({ page, service }) => {
+test("the footer links to the API, metrics and health", async ({ page, service }) => {
   await page.goto("/#/explain");
   const links = page.getByRole("contentinfo").getByRole("link");
   await expect(links).toHaveCount(3);
   for (const link of await links.all()) {
     const path = await link.getAttribute("href");
-    expect((await service.ask("GET", path!)).status, path!).toBe(200);
+    expect((await service.request("GET", path!)).status, path!).toBe(200);
   }
 });

@@ -4,7 +4,7 @@ import { expect, test } from "./service.ts";
 
 const WIDTHS = [390, 768, 1280];
 
-/** Texts that lie on each other or are cut, within the first client. */
+/** Finds texts of the first client that overlap or are cut. */
 function collisions(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const lane = document.querySelector(".pg-lane")!;
@@ -51,7 +51,7 @@ test("large figures can be read, at every width", async ({ page }) => {
   }
 });
 
-test("a service that cannot answer is not the setting's fault", async ({ page }) => {
+test("an error of the service is not shown as an error of the quota", async ({ page }) => {
   const problem = { status: 503, detail: "the store does not answer" };
   await page.route("**/v1/take*", (route) =>
     route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify(problem) }),
@@ -64,14 +64,14 @@ test("a service that cannot answer is not the setting's fault", async ({ page })
   await page.unroute("**/v1/take*");
   await expect(lane.getByText("A request passes")).toBeVisible();
   await expect(lane.locator(".pg-water")).toBeVisible();
-  // A full bucket waits for nothing.
+  // A full bucket shows no waits.
   await expect(lane.getByText("Full", { exact: true })).toBeVisible();
   await expect(lane.getByText("Next token in")).toBeHidden();
   await page.route("**/v1/take*", (route) => route.abort());
   await expect(lane.getByText("The service does not answer")).toBeVisible();
 });
 
-test("in a low window, nothing stays in the way of the bucket", async ({ page }) => {
+test("in a low window, the controls do not cover the bucket", async ({ page }) => {
   await page.goto("/");
   await page.setViewportSize({ width: 640, height: 400 });
   await expect(page.getByRole("region", { name: "Traffic" })).toHaveCSS("position", "static");

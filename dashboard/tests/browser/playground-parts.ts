@@ -1,4 +1,4 @@
-/** What the tests of the playground have in common. */
+/** Helpers for tests of the playground. */
 
 import type { Locator, Page } from "@playwright/test";
 import { expect, type Service } from "./service.ts";
@@ -9,7 +9,7 @@ export interface Take {
   readonly [field: string]: unknown;
 }
 
-/** What the page asks for, in the order that it does. */
+/** Records the requests of the page in order. */
 export function watchTakes(page: Page): Take[] {
   const takes: Take[] = [];
   page.on("request", (request) => {
@@ -31,11 +31,11 @@ export async function counts(lane: Locator, allowed: number, denied: number): Pr
   await expect(lane.locator(".badge.denied")).toHaveText(`✗ ${denied} denied`);
 }
 
-/** What the service says is left for the client that asked last, without the page. */
+/** Asks the service, bypassing the page, for the tokens left in the bucket of `take`. */
 export async function peek(service: Service, take: Take): Promise<number> {
   const answer = await service.call<{ remaining: number }>("POST", "/v1/take", { ...take, cost: 0 });
   return answer.remaining;
 }
 
-/** A quota that refills too slowly to matter. */
+/** A quota that refills too slowly to affect a test. */
 export const SLOW = "#/playground?l=tb_10_1_3600_c_1_own_Client+1";

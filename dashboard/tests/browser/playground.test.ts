@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { client, counts, peek, SLOW, send, watchTakes } from "./playground-parts.ts";
 import { expect, test } from "./service.ts";
 
-test("the first view has a full bucket, and nothing is spent by looking at it", async ({ page, service }) => {
+test("the playground starts with a full bucket, and peeking spends nothing", async ({ page, service }) => {
   const takes = watchTakes(page);
   await page.goto("/");
   await expect(page.getByRole("heading", { level: 1, name: "Playground" })).toBeVisible();
@@ -16,7 +16,7 @@ test("the first view has a full bucket, and nothing is spent by looking at it", 
   expect(await peek(service, takes[0]!)).toBe(10);
 });
 
-test("a bucket refills by itself before one's eyes, as the service has it", async ({ page, service }) => {
+test("the drawn bucket refills like that of the service", async ({ page, service }) => {
   const takes = watchTakes(page);
   await page.goto("/#/playground?l=tb_10_2_1_c_1_own_Client+1");
   await page.getByRole("button", { name: "Burst ×10" }).click();
@@ -43,11 +43,11 @@ test("requests pass until the bucket is empty; then the answer is 429 and says w
   await send(page).click();
   await counts(lane, 10, 2);
   await expect(page.getByTestId("status")).toHaveText("429 Too Many Requests");
-  await expect(page.getByLabel("The headers of the answer")).toContainText(/retry-after: \d+/);
-  await expect(page.getByLabel("The headers of the answer")).toContainText('ratelimit-policy: "take";q=10');
-  await expect(page.getByLabel("The body of the answer")).toContainText('"allowed": false');
+  await expect(page.getByLabel("Response headers")).toContainText(/retry-after: \d+/);
+  await expect(page.getByLabel("Response headers")).toContainText('ratelimit-policy: "take";q=10');
+  await expect(page.getByLabel("Response body")).toContainText('"allowed": false');
   await expect(lane.getByText(/A request passes in 5\d min/)).toBeVisible();
-  const log = page.getByRole("region", { name: "The last requests" });
+  const log = page.getByRole("region", { name: "Last requests" });
   await expect(log.getByRole("row")).toHaveCount(13);
   await expect(log.getByRole("row").nth(1)).toContainText("✗ Denied 429");
   await expect(log.getByText("✓ Allowed")).toHaveCount(10);
@@ -66,7 +66,7 @@ test("the countdown runs out, and then a request passes", async ({ page }) => {
   await counts(lane, 2, 1);
 });
 
-test("figures count from the next request on", async ({ page }) => {
+test("changed figures take effect with the next request", async ({ page }) => {
   const takes = watchTakes(page);
   await page.goto(`/${SLOW}`);
   const lane = client(page, "Client 1");
@@ -83,7 +83,7 @@ test("figures count from the next request on", async ({ page }) => {
   expect(takes.findLast(({ cost }) => cost > 0)).toMatchObject({ capacity: 3, refill_interval: 3600 });
 });
 
-test("what the service finds wrong is said at the field, and what was typed stays", async ({ page }) => {
+test("an error is shown at its field, and the typed text stays", async ({ page }) => {
   await page.goto("/");
   const capacity = page.getByLabel("Capacity", { exact: true });
   for (const wrong of ["0", "-5", "1.5"]) {
@@ -102,13 +102,13 @@ test("what the service finds wrong is said at the field, and what was typed stay
   await page.getByLabel("Limit", { exact: true }).fill("1.5");
   await expect(page.getByText(/need a whole number of tokens per period/)).toBeVisible();
   await page.getByLabel("Limit", { exact: true }).fill("");
-  await expect(page.getByText("a number is needed here")).toBeVisible();
+  await expect(page.getByText("is not a number")).toBeVisible();
 });
 
 test("at intervals, all tokens of a period come at once", async ({ page }) => {
   const takes = watchTakes(page);
   await page.goto("/#/playground?l=tb_10_5_3_c_1_own_Client+1");
-  await page.getByLabel("Tokens come").selectOption("interval");
+  await page.getByLabel("Refill mode").selectOption("interval");
   await page.getByRole("button", { name: "Burst ×10" }).click();
   const lane = client(page, "Client 1");
   await expect(lane.getByText("Next 5 tokens in")).toBeVisible();
@@ -139,7 +139,7 @@ test("one client under three algorithms, side by side", async ({ page }) => {
   );
   expect(sent.every(({ refill_rate, refill_interval }) => refill_rate === 10 && refill_interval === 10)).toBe(true);
   await counts(client(page, "Sliding window"), 10, 0);
-  await expect(client(page, "Fixed window").getByText("This window, from edge to edge")).toBeVisible();
+  await expect(client(page, "Fixed window").getByText("Current window")).toBeVisible();
   const own = client(page, "Sliding window").getByRole("button", { name: "Send one from Sliding window" });
   await own.click();
   await counts(client(page, "Sliding window"), 10, 1);
@@ -156,7 +156,7 @@ test("every algorithm can be chosen, and answers", async ({ page }) => {
     await send(page).click();
     sent += 1;
     await counts(lane, sent, 0);
-    await expect(page.getByLabel("The request as curl")).toContainText(`"algorithm":"${algorithm}"`);
+    await expect(page.getByLabel("Request as curl")).toContainText(`"algorithm":"${algorithm}"`);
   }
 });
 
@@ -164,12 +164,12 @@ test("several clients and plans have buckets of their own", async ({ page }) => 
   await page.goto("/");
   await page.getByLabel("Plan").selectOption("free");
   await expect(page.getByLabel("Capacity", { exact: true })).toHaveValue("50");
-  await page.getByRole("button", { name: "+ Client" }).click();
+  await page.getByRole("button", { name: "Add client" }).click();
   const second = client(page, "Client 2");
   await second.getByText("Token bucket: holds 10").click();
   await second.getByLabel("Plan").selectOption("enterprise");
   await expect(second.getByText("Plan enterprise (example).")).toBeVisible();
-  await second.getByLabel("Name of the client").fill("<b>Big & Co</b>");
+  await second.getByLabel("Client name").fill("<b>Big & Co</b>");
   const big = client(page, "<b>Big & Co</b>");
   await page.getByRole("button", { name: "Burst ×10" }).click();
   await counts(client(page, "Client 1"), 10, 0);
@@ -177,26 +177,26 @@ test("several clients and plans have buckets of their own", async ({ page }) => 
   await big.getByRole("button", { name: "Send one from" }).click();
   await counts(big, 11, 0);
   await counts(client(page, "Client 1"), 10, 0);
-  await page.getByRole("button", { name: "+ Client" }).click();
-  await page.getByRole("button", { name: "+ Client" }).click();
-  await expect(page.getByRole("button", { name: "+ Client" })).toBeDisabled();
+  await page.getByRole("button", { name: "Add client" }).click();
+  await page.getByRole("button", { name: "Add client" }).click();
+  await expect(page.getByRole("button", { name: "Add client" })).toBeDisabled();
   await page.getByRole("button", { name: "Remove Client 3" }).click();
   await expect(client(page, "Client 3")).toHaveCount(0);
-  await expect(page.getByLabel("Name of the client").first()).toBeFocused();
+  await expect(page.getByLabel("Client name").first()).toBeFocused();
 });
 
-test("a request may cost more than one token, or more than there will ever be", async ({ page }) => {
+test("a request may cost more than one token, or more than the limit", async ({ page }) => {
   await page.goto(`/${SLOW}`);
   const lane = client(page, "Client 1");
   await page.getByLabel("Cost of a request").fill("4");
   await page.getByRole("button", { name: "Burst ×10" }).click();
   await counts(lane, 2, 8);
-  await expect(lane.getByText(/A request of 4 passes in/)).toBeVisible();
+  await expect(lane.getByText(/A request with cost 4 passes in/)).toBeVisible();
   await page.getByLabel("Cost of a request").fill("11");
   await send(page).click();
-  await expect(lane.getByText("A request of 11 can never pass: there are 10 at most")).toBeVisible();
+  await expect(lane.getByText("A request with cost 11 can never pass: the limit is 10")).toBeVisible();
   await expect(page.getByText("✗ Never").first()).toBeVisible();
-  await expect(page.getByLabel("The headers of the answer")).not.toContainText("retry-after");
+  await expect(page.getByLabel("Response headers")).not.toContainText("retry-after");
 });
 
 test("steady traffic goes on at its rate until it is stopped", async ({ page }) => {
@@ -224,10 +224,10 @@ test("starting over fills the buckets and empties the log", async ({ page }) => 
   await page.getByRole("button", { name: "Start over" }).click();
   await counts(client(page, "Client 1"), 0, 0);
   await expect(page.locator(".pg-level-figure")).toHaveText("10.0");
-  await expect(page.getByText("None yet.")).toBeVisible();
+  await expect(page.getByText("No requests yet.")).toBeVisible();
 });
 
-test("a service that is gone is missed, and found again", async ({ page }) => {
+test("a service that is down is reported, and found again", async ({ page }) => {
   await page.goto("/");
   await expect(page.locator(".pg-level-figure")).toHaveText("10.0");
   await page.route("**/v1/take*", (route) => route.abort());
@@ -235,13 +235,13 @@ test("a service that is gone is missed, and found again", async ({ page }) => {
   await send(page).click();
   await expect(page.getByText("? No answer")).toBeVisible();
   await page.unroute("**/v1/take*");
-  // It is looked for more and more seldom: who does not want to wait sends a request.
+  // The pause between peeks grows; sending a request finds the service at once.
   await send(page).click();
   await counts(client(page, "Client 1"), 1, 0);
   await expect(page.getByRole("alert")).toHaveCount(0);
 });
 
-test("a page that nobody sees does not look, and looks at once when it is seen", async ({ page }) => {
+test("a hidden page does not peek, and peeks at once when it is visible", async ({ page }) => {
   let looks = 0;
   page.on("request", (request) => {
     if (request.url().includes("/v1/take")) looks += 1;
@@ -280,7 +280,7 @@ test("nothing is wider than the screen, and all can be reached by keyboard", asy
   await counts(client(page, "Client 1"), 10, 1);
 });
 
-test("who wants little motion has none, and is told as much", async ({ page }) => {
+test("reduced motion shows denials without shaking", async ({ page }) => {
   await page.emulateMedia({ reducedMotion: "reduce" });
   await page.goto("/#/playground?l=tb_1_1_3600_c_1_own_Client+1");
   await page.evaluate(() => {
@@ -296,13 +296,13 @@ test("who wants little motion has none, and is told as much", async ({ page }) =
   await expect(page.locator("body")).not.toHaveAttribute("data-moved", /pg-shaken/);
 });
 
-test("no barrier is found by a checker of them", async ({ page }) => {
+test("the playground is accessible", async ({ page }) => {
   const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   for (const address of ["/", "/#/playground?s=edge"]) {
     await page.goto(address);
     await page.getByRole("button", { name: "Burst ×10" }).click();
-    await expect(page.getByRole("region", { name: "The last requests" })).toBeVisible();
-    // What rises from the water fades, and has no contrast then.
+    await expect(page.getByRole("region", { name: "Last requests" })).toBeVisible();
+    // Fading texts have too little contrast.
     await expect(page.locator(".pg-float")).toHaveCount(0);
     await page.evaluate(axe);
     const found = await page.evaluate(

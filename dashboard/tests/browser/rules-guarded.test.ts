@@ -86,7 +86,7 @@ test("hostile texts are shown as text", async ({ page, service }) => {
 /** Creates the first token, which makes the service require one, and signs in with it. */
 async function signIn(page: Page, service: Service, role: string): Promise<string> {
   const token = service.run("tokens", "create", "page", "--role", role).trim();
-  await expect.poll(async () => (await service.ask("GET", "/v1/rules")).status).toBe(401);
+  await expect.poll(async () => (await service.request("GET", "/v1/rules")).status).toBe(401);
   await page.goto("/#/rules");
   await page.getByLabel("Token", { exact: true }).fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -110,7 +110,7 @@ test("a token revoked while editing loses no edits", async ({ page, service }) =
   const token = await signIn(page, service, "admin");
   const other = service.run("tokens", "create", "other", "--role", "admin").trim();
   const status = async (token: string) =>
-    (await service.ask("GET", "/v1/rules/5", undefined, { authorization: `Bearer ${token}` })).status;
+    (await service.request("GET", "/v1/rules/5", undefined, { authorization: `Bearer ${token}` })).status;
   await expect.poll(() => status(other)).toBe(200);
   await page.goto("/#/rules?rule=5");
   await page.getByLabel("Burst", { exact: true }).fill("9");
@@ -122,7 +122,7 @@ test("a token revoked while editing loses no edits", async ({ page, service }) =
   await expect(page.getByLabel("Burst", { exact: true })).toHaveValue("9");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("Rule 5 saved")).toBeVisible();
-  const saved = await service.ask("GET", "/v1/rules/5", undefined, { authorization: `Bearer ${other}` });
+  const saved = await service.request("GET", "/v1/rules/5", undefined, { authorization: `Bearer ${other}` });
   expect(await saved.json()).toMatchObject({ burst_capacity: 9 });
 });
 

@@ -97,7 +97,7 @@ function faultsOf(rows: Element[]): string[] {
 test("the filter is in the address, and an address filters", async ({ page }) => {
   await page.goto("/#/rules?text=login");
   await expect(page.getByRole("status").filter({ hasText: "1 of 9 rules" })).toBeVisible();
-  await page.getByLabel("Search").fill("");
+  await page.getByLabel("Search", { exact: true }).fill("");
   await page.getByLabel("Plan").selectOption("pro");
   await expect(page.getByText("1 of 9 rules")).toBeVisible();
   await expect(page).toHaveURL(/plan=pro/);
@@ -105,7 +105,7 @@ test("the filter is in the address, and an address filters", async ({ page }) =>
   await expect(page.getByText("6 of 9 rules")).toBeVisible();
   await page.reload();
   await expect(page.getByText("6 of 9 rules")).toBeVisible();
-  await page.getByLabel("Search").fill("no such thing");
+  await page.getByLabel("Search", { exact: true }).fill("no such thing");
   await page.getByRole("link", { name: "Show all rules" }).click();
   await expect(page.getByText("9 rules", { exact: true })).toBeVisible();
 });
@@ -113,7 +113,7 @@ test("the filter is in the address, and an address filters", async ({ page }) =>
 test("typing does not change the address with every key", async ({ page }) => {
   await page.clock.install();
   await page.goto("/#/rules");
-  const find = page.getByLabel("Search");
+  const find = page.getByLabel("Search", { exact: true });
   await expect(find).toBeVisible();
   await page.evaluate(() => {
     const replace = history.replaceState.bind(history);
@@ -179,7 +179,7 @@ test("many rules are on several pages", async ({ page, service }) => {
   await page.getByRole("link", { name: "Next" }).click();
   await expect(row(page, "shared:50")).toBeVisible();
   await expect(page).toHaveURL(/page=2/);
-  await page.getByLabel("Search").fill("shared:119");
+  await page.getByLabel("Search", { exact: true }).fill("shared:119");
   await expect(row(page, "shared:119")).toBeVisible();
 });
 

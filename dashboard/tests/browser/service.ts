@@ -1,4 +1,4 @@
-/** The real binary, started for a test, and a page that shows it. */
+/** Starts the real binary for a test, and opens its page. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ const BINARY = resolve(process.env["SLUICEGATE_BINARY"] ?? "../target/debug/slui
 /** Settings, such as `SLUICEGATE_ADMIN_TOKEN`. */
 export type Settings = Record<string, string>;
 
-/** A running service, with an empty database of its own. */
+/** A running service with its own empty database. */
 export class Service {
   private constructor(
     readonly url: string,
@@ -22,40 +22,40 @@ export class Service {
     private readonly settings: Settings,
   ) {}
 
-  /** Starts it on a free port. */
+  /** Starts the service on a free port. */
   static async start(settings: Settings = {}): Promise<Service> {
     const folder = mkdtempSync(join(tmpdir(), "sluicegate-page-"));
     const { child, address } = await launch(folder, "127.0.0.1:0", settings);
     return new Service(`http://${address}`, child, folder, settings);
   }
 
-  /** Ends it as an operator would. */
+  /** Stops the service with SIGTERM, and deletes its data. */
   async stop(): Promise<void> {
     await this.halt();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Ends it, and keeps what it has stored. */
+  /** Stops the service, and keeps its data. */
   async halt(): Promise<void> {
     if (this.child.exitCode !== null) return;
     this.child.kill("SIGTERM");
     await once(this.child, "exit");
   }
 
-  /** Starts it again after `halt`, at the same address. */
+  /** Starts the service after `halt`, at the same address. */
   async resume(): Promise<void> {
     const { child } = await launch(this.folder, new URL(this.url).host, this.settings);
     this.child = child;
   }
 
-  /** Runs another command of the binary on the same database, and returns what it writes. */
+  /** Runs another command of the binary on the same database, and returns its output. */
   run(...args: string[]): string {
     const env = environment("127.0.0.1:0", this.settings);
     return execFileSync(BINARY, args, { cwd: this.folder, env, stdio: ["ignore", "pipe", "ignore"] }).toString();
   }
 
-  /** Asks it something, past the page. */
-  async ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  /** Sends a request, bypassing the page. */
+  async request(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
     return fetch(`${this.url}${path}`, {
       method,
       headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
@@ -63,9 +63,9 @@ export class Service {
     });
   }
 
-  /** The same, for an answer that has to be there. */
+  /** Sends a request and returns the parsed body. Throws on an error status. */
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await this.ask(method, path, body);
+    const response = await this.request(method, path, body);
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     const text = await response.text();
     return (text === "" ? undefined : JSON.parse(text)) as T;
@@ -105,15 +105,15 @@ async function launch(
 }
 
 interface Fixtures {
-  /** With which the service is started: `test.use({ settings: { ... } })`. */
+  /** Settings of the service: `test.use({ settings: { ... } })`. */
   settings: Settings;
-  /** A service of this test's own, whose page is at `/`. */
+  /** The service of this test; its page is at `/`. */
   service: Service;
 }
 
 /**
- * A test with a service, and with a page that may do nothing wrong: what is written to its console as an error, thrown
- * in it, refused by its policy or asked of another host fails the test.
+ * A test with a service and a page. Console errors, exceptions, violations of the content security policy and requests
+ * to other hosts fail the test.
  */
 export const test = base.extend<Fixtures>({
   settings: [{}, { option: true }],
@@ -127,13 +127,13 @@ export const test = base.extend<Fixtures>({
     const wrong: string[] = [];
     page.on("pageerror", (error) => wrong.push(`thrown: ${error.message}`));
     page.on("console", (message) => {
-      // A refusal is the service's to give: the browser writes a line about each.
-      const isAnswer = message.text().startsWith("Failed to load resource");
-      if (message.type() === "error" && !isAnswer) wrong.push(`console: ${message.text()}`);
+      // The browser logs every error status, which tests may expect.
+      const isErrorStatus = message.text().startsWith("Failed to load resource");
+      if (message.type() === "error" && !isErrorStatus) wrong.push(`console: ${message.text()}`);
     });
     page.on("request", (request) => {
       const url = new URL(request.url());
-      if (url.protocol.startsWith("http") && url.origin !== service.url) wrong.push(`asked ${url.origin}`);
+      if (url.protocol.startsWith("http") && url.origin !== service.url) wrong.push(`request to ${url.origin}`);
     });
     await use(page);
     expect(wrong).toEqual([]);

@@ -17,7 +17,7 @@ async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
-test("without a token in the settings, nobody is asked for one", async ({ page }) => {
+test("without a token in the settings, no sign-in is needed", async ({ page }) => {
   await page.goto("/#/explain");
   await expect(page.getByText("Would be allowed")).toBeVisible();
   await expect(page.getByLabel("Token", { exact: true })).toBeHidden();
@@ -34,7 +34,7 @@ locked("every view but the playground asks for the token", async ({ page }) => {
   await expect(page.getByLabel("Token", { exact: true })).toBeHidden();
 });
 
-locked("after signing in one is where one wanted to be, until one signs out", async ({ page }) => {
+locked("signing in leads back to the view, until signing out", async ({ page }) => {
   await page.goto("/#/explain?user_id=42&plan=free");
   await signIn(page, ` ${TOKEN} `);
   await expect(page.getByLabel("User id")).toHaveValue("42");
@@ -50,7 +50,7 @@ locked("after signing in one is where one wanted to be, until one signs out", as
   expect(await page.evaluate(() => Object.values(sessionStorage).join())).not.toContain(TOKEN);
 });
 
-locked("a wrong token is said so at the field, and too many are said when to come back", async ({ page }) => {
+locked("a wrong token is reported at the field, and too many with the time to retry", async ({ page }) => {
   await page.goto("/#/violations");
   await signIn(page, "wrong");
   const field = page.getByLabel("Token", { exact: true });
@@ -63,7 +63,7 @@ locked("a wrong token is said so at the field, and too many are said when to com
   }).toPass();
 });
 
-locked("what cannot be a token is said so, and not sent", async ({ page }) => {
+locked("an invalid token is reported and not sent", async ({ page }) => {
   await page.goto("/#/violations");
   const field = page.getByLabel("Token", { exact: true });
   await expect(field).toBeVisible();
@@ -82,10 +82,10 @@ locked("what cannot be a token is said so, and not sent", async ({ page }) => {
   await expect(page.getByRole("heading", { level: 1, name: "Violations" })).toBeVisible();
 });
 
-locked("a service that cannot tell yet is asked again", async ({ page }) => {
+locked("a service that is not ready can be tried again", async ({ page }) => {
   await page.goto("/#/violations");
   await expect(page.getByLabel("Token", { exact: true })).toBeVisible();
-  const detail = "nobody knows whether a token is needed: try again";
+  const detail = "tokens are not loaded yet: try again";
   const body = JSON.stringify({ type: "about:blank", title: "Service Unavailable", status: 503, detail });
   await page.route("**/v1/explain", (route) => route.fulfill({ status: 503, body }), { times: 1 });
   await signIn(page, TOKEN);
@@ -94,7 +94,7 @@ locked("a service that cannot tell yet is asked again", async ({ page }) => {
   await expect(page.getByRole("heading", { level: 1, name: "Violations" })).toBeVisible();
 });
 
-locked("a token that ends is asked for again, and nothing typed is lost", async ({ page }) => {
+locked("a revoked token asks to sign in again, and nothing typed is lost", async ({ page }) => {
   await page.goto("/#/violations");
   await signIn(page, TOKEN);
   await page.getByLabel("User id").fill("typed, and not searched for");
@@ -114,7 +114,7 @@ locked("a token that ends is asked for again, and nothing typed is lost", async 
   await expect(page.getByLabel("User id")).toHaveValue("typed, and not searched for");
 });
 
-locked("the form comes before a window that is open", async ({ page }) => {
+locked("the sign-in form is above an open dialog", async ({ page }) => {
   await page.goto("/#/live?rule=5&subject=203.0.113.9");
   await expect(page.getByLabel("Token", { exact: true })).toBeFocused();
   await signIn(page, TOKEN);
@@ -122,7 +122,7 @@ locked("the form comes before a window that is open", async ({ page }) => {
   await expect(page.getByLabel("Token", { exact: true })).toBeHidden();
 });
 
-test("a token that may only look sees everything, and is told what it may not", async ({ page, service }) => {
+test("a read-only token sees everything, and forbidden actions are explained", async ({ page, service }) => {
   const token = service.run("tokens", "create", "reader", "--role", "read").trim();
   await page.goto("/#/explain?user_id=42");
   await signIn(page, token);

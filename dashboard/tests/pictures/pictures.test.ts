@@ -1,20 +1,20 @@
-/** The pictures of `docs/images`, taken of the real binary under a little traffic: `npm run pictures`. */
+/** Takes the pictures in `docs/images` from the real binary under light traffic: `npm run pictures`. */
 
 import { test as base, type Page } from "@playwright/test";
 import { expect, type Service, test } from "../browser/service.ts";
 
 const IMAGES = "../docs/images";
 
-/** How long there is traffic before a picture of it is taken. */
+/** Duration of the traffic before a picture. */
 const TRAFFIC_MS = 60_000;
 
 async function take(page: Page, name: string): Promise<void> {
-  // What was said in passing is not part of the picture.
+  // Toasts are not part of the picture.
   await expect(page.locator(".toasts .notice")).toHaveCount(0, { timeout: 10_000 });
   await page.screenshot({ path: `${IMAGES}/${name}.png` });
 }
 
-/** A little of everything: users of three plans, a search that everybody uses, and somebody who guesses passwords. */
+/** Sends mixed traffic: users of three plans, a shared search endpoint, and a client that guesses passwords. */
 async function send(service: Service, round: number): Promise<void> {
   const plans = ["free", "pro", "enterprise"];
   const requests = Array.from({ length: 40 + Math.round(20 * Math.sin(round / 5)) }, (_, at) => ({
@@ -50,11 +50,11 @@ base.describe("desktop", () => {
     await take(page, "playground");
   });
 
-  test("window edge", async ({ page }) => {
+  test("window boundary", async ({ page }) => {
     await page.goto("/");
-    await page.getByRole("button", { name: "Window edge" }).click();
+    await page.getByRole("button", { name: "Window boundary" }).click();
     await page.getByRole("button", { name: "▶ Play" }).click();
-    // The fixed window lets both bursts through.
+    // The fixed window allows both bursts.
     await expect(page.getByText("20 allowed")).toBeVisible({ timeout: 30_000 });
     await page.waitForTimeout(1000);
     await take(page, "window-edge");

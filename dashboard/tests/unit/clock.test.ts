@@ -7,7 +7,7 @@ function dateAfter(ms: number): string {
   return new Date(NOW + ms).toUTCString();
 }
 
-test("a clock that is wrong is told by an answer, once", () => {
+test("a wrong clock is detected from an answer, once", () => {
   let times = 0;
   const end = onClock(() => {
     times += 1;
@@ -18,7 +18,7 @@ test("a clock that is wrong is told by an answer, once", () => {
   noteDate(dateAfter(-1_200_000 + APART_MS_MIN / 2), NOW);
   for (const date of [null, "", "soon"]) noteDate(date, NOW);
   expect([serviceAheadMs(), times]).toEqual([-1_200_000, 1]);
-  // Somebody has set it right.
+  // The clock was corrected.
   noteDate(dateAfter(0), NOW);
   expect([serviceAheadMs(), times]).toEqual([0, 2]);
   end();

@@ -14,7 +14,7 @@ const HOSTILE = [
   "~ * ? [a] {b,c} # & | > <",
 ];
 
-/** What a shell makes of the words of a command, instead of running it. */
+/** The words that a shell parses, instead of running the command. */
 function wordsOf(command: string): string[] {
   const shown = execFileSync("sh", [
     "-c",
@@ -23,11 +23,11 @@ function wordsOf(command: string): string[] {
   return shown.toString().split("\0").slice(0, -1);
 }
 
-test("a shell reads every text as it was written", () => {
+test("a shell parses every quoted text unchanged", () => {
   for (const text of HOSTILE) expect(wordsOf(`curl ${quote(text)}`)).toEqual([text]);
 });
 
-test("a shell sends the body that was meant", () => {
+test("a shell passes the body unchanged", () => {
   for (const text of HOSTILE) {
     const words = wordsOf(
       curlOf("POST", "http://127.0.0.1:8080/v1/check", { "content-type": "application/json" }, { text }),
@@ -47,7 +47,7 @@ test("a shell sends the body that was meant", () => {
   }
 });
 
-test("nothing that a terminal would obey or hide is in the command", () => {
+test("the command contains no control or format characters", () => {
   const text = "\u001b[201~\u0007\u0000\r\n\u009b31m\u202e\u200b\u2066\ufeff\u{e0041}";
   const command = curlOf("GET", `http://h/${text}`, { "x-a": `b${text}` }, { text });
   expect(command).not.toMatch(/[^\x20-\x7e]/);

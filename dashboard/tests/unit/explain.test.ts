@@ -7,7 +7,7 @@ import { holdingOf, outcomeOf, pauseOf } from "../../src/explain/verdict.ts";
 
 const NOTHING = fieldsOf(new URLSearchParams());
 
-test("what is typed is in the address and comes back from it", () => {
+test("the fields are in the address and restored from it", () => {
   const fields = {
     user_id: "<img src=x>",
     ip: "2001:db8::1",
@@ -28,7 +28,7 @@ test("an attribute without a name is not in the address", () => {
   expect(paramsOf({ ...NOTHING, attributes: [{ name: "", value: "x" }] }).toString()).toBe("");
 });
 
-test("only what is given is sent", () => {
+test("only filled fields are sent", () => {
   expect(bodyOf(NOTHING)).toEqual({ body: {} });
   const fields = { ...NOTHING, user_id: "42", cost: " 0 ", attributes: [{ name: "a", value: "" }] };
   expect(bodyOf(fields)).toEqual({ body: { user_id: "42", cost: 0, attributes: { a: "" } } });
@@ -39,14 +39,14 @@ test("an attribute may have any name", () => {
   expect(JSON.stringify(sendable)).toBe('{"body":{"attributes":{"__proto__":"x"}}}');
 });
 
-test("a cost that is no whole number is not sent", () => {
+test("a cost that is not a whole number is an error", () => {
   for (const cost of ["-1", "1.5", "1e3", "many", "0x10"]) {
     expect(bodyOf({ ...NOTHING, cost })).toEqual({ errors: { cost: "is not a whole number" } });
   }
   expect(bodyOf({ ...NOTHING, cost: "9007199254740993" })).toEqual({ errors: { cost: "is too large" } });
 });
 
-test("attributes need a name, and each its own", () => {
+test("attributes need distinct names", () => {
   const twice = [
     { name: "a", value: "1" },
     { name: "a", value: "2" },
@@ -56,7 +56,7 @@ test("attributes need a name, and each its own", () => {
   expect(bodyOf({ ...NOTHING, attributes: [{ name: "", value: "" }] })).toEqual({ body: {} });
 });
 
-test("a refusal is shown at the field that it names", () => {
+test("an error is shown at the field that it names", () => {
   expect(errorsOf({ field: "ip", detail: "ip: is not an address" })).toEqual({ ip: "is not an address" });
   expect(errorsOf({ field: "attributes.a", detail: "attributes.a: has more than 1024 bytes" })).toEqual({
     "attributes.a": "has more than 1024 bytes",
@@ -122,13 +122,13 @@ test("never is the longest wait, and ties go by scope and id", () => {
   expect(first).toMatchObject({ rule: { rule_id: 8 } });
 });
 
-test("what is allowed says by how many rules it was counted", () => {
+test("an allowed request has the number of rules that count it", () => {
   expect(outcomeOf(explanation(true))).toEqual({ kind: "allowed", counted: 0 });
   expect(outcomeOf(explanation(true, rule({}), rule({ applies: false })))).toEqual({ kind: "allowed", counted: 1 });
   expect(outcomeOf(explanation(false, rule({})))).toEqual({ kind: "unknown" });
 });
 
-test("a bucket is shown as full when its time has come", () => {
+test("a bucket is full after its reset time", () => {
   expect(holdingOf(rule({}), 1000)).toMatchObject({ remaining: 4, level: 0.4, fullIn: 5000, enoughIn: 0 });
   expect(holdingOf(rule({}), 6000)).toMatchObject({ remaining: 10, level: 1, fullIn: 0 });
   expect(holdingOf(rule({ retry_after_ms: null }), 0)?.enoughIn).toBeNull();
@@ -136,7 +136,7 @@ test("a bucket is shown as full when its time has come", () => {
   expect(holdingOf(rule({ limit: 0, remaining: 0 }), 0)).toBeUndefined();
 });
 
-test("it is asked again when a wait is over, and not too often", () => {
+test("the next request follows the end of a wait, within bounds", () => {
   expect(pauseOf(undefined, 2000)).toBe(2000);
   expect(pauseOf(explanation(true, rule({})), 2000)).toBe(2000);
   expect(pauseOf(explanation(false, rule({ retry_after_ms: 700 })), 2000)).toBe(700);
@@ -144,7 +144,7 @@ test("it is asked again when a wait is over, and not too often", () => {
   expect(pauseOf(explanation(false, rule({ retry_after_ms: 1 })), 2000)).toBe(100);
 });
 
-test("hints are what rules ask for", () => {
+test("hints come from the rules", () => {
   const some = (of: Partial<Rule>) => ({ plan: null, key_pattern: "global", conditions: {}, ...of }) as Rule;
   const hints = hintsOf([
     some({ plan: "free", key_pattern: "user:{user_id}" }),
@@ -159,7 +159,7 @@ test("hints are what rules ask for", () => {
   expect(hints.attributes).toEqual(["tenant", "region"]);
 });
 
-test("an answer is allowed, denied or a refusal", () => {
+test("an answer is allowed, denied or refused", () => {
   const answer = (status: number, text: string) => ({ id: 1, answer: { status, statusText: "", headers: [], text } });
   expect(resultOf(answer(200, '{"allowed":true}')).word).toBe("allowed");
   expect(resultOf(answer(200, '{"allowed":false}')).word).toBe("denied");

@@ -1,7 +1,7 @@
 import { expect, test } from "@playwright/test";
 import { fieldMessage } from "../../src/ui/field-message.ts";
 
-test("the words of a parser become plain ones", () => {
+test("messages of the parser are shortened", () => {
   const whole = "a whole number that is not negative";
   expect(fieldMessage(`invalid value: integer \`-5\`, expected ${whole}`)).toBe(`must be ${whole}`);
   expect(fieldMessage(`invalid type: string "-3", expected ${whole}`)).toBe(`must be ${whole}`);
@@ -13,11 +13,11 @@ test("the words of a parser become plain ones", () => {
   );
 });
 
-test("what was typed cannot make up what was expected", () => {
+test("typed text cannot imitate the message", () => {
   expect(fieldMessage('invalid type: string "a, expected b", expected a number')).toBe("must be a number");
 });
 
-test("what is plain stays as it is", () => {
+test("other messages stay unchanged", () => {
   for (const text of ["is not an address", "a rate of zero never refills", "at most 32 bytes, expected or not"]) {
     expect(fieldMessage(text)).toBe(text);
   }

@@ -5,7 +5,7 @@ import { SAMPLE_REQUESTS, sampleRequests } from "../../src/live/sample.ts";
 import { warningsOf } from "../../src/live/warnings.ts";
 import { parseRoute } from "../../src/route.ts";
 
-test("an address opens a panel, and is read as it was written", () => {
+test("the address of a panel is parsed as it was written", () => {
   const opened = { ruleId: 12, subject: '<img src=x onerror="x">&rule=1', known: { endpoint: "/a?b", tenant: "t" } };
   const { view, params } = parseRoute(liveHref("rule", opened));
   expect(view).toBe("live");
@@ -20,7 +20,7 @@ test("an address without a rule or a subject opens nothing", () => {
   expect(liveHref("tier")).toBe("#/live");
 });
 
-test("a placeholder cannot take the place of what the address itself says", () => {
+test("a placeholder cannot override parameters of the address", () => {
   const opened = panelOf(
     parseRoute(liveHref("tier", { ruleId: 1, subject: "a", known: { rule: "2", by: "rule" } })).params,
   );
@@ -33,7 +33,7 @@ test("the sample is small, and of three subjects", () => {
   expect(new Set(requests.map(({ user_id, ip }) => user_id ?? ip)).size).toBe(3);
 });
 
-test("trouble is told with what it means, the worst first", () => {
+test("warnings have their consequences, the most severe first", () => {
   const well = {
     store: { kind: "redis", is_in_trouble: false },
     database: { is_in_trouble: false },
@@ -54,7 +54,7 @@ test("trouble is told with what it means, the worst first", () => {
   expect(warnings[1]?.means).toContain("rule 3: period: is missing");
 });
 
-test("a row opens a panel with what is known of further attributes", () => {
+test("a row opens a panel with the known values of other placeholders", () => {
   const row = { rule_id: 5, subject: "42", endpoint: "/a", user_id: "42", ip_address: "203.0.113.9" };
   const opened = (key_pattern: string, more = {}) => panelOfRow({ ...row, key_pattern, ...more });
   expect(opened("{user_id}:{endpoint}:{ip}")).toEqual({
@@ -63,7 +63,7 @@ test("a row opens a panel with what is known of further attributes", () => {
     known: { endpoint: "/a", ip: "203.0.113.9" },
   });
   expect(opened("{user_id}:{endpoint}:{tenant}", { endpoint: null }).known).toEqual({});
-  // A network is not the address that the bucket is of.
+  // A network does not identify the bucket of an address.
   expect(opened("{user_id}:{ip}", { ip_address: "203.0.113.0/24" }).known).toEqual({});
   expect(opened("{user_id}:{constructor}:{__proto__}").known).toEqual({});
 });

@@ -11,7 +11,7 @@ import {
 } from "../../src/api/events.ts";
 import { needsToken, setToken } from "../../src/session.ts";
 
-/** A world in which time passes when it is told to, and the service does as it is told. */
+/** Test environment with a manual clock and scripted answers. */
 class FakeWorld implements Environment {
   time = 1_000_000;
   hidden = false;
@@ -20,7 +20,7 @@ class FakeWorld implements Environment {
   private timers: { at: number; then: () => void }[] = [];
   private readonly listeners = { visibility: new Set<() => void>(), online: new Set<() => void>() };
 
-  /** What the service does when it is asked next; afterwards it is down. */
+  /** Scripted answers to the next requests; afterwards the service is down. */
   willAnswer(...answers: ((init: RequestInit) => Promise<Response>)[]): void {
     this.answers = answers;
   }
@@ -67,7 +67,7 @@ class FakeWorld implements Environment {
   }
 }
 
-/** A stream that a test writes to. */
+/** A stream that the test writes to. */
 class FakeStream {
   private controller!: ReadableStreamDefaultController<Uint8Array>;
   private readonly body = new ReadableStream<Uint8Array>({
@@ -89,12 +89,12 @@ class FakeStream {
     try {
       this.controller.error(new TypeError("network error"));
     } catch {
-      // It is closed already.
+      // Closed already.
     }
   }
 }
 
-/** Lets everything that waits for nothing but its turn go ahead. */
+/** Runs all pending microtasks. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
   await new Promise((resolve) => setImmediate(resolve));
@@ -111,7 +111,7 @@ function watch(environment: FakeWorld) {
   return { states, events, link, kinds: () => states.map(({ kind }) => kind) };
 }
 
-test("it is live with the first event, and tells all of them", async () => {
+test("the connection is live with the first event, and reports all events", async () => {
   const [environment, stream] = [new FakeWorld(), new FakeStream()];
   environment.willAnswer(stream.answer);
   const { events, kinds, link } = watch(environment);
@@ -127,7 +127,7 @@ test("it is live with the first event, and tells all of them", async () => {
   expect(environment.isQuiet).toBe(true);
 });
 
-test("a stream that ends is asked for again, after the wait that it told", async () => {
+test("a stream that ends is reconnected after the delay that it sent", async () => {
   const [environment, first, second] = [new FakeWorld(), new FakeStream(), new FakeStream()];
   environment.willAnswer(first.answer, second.answer);
   const { events, states, kinds } = watch(environment);
@@ -147,7 +147,7 @@ test("a stream that ends is asked for again, after the wait that it told", async
   expect(kinds()).toEqual(["connecting", "live", "lost", "live"]);
 });
 
-test("a service that is down is asked ever more rarely, and since when it is is kept", async () => {
+test("the delay grows while the service is down, and the start of the outage is kept", async () => {
   const environment = new FakeWorld();
   const { states } = watch(environment);
   const start = environment.time;
@@ -158,7 +158,7 @@ test("a service that is down is asked ever more rarely, and since when it is is 
   expect(states.at(-1)).toEqual({ kind: "lost", since: start, why: "the service does not answer", isAnswered: false });
 });
 
-test("it asks at once when the page is seen, the network is back, or one wants it to", async () => {
+test("it reconnects at once when the page is visible, the network is back, or on request", async () => {
   const environment = new FakeWorld();
   const { link } = watch(environment);
   await settle();
@@ -173,7 +173,7 @@ test("it asks at once when the page is seen, the network is back, or one wants i
   expect(environment.asked).toHaveLength(4);
 });
 
-test("a stream that is silent is given up", async () => {
+test("a silent stream counts as lost", async () => {
   const [environment, stream] = [new FakeWorld(), new FakeStream()];
   environment.willAnswer(stream.answer);
   const { states } = watch(environment);
@@ -185,7 +185,7 @@ test("a stream that is silent is given up", async () => {
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "no data for 10 seconds" });
 });
 
-test("a page that is hidden for long reads nothing until it is seen again", async () => {
+test("a hidden page disconnects after a while, and reconnects when it is visible", async () => {
   const [environment, stream, again] = [new FakeWorld(), new FakeStream(), new FakeStream()];
   environment.willAnswer(stream.answer, again.answer);
   const { kinds } = watch(environment);
@@ -208,7 +208,7 @@ test("a page that is hidden for long reads nothing until it is seen again", asyn
   expect(kinds()).toEqual(["connecting", "live", "connecting", "live"]);
 });
 
-test("where a token is wanted it asks to sign in, and asks no more", async () => {
+test("on 401 it asks to sign in, and stops", async () => {
   const environment = new FakeWorld();
   environment.willAnswer(async () => new Response('{"detail":"no token"}', { status: 401 }));
   watch(environment);
@@ -219,7 +219,7 @@ test("where a token is wanted it asks to sign in, and asks no more", async () =>
   setToken("");
 });
 
-test("a refusal of a token that is not in use any more asks nobody to sign in", async () => {
+test("a 401 for an older token does not ask to sign in", async () => {
   const [environment, stream] = [new FakeWorld(), new FakeStream()];
   environment.willAnswer(async () => {
     setToken("newer");
@@ -242,7 +242,7 @@ test("the token is sent as a header", async () => {
   expect(environment.asked[0]?.headers).toMatchObject({ authorization: "Bearer secret", accept: "text/event-stream" });
 });
 
-test("a refusal is told in the words of the service", async () => {
+test("an error is reported with the message of the service", async () => {
   const environment = new FakeWorld();
   environment.willAnswer(async () => new Response('{"detail":"too many watch already"}', { status: 503 }));
   const { states } = watch(environment);
@@ -252,7 +252,7 @@ test("a refusal is told in the words of the service", async () => {
   expect(environment.asked).toHaveLength(2);
 });
 
-test("what is forbidden is asked for again only if one wants it", async () => {
+test("after 403 it reconnects only on request", async () => {
   const [environment, stream] = [new FakeWorld(), new FakeStream()];
   environment.willAnswer(async () => new Response('{"detail":"not for this host"}', { status: 403 }), stream.answer);
   const { states, kinds, link } = watch(environment);
@@ -269,7 +269,7 @@ test("what is forbidden is asked for again only if one wants it", async () => {
   expect(kinds()).toEqual(["connecting", "refused", "connecting", "live"]);
 });
 
-test("something else than events is no stream", async () => {
+test("an answer that is not an event stream is an error", async () => {
   const environment = new FakeWorld();
   environment.willAnswer(async () => new Response("<html>", { headers: { "content-type": "text/html" } }));
   const { states } = watch(environment);
@@ -277,7 +277,7 @@ test("something else than events is no stream", async () => {
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "the answer is not an event stream" });
 });
 
-test("waits stay within their bounds, and are spread over the upper half", () => {
+test("delays stay within their bounds, and are spread over the upper half", () => {
   expect(waitOf(0, 1000, 0)).toBe(500);
   expect(waitOf(0, 1000, 1)).toBe(1000);
   expect(waitOf(3, 1000, 1)).toBe(8000);

@@ -59,7 +59,7 @@ function ticked(...ticks: LiveTick[]): LiveData {
   return ticks.reduce((known, tick) => received("tick", tick, known), NO_DATA);
 }
 
-test("two minutes are kept, however long it goes on", () => {
+test("the history is bounded to two minutes", () => {
   let known = NO_DATA;
   for (let second = 0; second < 10 * HISTORY_S; second += 1) known = received("tick", tickAt(second), known);
   expect(known.history).toHaveLength(HISTORY_S);
@@ -68,13 +68,13 @@ test("two minutes are kept, however long it goes on", () => {
   expect(known.last?.now).toBe(new Date(START + 2000_000 + 10 * TICKS_MAX * 10 - 10).toISOString());
 });
 
-test("what was limited is kept of the last tick only", () => {
+test("limited subjects are kept of the last tick only", () => {
   const { history } = ticked(tickAt(0));
   expect(history[0]).not.toHaveProperty("limited");
   expect(history[0]).not.toHaveProperty("shared");
 });
 
-test("a history takes the place of what it is about, and of nothing before", () => {
+test("a history replaces its time range, and nothing before", () => {
   const seen = ticked(tickAt(0, [{ granted: 1 }]), tickAt(1), tickAt(2));
   const known = received(
     "history",
@@ -86,12 +86,12 @@ test("a history takes the place of what it is about, and of nothing before", () 
   expect(received("history", { every_ms: 1000, ticks: [] }, seen).history).toHaveLength(3);
 });
 
-test("a clock that is set back leaves nothing of the future", () => {
+test("a clock set back drops future ticks", () => {
   const { history } = ticked(tickAt(100), tickAt(101), tickAt(50));
   expect(history.map(({ at }) => (at - START) / 1000)).toEqual([50]);
 });
 
-test("what cannot be read changes nothing", () => {
+test("invalid events are ignored", () => {
   const known = ticked(tickAt(0));
   for (const data of ["", "{", '{"now":"soon"}', "null"]) {
     expect(withEvent(known, { event: "tick", data })).toBe(known);
@@ -99,7 +99,7 @@ test("what cannot be read changes nothing", () => {
   expect(withEvent(known, { event: "news", data: "{}" })).toBe(known);
 });
 
-test("there is traffic if anything was decided", () => {
+test("any decision counts as traffic", () => {
   expect(hasTraffic(ticked(tickAt(0)).history)).toBe(false);
   expect(hasTraffic(ticked(tickAt(0, [{ denied: 1 }]), tickAt(1)).history)).toBe(true);
   expect(hasTraffic(ticked(tickAt(0, [], { take: { ...NOTHING, granted: 1 } })).history)).toBe(true);
@@ -115,19 +115,19 @@ test("requests are of the last five seconds", () => {
   expect(requestsNow([])).toMatchObject(nothing);
 });
 
-test("a second that took longer counts for less", () => {
+test("a longer tick has a lower rate", () => {
   const { history } = ticked(tickAt(2, [], { seconds: 2, requests: { allowed: 10, denied: 0 } }));
   expect(requestsNow(history).allowed).toBe(5);
 });
 
-test("latency is of now", () => {
+test("latency is the latest known", () => {
   const latency = { count: 10, p50_us: 5, p99_us: 25 };
   const { history } = ticked(tickAt(0, [], { latency }), tickAt(1));
   expect(latencyOf(history)).toEqual(latency);
   expect(latencyOf(ticked(tickAt(0, [], { latency }), tickAt(10)).history)).toBeUndefined();
 });
 
-test("rules are there for two minutes, the busiest first, as they are now", () => {
+test("rules stay for two minutes, busiest first, in their latest state", () => {
   const { history } = ticked(
     tickAt(0, [
       { rule_id: 2, granted: 5, mode: "shadow" },
@@ -140,7 +140,7 @@ test("rules are there for two minutes, the busiest first, as they are now", () =
   expect(second).toMatchObject({ rule: { rule_id: 3 }, allowed: 0, denied: 0, shareDenied: undefined });
 });
 
-test("charts by tier have every scope, and gaps where nothing is known", () => {
+test("charts by tier have every scope, and gaps for missing ticks", () => {
   const { history } = ticked(tickAt(0, [{ granted: 2 }]), tickAt(3.1, [{ granted: 4, denied: 1, never: 1 }]));
   const groups = byTier(history);
   expect(groups.map(({ key }) => key)).toEqual(["global", "ip", "endpoint", "user", "custom"]);
@@ -150,7 +150,7 @@ test("charts by tier have every scope, and gaps where nothing is known", () => {
   expect(user.denied.slice(-5)).toEqual([null, 0, null, null, 2]);
 });
 
-/** The last four rates of a rule that grants 100 in each second, told at these times. */
+/** The last four rates of a rule that grants 100 per second, with ticks at these times. */
 function steadyAt(...seconds: number[]): (number | null)[] {
   const ticks = seconds.map((second, at) => {
     const took = at === 0 ? 1 : second - seconds[at - 1]!;
@@ -160,12 +160,12 @@ function steadyAt(...seconds: number[]): (number | null)[] {
   return group!.allowed.slice(-4).map((rate) => (rate === null ? null : Math.round(rate)));
 }
 
-test("ticks that meet in one second are not twice as much", () => {
-  // The second and the third are both nearest to two seconds before the last.
+test("two ticks in one slot do not double the rate", () => {
+  // The second and the third tick are both nearest to two seconds before the last.
   expect(steadyAt(0, 0.6, 1.4, 2, 3)).toEqual([100, 100, 100, 100]);
 });
 
-test("a hole between ticks that follow each other is filled, and a longer one is not", () => {
+test("a gap between consecutive ticks is filled, a longer one is not", () => {
   expect(steadyAt(0, 1.4, 3)).toEqual([100, 100, 100, 100]);
   expect(steadyAt(0, 1, 3)).toEqual([100, 100, null, 100]);
 });
@@ -175,7 +175,7 @@ test("buckets without a rule are a group of their own, if there are any", () => 
   expect(byTier(history).at(-1)).toMatchObject({ key: "take" });
 });
 
-test("charts by rule have eight of them, and the sum of the others", () => {
+test("charts by rule have eight rules, and the sum of the others", () => {
   const rules = Array.from({ length: 12 }, (_, at) => ({ rule_id: at + 1, granted: at + 1 }));
   const { history } = ticked(tickAt(0, rules, { other_rules: { granted: 100, denied: 7, never: 0 } }));
   const colours = coloursOf(new Map(), rules.map(({ rule_id }) => rule_id).reverse());
@@ -186,13 +186,13 @@ test("charts by rule have eight of them, and the sum of the others", () => {
   expect(groups.at(-1)?.denied.at(-1)).toBe(7);
 });
 
-test("a long pattern is cut in the legend, and not inside a character", () => {
+test("a long pattern is truncated between characters in the legend", () => {
   const { history } = ticked(tickAt(0, [{ key_pattern: "\u{1f600}".repeat(100), granted: 1 }]));
   const name = byRule(history, new Map([[1, 0]]))[0]!.name;
   expect(name).toBe(`1 ${"\u{1f600}".repeat(39)}…`);
 });
 
-test("a rule that stays keeps its colour", () => {
+test("a rule keeps its colour while it is shown", () => {
   const before = coloursOf(new Map(), [1, 2, 3]);
   expect([...before]).toEqual([
     [1, 0],

@@ -16,7 +16,7 @@ const TIER: SharedTier = {
   rate_per_second: 100,
 };
 
-/** Seconds in each of which the rule granted so many; undefined where it is not told by itself. */
+/** Ticks with these grants of the rule; undefined if the tick reports it only as part of a sum. */
 function seconds(granted: readonly (number | undefined)[], others = 0): PastTick[] {
   const about = { key_pattern: "global", scope: "global", plan: null, mode: "enforce" } as const;
   return granted.map((count, second) => {
@@ -32,24 +32,24 @@ function seconds(granted: readonly (number | undefined)[], others = 0): PastTick
   });
 }
 
-test("a tier that is used at nearly its rate is told to be, though its bucket is nearly full", () => {
+test("the rate is shown if more of it is used than of the tokens", () => {
   const use = utilisationOf(TIER, seconds([0, 0, 90, 80, 90, 80, 85]));
   expect(use).toEqual({ share: 0.85, of: "rate", rate: { granted: 85, refill: 100, share: 0.85 } });
 });
 
-test("tokens are told where more of them is used, and a burst may be over the rate", () => {
+test("the tokens are shown if more of them are used, and a burst may exceed the rate", () => {
   const emptied = { ...TIER, remaining: 0, utilisation: 1 };
   expect(utilisationOf(emptied, seconds([80]))).toMatchObject({ share: 1, of: "tokens" });
   expect(utilisationOf(TIER, seconds([300]))).toMatchObject({ share: 3, of: "rate" });
   expect(utilisationOf({ ...TIER, utilisation: 0 }, seconds([0]))).toMatchObject({ share: 0, of: "tokens" });
 });
 
-test("a rule that was asked nothing grants nothing, unless it is told together with others", () => {
+test("a missing rule granted nothing, unless it may be part of a sum", () => {
   expect(utilisationOf(TIER, seconds([undefined])).rate).toMatchObject({ granted: 0, share: 0 });
   expect(utilisationOf(TIER, seconds([undefined], 5)).rate).toBeUndefined();
 });
 
-test("where nothing is known nothing is told", () => {
+test("without data the utilisation is unknown", () => {
   expect(utilisationOf(TIER, []).rate).toBeUndefined();
   expect(utilisationOf({ ...TIER, rate_per_second: RATE_MIN / 2 }, seconds([1]))).toMatchObject({
     share: 0.045,

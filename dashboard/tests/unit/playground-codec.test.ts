@@ -20,12 +20,12 @@ function again(setup: Setup): Setup {
   return readSetup(new URLSearchParams(writeSetup(setup).toString()));
 }
 
-test("what is as by default needs no words", () => {
+test("defaults are left out", () => {
   expect(writeSetup(DEFAULT_SETUP).toString()).toBe("");
   expect(readSetup(new URLSearchParams())).toEqual(DEFAULT_SETUP);
 });
 
-test("a scenario as it comes needs its name only", () => {
+test("an unchanged scenario is encoded by its name only", () => {
   for (const { id, lanes } of SCENARIOS) {
     const setup = { lanes, rate: DEFAULT_SETUP.rate, scenario: id };
     expect(writeSetup(setup).toString()).toBe(`s=${id}`);
@@ -33,7 +33,7 @@ test("a scenario as it comes needs its name only", () => {
   }
 });
 
-test("settings come back as they were", () => {
+test("a setup is decoded as it was encoded", () => {
   const roll = dice(11);
   const names = ["Client 1", "a_b_c", "50 % & more", "名前", "'; rm -rf /", "<script>", "a+b", "~*-."];
   for (let round = 0; round < 200; round++) {
@@ -50,7 +50,7 @@ test("settings come back as they were", () => {
   }
 });
 
-test("whatever can be typed comes back, also what the service refuses", () => {
+test("any typed number is decoded, even if the service rejects it", () => {
   const figures = [0, -5, 1.5, 1e-7, 0.000001234, 1e6 + 1, 65_537, 2 ** 53, 1e21, -1.2345678901234e-300];
   for (const figure of [...figures, Number.MAX_VALUE, Number.MIN_VALUE]) {
     for (const algorithm of ALGORITHMS) {
@@ -61,7 +61,7 @@ test("whatever can be typed comes back, also what the service refuses", () => {
   }
 });
 
-test("nonsense gives the defaults", () => {
+test("invalid values give the defaults", () => {
   for (const text of [
     "l=",
     "l=junk",
@@ -92,7 +92,7 @@ test("nonsense gives the defaults", () => {
   }
 });
 
-test("junk of any kind stays within bounds", () => {
+test("random text stays within bounds", () => {
   const roll = dice(5);
   const letters = "tbfwscli_0123456789.-eE+&=%~ownfree\u0000\ud800é";
   for (let round = 0; round < 2000; round++) {
@@ -114,7 +114,7 @@ test("junk of any kind stays within bounds", () => {
   }
 });
 
-test("a plan's figures are the plan's, whatever the address says", () => {
+test("the figures of a plan override those in the address", () => {
   const { lanes } = readSetup(new URLSearchParams("l=tb_9999_9999_1_c_1_free_Eve"));
   expect(lanes[0]).toMatchObject({ plan: "free", capacity: 50, tokens: 10, period: 1, name: "Eve" });
 });

@@ -3,7 +3,7 @@ import { expect, test } from "@playwright/test";
 import { laneOf, takeBody } from "../../src/playground/lane.ts";
 import { takeCurl } from "../../src/playground/take.ts";
 
-/** What a shell makes of a line that begins with `curl`: the words, one by one. */
+/** The words that a shell parses from a line that starts with `curl`. */
 function words(line: string): string[] {
   const script = `curl() { for word in "$@"; do printf '%s\\0' "$word"; done; }\n${line}`;
   return execFileSync("/bin/sh", ["-c", script], { stdio: "pipe" }).toString().split("\0").slice(0, -1);
@@ -26,7 +26,7 @@ const HOSTILE = [
   "",
 ];
 
-test("a request is the same one for curl, whatever its key is", () => {
+test("the curl command sends the same request for any key", () => {
   for (const key of HOSTILE) {
     const body = takeBody(key, laneOf("x"), 3);
     const [, , , method, url, header, type, data, json, ...rest] = words(takeCurl("http://127.0.0.1:8080", body));

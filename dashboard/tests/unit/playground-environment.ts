@@ -1,4 +1,4 @@
-/** A world without waiting: a clock that is moved by hand, and a service whose arithmetic is exact. */
+/** Test environment of the playground: a manual clock, and a service with exact arithmetic. */
 
 import type { Answer } from "../../src/api/client.ts";
 import type { TakeBody } from "../../src/playground/lane.ts";
@@ -51,7 +51,7 @@ export class FakeWorld implements Environment {
     return answer;
   }
 
-  /** Lets so much time go by, and everything happen that is due in it. */
+  /** Advances the clock and runs everything that is due. */
   async advance(ms: number): Promise<void> {
     const end = this.time + ms;
     await settle();
@@ -71,7 +71,7 @@ export class FakeWorld implements Environment {
   }
 }
 
-/** Everything that only waits for its turn has it. */
+/** Runs all pending microtasks. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await Promise.resolve();
 }
@@ -84,7 +84,7 @@ interface Decided {
   readonly resetAfter: bigint;
 }
 
-/** Token bucket, fixed window and sliding window, in whole microseconds, as the design has them. */
+/** Token bucket, fixed window and sliding window in whole microseconds, like the service. */
 export class FakeService {
   private readonly fullAt = new Map<string, bigint>();
   private readonly spent = new Map<string, { at: bigint; cost: bigint }[]>();
@@ -152,7 +152,7 @@ function most(one: bigint, other: bigint): bigint {
   return one > other ? one : other;
 }
 
-/** Numbers that look random, and are the same each time. */
+/** Deterministic pseudo-random numbers. */
 export function dice(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

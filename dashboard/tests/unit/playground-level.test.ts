@@ -8,7 +8,7 @@ function reading(remaining: number, resetAfterMs: number, limit = 10, at = 1000)
   return { at, limit, remaining, resetAfterMs };
 }
 
-test("a continuous bucket refills between answers, as the service itself has it", () => {
+test("a continuous bucket refills between answers like that of the service", () => {
   const roll = dice(7);
   for (let round = 0; round < 150; round++) {
     const quota = laneOf("", { capacity: 1 + roll(200), tokens: 1 + roll(300), period: [1, 10, 60][roll(3)]! });
@@ -20,7 +20,7 @@ test("a continuous bucket refills between answers, as the service itself has it"
     const later = start + roll(20_000);
     const peeked = ask(0, later);
     const level = levelAt(quota, then, [], later);
-    // The wait is told in whole milliseconds, rounded up: so much may be missing, and never too much be there.
+    // Waits are rounded up to milliseconds: the level may be too low by that much, but never too high.
     const slack = tokensPerMs(quota);
     expect(Math.floor(level + 1e-6)).toBeLessThanOrEqual(peeked.remaining);
     expect(level + slack + 1e-6).toBeGreaterThanOrEqual(peeked.remaining);
@@ -29,7 +29,7 @@ test("a continuous bucket refills between answers, as the service itself has it"
   }
 });
 
-test("whole tokens that are told are there, whatever was rounded", () => {
+test("reported whole tokens are available despite rounding", () => {
   // At 1000 per second, a millisecond is a whole token.
   const quota = laneOf("", { capacity: 5000, tokens: 1000 });
   expect(levelAt(quota, reading(4999, 2, 5000), [], 1000)).toBe(4999);
@@ -50,21 +50,21 @@ test("the wait for a token, for a cost and for all of them", () => {
   expect(waitFor(quota, empty, [], 1000, 11)).toBeUndefined();
 });
 
-test("a wait that is longer than clocks can tell ends the search, too", () => {
+test("the search ends for a wait beyond the resolution of the clock", () => {
   const quota = laneOf("", { capacity: 10, tokens: 1e-15 });
   expect(waitFor(quota, reading(0, 1e19), [], 1000, 3)).toBeGreaterThan(1e18);
 });
 
 test("at intervals, tokens come all at once and on time", () => {
   const quota = laneOf("", { refill: "interval", tokens: 4, period: 5 });
-  // Nine are missing: three times four, of which the last fills it. The first comes in 1.5 s.
+  // Nine tokens are missing: three refills of four, the last of which fills it. The first comes in 1.5 s.
   const then = reading(1, 11_500);
   const at = (ms: number) => levelAt(quota, then, [], 1000 + ms);
   expect([0, 1499, 1500, 6499, 6500, 11_499, 11_500].map(at)).toEqual([1, 1, 5, 5, 9, 9, 10]);
   expect(waitFor(quota, then, [], 1000, 2)).toBeCloseTo(1500, -1);
 });
 
-test("a fixed window is as it was until its edge", () => {
+test("a fixed window keeps its level until its end", () => {
   const quota = laneOf("", { algorithm: "fixed_window", tokens: 10, period: 10 });
   const then = reading(2, 4000);
   expect([0, 3999, 4000].map((ms) => levelAt(quota, then, [], 1000 + ms))).toEqual([2, 2, 10]);
@@ -73,12 +73,12 @@ test("a fixed window is as it was until its edge", () => {
   expect(windowAt(quota, 5000, 16_000)).toEqual({ start: 15_000, end: 25_000 });
   expect(windowAt(quota, undefined, 1500)).toBeUndefined();
   expect(edgeOf(quota, reading(10, 0))).toBeUndefined();
-  // A sliding counter is over one or two edges later.
+  // A sliding counter is full one or two windows later.
   expect(edgeOf({ ...quota, algorithm: "sliding_counter" }, reading(2, 14_000))).toBe(5000);
   expect(edgeOf({ ...quota, algorithm: "sliding_counter" }, reading(2, 4000))).toBe(5000);
 });
 
-test("a sliding window gives back what was spent one period ago", () => {
+test("a sliding window returns tokens after one period", () => {
   const quota = laneOf("", { algorithm: "sliding_window", tokens: 10, period: 10 });
   const spends: Spend[] = [
     { at: 0, cost: 3 },
@@ -91,7 +91,7 @@ test("a sliding window gives back what was spent one period ago", () => {
   expect(waitFor(quota, then, spends, 1000, 5)).toBeCloseTo(9000, -1);
 });
 
-test("in a sliding counter the window before fades", () => {
+test("in a sliding counter the weight of the previous window falls", () => {
   const quota = laneOf("", { algorithm: "sliding_counter", tokens: 10, period: 10 });
   const spends: Spend[] = [
     { at: -5000, cost: 8 },
@@ -127,7 +127,7 @@ test("a level never falls as time goes on", () => {
   }
 });
 
-test("of answers that crossed, the one with less left is newer", () => {
+test("of overlapping answers, the one with the lower level is newer", () => {
   const quota = laneOf("");
   expect(isLower(quota, reading(3, 7000), reading(5, 5000), [], 1000)).toBe(true);
   expect(isLower(quota, reading(5, 5000), reading(3, 7000), [], 1000)).toBe(false);

@@ -16,7 +16,7 @@ import { SCENARIOS, type Step, steadily } from "../../src/playground/scenarios.t
 import { nearestStop, stopsUpTo } from "../../src/playground/stops.ts";
 import { FakeWorld, settle } from "./playground-environment.ts";
 
-function benchOf(...lanes: Lane[]): { environment: FakeWorld; model: PlaygroundModel } {
+function modelOf(...lanes: Lane[]): { environment: FakeWorld; model: PlaygroundModel } {
   const environment = new FakeWorld();
   return {
     environment,
@@ -32,8 +32,8 @@ function counts(model: PlaygroundModel): [number, number][] {
 }
 
 test.describe("the bench", () => {
-  test("looks without spending, and knows the level in between", async () => {
-    const { environment, model } = benchOf();
+  test("peeks without spending, and computes the level in between", async () => {
+    const { environment, model } = modelOf();
     model.wake();
     await environment.advance(0);
     model.send(4);
@@ -55,8 +55,8 @@ test.describe("the bench", () => {
     expect(environment.asked).toHaveLength(before);
   });
 
-  test("does not look while nobody sees it", async () => {
-    const { environment, model } = benchOf();
+  test("does not peek while the page is hidden", async () => {
+    const { environment, model } = modelOf();
     let isHidden = true;
     await settle();
     const before = environment.asked.length;
@@ -69,8 +69,8 @@ test.describe("the bench", () => {
     model.rest();
   });
 
-  test("looks more and more seldom while the service does not answer, and at once when it does", async () => {
-    const { environment, model } = benchOf();
+  test("peeks less often while the service does not answer, and at once when it does", async () => {
+    const { environment, model } = modelOf();
     await settle();
     environment.isDown = true;
     environment.asked.length = 0;
@@ -98,7 +98,7 @@ test.describe("the bench", () => {
   });
 
   test("sends the quota as it is now with each request", async () => {
-    const { environment, model } = benchOf();
+    const { environment, model } = modelOf();
     model.change(1, (lane) => ({ ...lane, capacity: 2 }));
     model.send(3);
     await settle();
@@ -113,7 +113,7 @@ test.describe("the bench", () => {
   });
 
   test("starts over with full buckets under other keys", async () => {
-    const { environment, model } = benchOf();
+    const { environment, model } = modelOf();
     model.send(BURST);
     await settle();
     model.startOver();
@@ -126,8 +126,8 @@ test.describe("the bench", () => {
     expect(counts(model)).toEqual([[1, 0]]);
   });
 
-  test("forgets answers to what was asked before it started over", async () => {
-    const { environment, model } = benchOf();
+  test("ignores answers to requests from before it started over", async () => {
+    const { environment, model } = modelOf();
     environment.latency = 100;
     model.send(5);
     model.startOver();
@@ -136,8 +136,8 @@ test.describe("the bench", () => {
     expect(model.inFlight).toBe(0);
   });
 
-  test("bounds what is under way, and counts what was not sent", async () => {
-    const { environment, model } = benchOf(laneOf("A"), laneOf("B"));
+  test("bounds the requests in flight, and counts those not sent", async () => {
+    const { environment, model } = modelOf(laneOf("A"), laneOf("B"));
     environment.latency = 50;
     model.send(IN_FLIGHT_MAX);
     expect(model.inFlight).toBe(IN_FLIGHT_MAX);
@@ -148,7 +148,7 @@ test.describe("the bench", () => {
   });
 
   test("sends at a steady rate, from all lanes, until it is stopped", async () => {
-    const { environment, model } = benchOf(laneOf("A"), laneOf("B", { capacity: 100, tokens: 100 }));
+    const { environment, model } = modelOf(laneOf("A"), laneOf("B", { capacity: 100, tokens: 100 }));
     model.setRate(20);
     model.startSteady();
     await environment.advance(4990);
@@ -156,13 +156,13 @@ test.describe("the bench", () => {
     await environment.advance(3000);
     const [[allowed, denied], other] = counts(model) as [[number, number], [number, number]];
     expect(allowed + denied).toBe(100);
-    // Ten that were there, and one a second since.
+    // The initial ten, and one per second since.
     expect(allowed).toBe(14);
     expect(other).toEqual([100, 0]);
   });
 
-  test("does not go on twice if it is stopped and started at once", async () => {
-    const { environment, model } = benchOf(laneOf("A", { capacity: 1000 }));
+  test("runs once after a stop and an immediate start", async () => {
+    const { environment, model } = modelOf(laneOf("A", { capacity: 1000 }));
     model.setRate(10);
     model.startSteady();
     await environment.advance(5);
@@ -173,8 +173,8 @@ test.describe("the bench", () => {
     expect(allowed).toBe(11);
   });
 
-  test("says what the service says is wrong, at the lane, until it is mended", async () => {
-    const { model } = benchOf();
+  test("shows an error of the service at the lane until it is corrected", async () => {
+    const { model } = modelOf();
     model.change(1, (lane) => ({ ...lane, capacity: 0 }));
     await settle();
     expect(model.states[0]!.problem).toMatchObject({ field: "capacity" });
@@ -186,8 +186,8 @@ test.describe("the bench", () => {
     expect(model.states[0]!.problem).toBeUndefined();
   });
 
-  test("goes on asking a service that is down, and says so meanwhile", async () => {
-    const { environment, model } = benchOf();
+  test("keeps peeking at a service that is down, and reports it", async () => {
+    const { environment, model } = modelOf();
     model.wake();
     environment.isDown = true;
     await environment.advance(3000);
@@ -201,7 +201,7 @@ test.describe("the bench", () => {
   });
 
   test("has one to four lanes", async () => {
-    const { model } = benchOf();
+    const { model } = modelOf();
     model.removeLane(1);
     expect(model.states).toHaveLength(1);
     for (let times = 0; times < 10; times++) model.addLane();
@@ -212,8 +212,8 @@ test.describe("the bench", () => {
     expect(new Set(model.states.map((state) => model.keyOf(state))).size).toBe(LANES_MAX);
   });
 
-  test("shows a cost that can never pass as that", async () => {
-    const { environment, model } = benchOf(laneOf("A", { cost: 11 }));
+  test("shows a cost above the limit as never", async () => {
+    const { environment, model } = modelOf(laneOf("A", { cost: 11 }));
     model.send(1);
     await settle();
     expect(model.log[0]).toMatchObject({ outcome: "never" });
@@ -224,7 +224,7 @@ test.describe("the bench", () => {
 test.describe("scenarios", () => {
   for (const scenario of SCENARIOS) {
     test(`${scenario.title} plays to its end`, async () => {
-      const { environment, model } = benchOf();
+      const { environment, model } = modelOf();
       model.choose(scenario);
       void model.playScenario();
       await environment.advance(40_000);
@@ -236,21 +236,22 @@ test.describe("scenarios", () => {
       );
       expect(sent.reduce((sum, count) => sum + count)).toBe(steps);
       expect(model.notSent).toBe(0);
-      expect(scenario.watch.split(/(?<=\.) /)).toHaveLength(2);
+      expect(scenario.watch).toContain(" Watch ");
+      expect(scenario.watch.length).toBeLessThan(300);
       expect(scenario.steps.map(({ at }) => at)).toEqual(scenario.steps.map(({ at }) => at).sort((a, b) => a - b));
     });
   }
 
   async function played(id: string): Promise<[number, number][]> {
-    const { environment, model } = benchOf();
+    const { environment, model } = modelOf();
     model.choose(SCENARIOS.find((scenario) => scenario.id === id)!);
     void model.playScenario();
     await environment.advance(40_000);
     return counts(model);
   }
 
-  test("around the edge, the fixed window lets twice as many pass", async () => {
-    // Of the bucket, one has come back meanwhile.
+  test("around the boundary, the fixed window allows twice the limit", async () => {
+    // One token of the bucket was refilled meanwhile.
     expect(await played("edge")).toEqual([
       [11, 9],
       [20, 0],
@@ -258,12 +259,12 @@ test.describe("scenarios", () => {
     ]);
   });
 
-  test("a first burst that runs past the edge is told", async () => {
+  test("a first burst that crosses the boundary is reported", async () => {
     for (const [latency, isMissed] of [
       [100, false],
       [2000, true],
     ] as const) {
-      const { environment, model } = benchOf();
+      const { environment, model } = modelOf();
       model.choose(SCENARIOS.find(({ id }) => id === "edge")!);
       environment.latency = latency;
       void model.playScenario();
@@ -275,7 +276,7 @@ test.describe("scenarios", () => {
     }
   });
 
-  test("what they say is what happens", async () => {
+  test("descriptions match the results", async () => {
     const [large, small] = (await played("mobile")) as [[number, number], [number, number]];
     expect(large[1]).toBe(0);
     expect(small[1]).toBeGreaterThan(small[0]);
@@ -297,7 +298,7 @@ test.describe("scenarios", () => {
   });
 
   test("one that is stopped sends no more", async () => {
-    const { environment, model } = benchOf();
+    const { environment, model } = modelOf();
     model.choose(SCENARIOS.find(({ id }) => id === "login")!);
     void model.playScenario();
     await environment.advance(1000);
@@ -324,7 +325,7 @@ test.describe("scenarios", () => {
     expect(done.map(([time]) => time)).toEqual([5100, 5200, 5450, 5700, 5950]);
   });
 
-  test("time 0 is at an edge that can still be reached", () => {
+  test("time 0 is at a boundary that can still be reached", () => {
     const steps = [{ at: -400, count: 1 }];
     expect(zeroAtEdge(steps, 1000, 5000, 10_000)).toBe(6000);
     expect(zeroAtEdge(steps, 1000, 500, 10_000)).toBe(11_500);
@@ -341,7 +342,7 @@ test.describe("pacing", () => {
     }
   });
 
-  test("does not make up for a long pause, and says so", () => {
+  test("does not catch up after a long pause, and counts the skipped requests", () => {
     const pacer = new Pacer(0);
     pacer.due(0, 10);
     const { send, skipped } = pacer.due(60_000, 10);
@@ -367,7 +368,7 @@ test.describe("lanes", () => {
     expect(lanes.map(({ tokens, period }) => tokens / period)).toEqual([5, 5, 5]);
   });
 
-  test("what plays no part is not sent", () => {
+  test("unused fields are not sent", () => {
     const window = laneOf("A", { algorithm: "sliding_window", refill: "interval" });
     expect(takeBody("k", window, 1)).toEqual({
       key: "k",

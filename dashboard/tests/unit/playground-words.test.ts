@@ -28,26 +28,26 @@ test("figures of a scale are short", () => {
   ]);
 });
 
-test("only what the setting is to blame for is told as its fault", () => {
+test("only errors about the quota are shown as such", () => {
   const state = stateOf(10);
   const parsed = (status: number, field?: string) => {
     state.problem = new Problem(status, "why", field);
     return outlook(state, 0);
   };
-  const isOfSetting = { text: "The service does not take this", isPassing: false };
+  const isOfSetting = { text: "The service rejects this quota", isPassing: false };
   expect(parsed(400)).toEqual(isOfSetting);
   expect(parsed(400, "capacity")).toEqual(isOfSetting);
   expect(parsed(503)).toEqual({ text: "The service cannot answer now", isPassing: undefined });
-  expect(parsed(403)).toEqual({ text: "The service does not let you ask", isPassing: undefined });
+  expect(parsed(403)).toEqual({ text: "The service denies access", isPassing: undefined });
 });
 
-test("what nobody knows is neither passing nor denied", () => {
-  expect(outlook(stateOf(), 0)).toEqual({ text: "Looking…", isPassing: undefined });
+test("an unknown state is neither passing nor denied", () => {
+  expect(outlook(stateOf(), 0)).toEqual({ text: "Loading…", isPassing: undefined });
   expect(outlook(stateOf(10), 0)).toEqual({ text: "A request passes", isPassing: true });
   expect(outlook(stateOf(10), 0, true)).toEqual({ text: "The service does not answer", isPassing: undefined });
 });
 
-test("a full bucket waits for nothing", () => {
+test("a full bucket has no waits", () => {
   expect(refillWords(stateOf(10), 0)).toBeUndefined();
   expect(refillWords(stateOf(9), 0)).toEqual({ next: "1.0\u00a0s", full: "1.0\u00a0s" });
   expect(refillWords(stateOf(), 0)).toEqual({ next: "–", full: "–" });

@@ -11,14 +11,14 @@ function pauses(status: number, everyMs: number): number[] {
   });
 }
 
-test("a service that is down is asked more and more seldom, up to a bound", () => {
+test("the pause grows up to a bound while the service is down", () => {
   for (const status of [0, 500, 503]) expect(pauses(status, 2000)).toEqual([4000, 8000, PAUSE_MAX_MS, 15_000, 15_000]);
 });
 
-test("a refusal is an answer: the pause stays", () => {
+test("a refusal does not change the pause", () => {
   for (const status of [400, 403, 404]) expect(pauses(status, 2000)).toEqual([2000, 2000, 2000, 2000, 2000]);
 });
 
-test("what is asked seldom anyway is never asked more often", () => {
+test("a long interval is never shortened", () => {
   expect(pauses(0, 60_000)).toEqual([60_000, 60_000, 60_000, 60_000, 60_000]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "@playwright/test";
 import { hrefOf, parseRoute } from "../../src/route.ts";
 
-test("an address says which view and what is in it", () => {
+test("an address has a view and parameters", () => {
   const { view, params } = parseRoute("#/rules?rule=3&plan=a%26b");
   expect(view).toBe("rules");
   expect(params.get("rule")).toBe("3");
@@ -19,11 +19,11 @@ test("what follows a second question mark is part of the value", () => {
   expect([...parseRoute("#/rules?").params]).toEqual([]);
 });
 
-test("what is not known leads to the playground", () => {
+test("an unknown view is the playground", () => {
   for (const hash of ["", "#", "#/", "#/nothing", "#main"]) expect(parseRoute(hash).view).toBe("playground");
 });
 
-test("addresses are read as they were written", () => {
+test("addresses are parsed as they were written", () => {
   const href = hrefOf("violations", { user_id: '<img src=x onerror="x">', rule_id: 5, endpoint: undefined, ip: "" });
   const { view, params } = parseRoute(href);
   expect(view).toBe("violations");

@@ -22,7 +22,7 @@ test("columns that changed, old and new", () => {
   expect(changesOf(BASE, { ...BASE, version: 9, rate_per_second: 10.0001 })).toEqual([]);
 });
 
-test("what is not seen in a column is written out", () => {
+test("invisible characters in a column are escaped", () => {
   const changed = { ...BASE, plan: "fr\u200bee", description: "two\nlines\u202e", replaces: ["a\u00ad"] };
   expect(changesOf(BASE, changed).map((change) => change.new)).toEqual(
     expect.arrayContaining(["fr\\u{200b}ee", "two\nlines\\u{202e}", "a\\u{ad}"]),
@@ -38,7 +38,7 @@ const MINE: Rule = { ...BASE, burst_capacity: 80, description: "mine", mode: "sh
 const THEIRS: Rule = { ...BASE, tokens: 20, description: "theirs", mode: "shadow", version: 2 };
 const VERSIONS = { base: BASE, mine: MINE, theirs: THEIRS };
 
-test("who changed what; what both did alike is no conflict", () => {
+test("differences name the side; equal changes are not a conflict", () => {
   expect(differencesOf(VERSIONS)).toEqual([
     { column: "burst_capacity", by: "mine" },
     { column: "rate", by: "theirs" },
@@ -46,7 +46,7 @@ test("who changed what; what both did alike is no conflict", () => {
   ]);
 });
 
-test("the suggestion keeps everybody's changes", () => {
+test("the default selection keeps the changes of both sides", () => {
   const merged = mergedOf(VERSIONS, suggestedSides(differencesOf(VERSIONS)));
   expect(merged).toMatchObject({ burst_capacity: 80, tokens: 20, description: "mine", mode: "shadow", version: 2 });
 });
@@ -70,7 +70,7 @@ const FORM = {
   ],
 };
 
-test("what the service names is found in the form", () => {
+test("fields of the service have a place in the form", () => {
   expect(placeOf("tokens", FORM)).toBe("tokens");
   expect(placeOf("rule.burst_capacity", FORM)).toBe("burst_capacity");
   expect(placeOf("rate_per_second", FORM)).toBe("tokens");
@@ -82,7 +82,7 @@ test("what the service names is found in the form", () => {
   for (const field of [undefined, "", "rule_id", "nothing", "constructor"]) expect(placeOf(field, FORM)).toBe("top");
 });
 
-test("what is not to be seen is said at the top", () => {
+test("errors of hidden fields are shown at the top", () => {
   expect(placeOf("burst_capacity", { ...FORM, algorithm: "fixed_window" })).toBe("top");
   expect(placeOf("tokens", { ...FORM, mode: "unlimited" })).toBe("top");
   expect(placeOf("max_wait", FORM)).toBe("top");
@@ -91,7 +91,7 @@ test("what is not to be seen is said at the top", () => {
   expect(isAdvanced("tokens")).toBe(false);
 });
 
-test("what is said at a field does not begin with its name", () => {
+test("an error at a field does not repeat its name", () => {
   const said = (field: string | undefined, detail: string) => formErrorOf(new Problem(400, detail, field), FORM);
   expect(said("tokens", "tokens: a rate of zero never refills")).toEqual({
     place: "tokens",
@@ -105,14 +105,14 @@ test("what is said at a field does not begin with its name", () => {
   });
 });
 
-test("what a body cannot say is said here", () => {
+test("errors that a body cannot express are found locally", () => {
   expect(localErrorOf(FORM)).toBeUndefined();
   const twice = [...FORM.conditions, { attribute: "endpoint", isNot: true, glob: "/b" }];
   expect(localErrorOf({ ...FORM, conditions: twice })).toMatchObject({ place: "conditions.2" });
   expect(localErrorOf({ ...FORM, planKind: "named" })).toMatchObject({ place: "plan" });
 });
 
-test("a clash names the conflicting rule in a field of its own, and not in its text", () => {
+test("the conflicting rule is read from its field, not from the message", () => {
   const detail = "key_pattern: rule 12 has the same key pattern and plan";
   const clash = (body: object) =>
     problemOf({ status: 409, statusText: "", headers: [], text: JSON.stringify({ detail, ...body }) });
@@ -146,7 +146,7 @@ test("columns of plain text are in the form, the body, the search and the histor
   }
 });
 
-test("drafts are kept until they are dropped, and not for ever more", () => {
+test("drafts are kept until they are dropped, up to a bound", () => {
   const draft = { form: FORM, base: BASE };
   saveDraft("1", draft);
   expect(draftOf("1")).toBe(draft);
@@ -159,7 +159,7 @@ test("drafts are kept until they are dropped, and not for ever more", () => {
   for (let id = 1; id <= 9; id += 1) expect(draftOf(String(id))).toBeUndefined();
 });
 
-test("filters are in the address, and find what they say", () => {
+test("filters are in the address", () => {
   const rules = [
     BASE,
     { ...BASE, rule_id: 2, plan: null, is_active: false, scope: "ip" as const, description: "Logins" },

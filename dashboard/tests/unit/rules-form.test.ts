@@ -29,7 +29,7 @@ test("a time is shown in the largest unit in which it is whole", () => {
   expect(shown(1.000001)).toBe("1.000001 second");
 });
 
-test("no time loses a microsecond on its way to the form and back", () => {
+test("no duration loses a microsecond in the form", () => {
   // The last is the longest that a rule may have: 2^52 microseconds.
   for (const seconds of [0.000001, 0.123457, 0.1, 0.3, 1.1, 62.5, 86_399.999999, 4_503_599_627.370496]) {
     const time = timeOf(seconds);
@@ -37,14 +37,14 @@ test("no time loses a microsecond on its way to the form and back", () => {
   }
 });
 
-test("what is not a time is none", () => {
+test("invalid durations are undefined", () => {
   const micros = (amount: string, unit: Unit = "second") => microsOf({ amount, unit });
   for (const amount of ["", "0", "0.0", "-1", "1e3", "1,5", "one", "0.0000001"]) expect(micros(amount)).toBeUndefined();
   expect(micros(" 1.5 ", "minute")).toBe(90_000_000n);
   expect(micros("0.5", "us")).toBeUndefined();
 });
 
-test("times in words", () => {
+test("durations as text", () => {
   const per = (amount: string, unit: Unit) => perWords({ amount, unit });
   expect(per("1", "second")).toBe("second");
   expect(per("5", "minute")).toBe("5 minutes");
@@ -52,7 +52,7 @@ test("times in words", () => {
   expect(per("250", "us")).toBe("250 µs");
 });
 
-test("a rule that is opened and saved is sent as it was", () => {
+test("an unchanged form is sent as the rule was", () => {
   expect(bodyOf(formOf(RULE), RULE)).toMatchObject({
     key_pattern: "login:{ip}",
     scope: "ip",
@@ -78,13 +78,13 @@ test("columns that the service sets are not sent", () => {
   }
 });
 
-test("the largest numbers are sent to the last digit", () => {
+test("the largest numbers are sent exactly", () => {
   const rule = { ...RULE, tokens: 4_503_599_627_370_496, burst_capacity: 4_503_599_627_370_495 };
   const body = bodyOf(formOf(rule), rule);
   expect(JSON.stringify([body.tokens, body.burst_capacity])).toBe("[4503599627370496,4503599627370495]");
 });
 
-test("a number of more digits than can be sent is sent as the text that it is", () => {
+test("numbers that JSON cannot carry exactly are sent as text", () => {
   const digits = ["9".repeat(400), "9007199254740993", "9007199254740992"];
   for (const text of digits) {
     const body = JSON.parse(JSON.stringify(bodyOf({ ...NEW_FORM, tokens: text, burst: text })));
@@ -93,7 +93,7 @@ test("a number of more digits than can be sent is sent as the text that it is", 
   expect(bodyOf({ ...NEW_FORM, tokens: "9007199254740991" }).tokens).toBe(9_007_199_254_740_991);
 });
 
-test("what is not a number is sent as it was typed, and what is empty not at all", () => {
+test("text that is not a number is sent unchanged, empty text is not sent", () => {
   const body = bodyOf({ ...NEW_FORM, tokens: "many", burst: "", period: "" });
   expect(body.tokens).toBe("many");
   expect(body).not.toHaveProperty("burst_capacity");
@@ -101,7 +101,7 @@ test("what is not a number is sent as it was typed, and what is empty not at all
   expect(bodyOf({ ...NEW_FORM, tokens: "1.5" }).tokens).toBe("1.5");
 });
 
-test("a window has no burst, and each algorithm only what goes with it", () => {
+test("each algorithm sends only its own fields", () => {
   const window = bodyOf({ ...NEW_FORM, algorithm: "fixed_window", maxWait: "2" });
   expect(window).not.toHaveProperty("burst_capacity");
   expect(window).not.toHaveProperty("refill");
@@ -111,7 +111,7 @@ test("a window has no burst, and each algorithm only what goes with it", () => {
   expect(queue).not.toHaveProperty("refill");
 });
 
-test("a rule without a limit keeps its quota, if it is one", () => {
+test("an unlimited rule keeps a valid quota", () => {
   expect(bodyOf({ ...NEW_FORM, mode: "unlimited" })).toMatchObject({ tokens: 10, period: "1 second" });
   expect(bodyOf({ ...NEW_FORM, mode: "unlimited", tokens: "x" })).not.toHaveProperty("tokens");
 });
@@ -123,7 +123,7 @@ test("plans: every one, one by name, and the default", () => {
   }
 });
 
-test("a scope of one's own stays, and a usual one follows the pattern", () => {
+test("a custom scope stays, a default one follows the pattern", () => {
   const own = sampleRule({ ...RULE, scope: "custom" });
   expect(formOf(own).scope).toBe("custom");
   expect(bodyOf({ ...formOf(own), keyPattern: "user:{user_id}" }, own).scope).toBe("custom");
@@ -137,13 +137,13 @@ test("hostile names of attributes are names", () => {
   expect(JSON.stringify(bodyOf(formOf(rule), rule).conditions)).toBe('{"__proto__":"x","constructor":"!y"}');
 });
 
-test("names to replace are one a line", () => {
+test("names to replace are one per line", () => {
   const rule = { ...RULE, replaces: ["by address", "a,b"] };
   expect(formOf(rule).replaces).toBe("by address\na,b");
   expect(bodyOf({ ...NEW_FORM, replaces: "by address\n\na,b\n" }).replaces).toEqual(["by address", "a,b"]);
 });
 
-test("a quota is none until it is whole", () => {
+test("an incomplete quota is undefined", () => {
   expect(quotaOfForm(NEW_FORM)).toMatchObject({ tokens: 10n, capacity: 50n, periodMicros: 1_000_000n });
   expect(quotaOfForm({ ...NEW_FORM, burst: "" })?.capacity).toBe(10n);
   for (const changed of [{ tokens: "0" }, { tokens: "" }, { period: "x" }, { burst: "-1" }]) {
@@ -151,7 +151,7 @@ test("a quota is none until it is whole", () => {
   }
 });
 
-test("forms are the same if all that was typed is", () => {
+test("forms are equal if all texts are", () => {
   expect(isSameForm(formOf(RULE), formOf({ ...RULE }))).toBe(true);
   expect(isSameForm(formOf(RULE), formOf({ ...RULE, conditions: {} }))).toBe(false);
 });

@@ -102,7 +102,7 @@ test("the effect of a form as text", () => {
     "10 per second by the clock, and across a window boundary up to 20 in the same time",
   );
   expect(meaning({ keyPattern: "global", mode: "shadow" })).toContain("allowed and recorded as violations");
-  expect(meaning({ keyPattern: "global", algorithm: "leaky_bucket", maxWait: "2" })).toContain("longer than 2 seconds");
+  expect(meaning({ keyPattern: "global", algorithm: "leaky_bucket", maxWait: "2" })).toContain("at most 2 seconds");
   expect(meaning({ keyPattern: "global", mode: "unlimited", replaces: "by address" })).toContain("named by address");
   expect(meaning({ tokens: "" })).toBe("");
 });

@@ -28,7 +28,7 @@ interface Asked {
   readonly ifMatch: string | null;
 }
 
-/** A service that answers these in turn; returns what it was asked. */
+/** Answers requests with these in turn; returns the requests. */
 function answering(...answers: (readonly [number, unknown])[]): Asked[] {
   const asked: Asked[] = [];
   globalThis.fetch = async (path, init) => {
@@ -49,13 +49,13 @@ test.afterEach(() => {
   globalThis.fetch = real;
 });
 
-test("an override that is known is replaced as it was read", async () => {
+test("a known override is replaced in the version that was read", async () => {
   const asked = answering([200, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, READ);
   expect(asked).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
 });
 
-test("where none is known, none is overwritten", async () => {
+test("without a known override, an existing one is not overwritten", async () => {
   const free = answering(list(), [201, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, undefined);
   expect(free.map(({ method }) => method)).toEqual(["GET", "POST"]);
@@ -67,7 +67,7 @@ test("where none is known, none is overwritten", async () => {
   expect(taken).toHaveLength(1);
 });
 
-test("what somebody else has made of it is told", async () => {
+test("a concurrent change is reported", async () => {
   const theirs = { ...READ, version: 4 };
   answering([412, { detail: "it has changed since" }], list(theirs));
   const changed = await setOverride(5, READ.subject, WANTED, READ).catch((error: unknown) => error);
@@ -79,7 +79,7 @@ test("what somebody else has made of it is told", async () => {
   expect((gone as Conflict).now).toBeUndefined();
 });
 
-test("only what was read is deleted; what is gone already is deleted", async () => {
+test("only the version that was read is deleted; a missing one counts as deleted", async () => {
   const asked = answering([204, undefined]);
   await deleteOverride(READ);
   expect(asked).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
@@ -89,7 +89,7 @@ test("only what was read is deleted; what is gone already is deleted", async () 
   await expect(deleteOverride(READ)).rejects.toBeInstanceOf(Conflict);
 });
 
-test("a refusal stays a refusal", async () => {
+test("other errors are passed on", async () => {
   answering([403, { detail: "this token may only read" }]);
   await expect(setOverride(5, READ.subject, WANTED, READ)).rejects.toMatchObject({ status: 403 });
 });

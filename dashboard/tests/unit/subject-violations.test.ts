@@ -11,7 +11,7 @@ function violation(violation_id: number, last_at: string): Violation {
   return { violation_id, last_at } as Violation;
 }
 
-test("buckets that are known are asked about, each once", () => {
+test("known buckets are searched for, each once", () => {
   // Rules of several plans have the same bucket.
   expect(searchesOf([buckets("user:42"), buckets(), buckets("user:42"), buckets("api:42")])).toEqual([
     { bucket_key: "user:42" },
@@ -19,14 +19,14 @@ test("buckets that are known are asked about, each once", () => {
   ]);
 });
 
-test("what the audit keeps of a subject is asked for under its own rule only", () => {
+test("a pseudonym is searched for under its own rule only", () => {
   const rule = { rule_id: 5 } as Rule;
   expect(recordedSearch(rule, "ip", "203.0.113.0/24")).toEqual({ ip: "203.0.113.0/24", rule_id: 5 });
   expect(recordedSearch(rule, "user_id", "h:x")).toEqual({ user_id: "h:x", rule_id: 5 });
   expect(recordedSearch(rule, "tenant", "h:x")).toBeUndefined();
 });
 
-test("the newest of all buckets come first, and no more than fit", () => {
+test("violations are sorted, newest first, and bounded", () => {
   const lists = [
     [violation(1, "2026-11-15T22:00:00.900000Z"), violation(2, "2026-11-15T21:00:00.000000Z")],
     [violation(3, "2026-11-15T22:30:00.000000Z")],

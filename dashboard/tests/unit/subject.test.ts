@@ -17,7 +17,7 @@ function ruleOf(rule_id: number, key_pattern: string, more: Partial<Rule> = {}):
   return sampleRule({ rule_id, key_pattern, scope: "custom", ...quota, ...more });
 }
 
-test("the subject is the user, else the address, else what comes first", () => {
+test("the subject is the user, else the address, else the first placeholder", () => {
   expect(subjectAttribute("user:{user_id}")).toBe("user_id");
   expect(subjectAttribute("api:{endpoint}:{ip}:{user_id}")).toBe("user_id");
   expect(subjectAttribute("api:{endpoint}:{ip}")).toBe("ip");
@@ -26,14 +26,14 @@ test("the subject is the user, else the address, else what comes first", () => {
   expect(subjectAttribute("endpoint:/api/*")).toBeUndefined();
 });
 
-test("further placeholders are all the others, each once", () => {
+test("other placeholders are listed without duplicates", () => {
   expect(placeholders("{a}{b}{a}")).toEqual(["a", "b"]);
   expect(otherPlaceholders("api:{endpoint}:{user_id}:{endpoint}")).toEqual(["endpoint"]);
   expect(otherPlaceholders("user:{user_id}")).toEqual([]);
   expect(otherPlaceholders("global")).toEqual([]);
 });
 
-test("a bucket needs what its pattern has", () => {
+test("a bucket needs values of all placeholders", () => {
   const rule = ruleOf(1, "api:{endpoint}:{user_id}:{tenant}");
   expect(placeOf(rule, { endpoint: "/a", other: "x" })).toMatchObject({
     further: { endpoint: "/a" },
@@ -51,7 +51,7 @@ test("a bucket needs what its pattern has", () => {
   expect(placeOf(ruleOf(2, "global"), {})).toMatchObject({ further: {}, missing: [] });
 });
 
-test("other rules are about the same attribute, switched on, and have buckets", () => {
+test("other rules are active, have buckets and the same subject attribute", () => {
   const rules = [
     ruleOf(1, "user:{user_id}"),
     ruleOf(2, "user:{user_id}", { plan: "pro" }),
@@ -65,20 +65,20 @@ test("other rules are about the same attribute, switched on, and have buckets", 
   expect(othersOf(rules[6]!, rules)).toEqual([]);
 });
 
-test("a subject is one part of a path, whatever is in it", () => {
+test("any subject is one segment of a path", () => {
   expect(bucketPath(5, "203.0.113.9")).toBe("/v1/buckets/5/203.0.113.9");
   expect(bucketPath(1, "../../x?y#z")).toBe("/v1/buckets/1/..%2F..%2Fx%3Fy%23z");
   expect(bucketPath(1, "<img src=x>")).toBe("/v1/buckets/1/%3Cimg%20src%3Dx%3E");
 });
 
-test("a subject that a browser takes for a way is not asked for", () => {
+test("a subject that a browser would normalise away has no path", () => {
   for (const subject of ["", ".", ".."]) {
     expect(bucketPath(1, subject)).toBeUndefined();
     expect(() => pathOrProblem(1, subject)).toThrow("command line");
   }
 });
 
-test("quotas and overrides read as they are meant", () => {
+test("quotas and overrides as text", () => {
   expect(quotaText(ruleOf(1, "x"))).toBe("burst 5, refilling 5 per minute");
   expect(quotaText(ruleOf(1, "x", { algorithm: "fixed_window" }))).toBe("5 per minute, by the clock");
   const override: Override = {
@@ -106,7 +106,7 @@ test("quotas and overrides read as they are meant", () => {
   expect(untilText("2026-08-01T14:00:00.987701Z")).toBe("until 2026-08-01 14:00:00 UTC");
 });
 
-test("periods are written as the service takes them", () => {
+test("periods are written in a form that the service accepts", () => {
   expect([1, 60, 7200, 86_400, 62.5, 90].map(periodText)).toEqual([
     "1s",
     "1 minute",
@@ -117,7 +117,7 @@ test("periods are written as the service takes them", () => {
   ]);
 });
 
-test("what is no whole number is sent as it was typed", () => {
+test("text that is not a whole number is sent unchanged", () => {
   expect(numberOrText(" 12 ")).toBe(12);
   expect(numberOrText("-1")).toBe("-1");
   expect(numberOrText("1e3")).toBe("1e3");

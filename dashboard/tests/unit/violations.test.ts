@@ -8,25 +8,25 @@ import { timesOf } from "../../src/violations/times.ts";
 
 const NOW = Date.parse("2026-08-01T12:00:00Z");
 
-test("a search is in the address and comes back from it", () => {
+test("a search is in the address and restored from it", () => {
   const text = "user_id=%3Cb%3E&endpoint=%2Fa%3Fb%26c&rule_id=5&mode=shadow&from=2026-08-01T11%3A00%3A00Z";
   const search = searchOf(new URLSearchParams(text));
   expect(search.user_id).toBe("<b>");
   expect(searchOf(new URLSearchParams(paramsOf(search).toString()))).toEqual(search);
 });
 
-test("a time counted back begins when one searches, and excludes others", () => {
+test("a relative time range ends at the time of the search, and excludes others", () => {
   const search = searchOf(new URLSearchParams("last=1h&from=2020-01-01T00:00:00Z&user_id=42"));
   expect(search.from).toBe("");
   expect(queryOf(search, NOW)).toEqual({ user_id: "42", from: "2026-08-01T11:00:00.000Z" });
   expect(queryOf(searchOf(new URLSearchParams("last=1y")), NOW)).toEqual({});
 });
 
-test("white space around what was typed is not searched for", () => {
+test("surrounding white space is ignored", () => {
   expect(queryOf(searchOf(new URLSearchParams({ ip: " 203.0.113.9 " })), NOW)).toEqual({ ip: "203.0.113.9" });
 });
 
-test("the most denied are narrowed by rule, mode and time only", () => {
+test("top offenders are filtered by rule, mode and time only", () => {
   const query = {
     user_id: "1",
     ip: "::1",
@@ -66,7 +66,7 @@ function violation(of: Partial<Violation>): Violation {
   };
 }
 
-test("the subject is the user, else the address, else what the first placeholder stands for", () => {
+test("the subject is the user, else the address, else the value of the first placeholder", () => {
   expect(subjectOf("api:{endpoint}:{user_id}", violation({}))).toBe("42");
   expect(subjectOf("login:{ip}", violation({}))).toBe("203.0.113.9");
   expect(subjectOf("t:{tenant}", violation({ bucket_key: "t:a:b" }))).toBe("a:b");
@@ -74,7 +74,7 @@ test("the subject is the user, else the address, else what the first placeholder
   expect(subjectOf("global", violation({ bucket_key: "global" }))).toBe("global");
 });
 
-test("a subject that the bucket's key does not tell is not made up", () => {
+test("a subject that the bucket's key does not determine is undefined", () => {
   expect(subjectOf("user:{user_id}", violation({ user_id: null }))).toBeUndefined();
   expect(subjectOf("{a}:{b}", violation({ bucket_key: "x:y:z" }))).toBeUndefined();
   expect(subjectOf("{a}:{a}", violation({ bucket_key: "x:x" }))).toBeUndefined();
@@ -82,7 +82,7 @@ test("a subject that the bucket's key does not tell is not made up", () => {
   expect(subjectOf("aa{t}aa", violation({ bucket_key: "aaa" }))).toBeUndefined();
 });
 
-test("a subject that is not recorded as it was leads nowhere", () => {
+test("a pseudonym is not a subject", () => {
   const altered = ["h:0123456789abcdefghij-_", `${"x".repeat(233)}~0123456789abcdefghij-_`];
   for (const user_id of altered) expect(subjectOf("user:{user_id}", violation({ user_id }))).toBeUndefined();
   for (const ip_address of ["203.0.113.0/24", "2001:db8:1::/48"]) {
@@ -93,7 +93,7 @@ test("a subject that is not recorded as it was leads nowhere", () => {
   expect(subjectOf(`${"t".repeat(480)}{tenant}`, violation({ bucket_key: cut }))).toBeUndefined();
 });
 
-test("denials are added up by slot, those in shadow apart", () => {
+test("denials are summed by slot, shadow mode apart", () => {
   const { per, starts, enforced, shadow } = timelineOf(
     [
       violation({ requested_at: "2026-08-01T12:00:59Z", count: 4 }),
@@ -107,11 +107,11 @@ test("denials are added up by slot, those in shadow apart", () => {
   expect(enforced.slice(-3)).toEqual([1, 0, 7]);
   expect(shadow.slice(-3)).toEqual([0, 0, 2]);
   expect(starts.at(-1)).toBe(NOW / 1000);
-  // One bar is not a wall.
+  // A single bar does not fill the chart.
   expect(starts).toHaveLength(15);
 });
 
-test("the range that is searched is drawn whole, in no more slots than there is room for", () => {
+test("the whole range is drawn in a bounded number of slots", () => {
   for (const seconds of [900, 3600, 86_400, 30 * 86_400, 400 * 86_400, 30 * 365 * 86_400]) {
     const to = NOW / 1000;
     const timeline = timelineOf([violation({})], { from: to - seconds, to });
@@ -132,7 +132,7 @@ test("an axis has the date where it changes", () => {
   expect(axisOf([at("2026-08-01T00:00:00Z"), at("2026-08-02T00:00:00Z")])).toEqual(["2026-08-01", "2026-08-02"]);
 });
 
-test("rows of CSV are counted past line ends inside of texts", () => {
+test("line breaks inside values do not count as rows of CSV", () => {
   expect(countRows("")).toBe(0);
   expect(countRows("a,b\r\n")).toBe(1);
   expect(countRows('a,b\r\n1,"x\r\ny ""z"""\r\n2,c')).toBe(3);
@@ -151,7 +151,7 @@ test("an export has every page, and one header", async () => {
   expect(seen).toEqual([1, 3]);
 });
 
-test("an export as JSON can be read", async () => {
+test("an export as JSON can be parsed", async () => {
   const some = pages({ text: '{"a":1},\n{"a":2}', rows: 2, next: "1" }, { text: '{"a":3}', rows: 1, next: null });
   const { parts } = await exportAll("json", some, () => {});
   expect(JSON.parse(parts.join(""))).toEqual({ violations: [{ a: 1 }, { a: 2 }, { a: 3 }] });
@@ -159,7 +159,7 @@ test("an export as JSON can be read", async () => {
   expect(JSON.parse(none.parts.join(""))).toEqual({ violations: [] });
 });
 
-test("an export ends at its bound, and says that there is more", async () => {
+test("an export ends at its bound, and reports that there is more", async () => {
   let parameters = 0;
   const endless = async () => {
     parameters += 1;
@@ -169,7 +169,7 @@ test("an export ends at its bound, and says that there is more", async () => {
   expect([rows, isAll, parameters]).toEqual([EXPORT_MAX, false, EXPORT_MAX / 1000]);
 });
 
-test("times are as short as they can be", () => {
+test("times do not repeat shared parts", () => {
   const times = (first: string, last: string) =>
     timesOf({ requested_at: `2026-08-01T${first}Z`, last_at: `2026-08-0${last}Z` });
   expect(times("12:00:07.1", "1T12:00:07.9")).toBe("12:00:07");

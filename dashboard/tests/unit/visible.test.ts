@@ -1,13 +1,13 @@
 import { expect, test } from "@playwright/test";
 import { visible, visibleLines } from "../../src/ui/visible.ts";
 
-test("what is not seen is written out", () => {
+test("invisible characters are escaped", () => {
   expect(visible("a\nb\tc\u0000\u001b[31m")).toBe("a\\nb\\tc\\u{0}\\u{1b}[31m");
   expect(visible("invoice\u202egnp.exe")).toBe("invoice\\u{202e}gnp.exe");
   expect(visible("ad\u200bmin\ufeff")).toBe("ad\\u{200b}min\\u{feff}");
 });
 
-test("blanks that are not seen are written out", () => {
+test("invisible spaces are escaped", () => {
   expect(visible("  ")).toBe("\\u{20}\\u{20}");
   expect(visible(" a")).toBe("\\u{20}a");
   expect(visible("a ")).toBe("a\\u{20}");
@@ -18,12 +18,12 @@ test("blanks that are not seen are written out", () => {
   }
 });
 
-test("what is seen stays as it is, in every script", () => {
+test("visible text of every script stays unchanged", () => {
   for (const text of ["/api/search", "zażółć", "日本語", "العربية", "שלום", "👩‍💻".replace("\u200d", ""), '<b>"&\\']) {
     expect(visible(text)).toBe(text);
   }
 });
 
-test("the ends of lines stay where there are several", () => {
+test("line breaks of several lines are kept", () => {
   expect(visibleLines("one\r\ntwo\u202e\n")).toBe("one\\r\ntwo\\u{202e}\n");
 });
