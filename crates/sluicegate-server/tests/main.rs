@@ -8,6 +8,7 @@
 //! | `cli` | the command line |
 //! | `clients` | clients in many languages, as they are |
 //! | `database` | SQLite and PostgreSQL behave the same |
+//! | `documents` | links, anchors and commands in Markdown files |
 //! | `envoy` | gRPC, called by a client and by the real Envoy |
 //! | `http` | checks over HTTP |
 //! | `openapi` | the API against its own document, by Schemathesis |
@@ -24,6 +25,7 @@ mod cli;
 mod clients;
 mod common;
 mod database;
+mod documents;
 mod envoy;
 mod http;
 mod openapi;

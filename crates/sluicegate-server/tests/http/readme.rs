@@ -49,12 +49,6 @@ fn commands_answer_what_the_readme_says() {
     assert_eq!(seen, 2, "as many answers as the README shows");
 }
 
-/// Ubuntu 22.04 has a curl without `--json`.
-#[test]
-fn commands_need_no_recent_curl() {
-    assert!(!README.contains("--json"), "use -H 'content-type: application/json' -d");
-}
-
 #[test]
 fn its_rules_are_rules() {
     let rules =
