@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use self::parser::{ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, COMMAND_BYTES_MAX, Malformed, Parser};
 
 // The parser alone: the service is not built with sanitizers.
-#[path = "../../crates/sluicegate-server/src/resp/parser.rs"]
+#[path = "../../crates/sluicegate-server/src/doors/resp/parser.rs"]
 mod parser;
 
 /// What comes out of a stream that arrives in pieces of this size.
