@@ -100,9 +100,9 @@ struct Credit {
 pub(super) async fn run(arguments: &Arguments) -> Outcome {
     let client = Client::new(&arguments.server)?;
     let bucket = match &arguments.action {
-        Action::Show(bucket) => client.json(bucket.look()).await?,
+        Action::Show(bucket) => client.json(&bucket.look())?,
         Action::Reset(reset) => {
-            let now = client.json(reset.bucket.look()).await?;
+            let now = client.json(&reset.bucket.look())?;
             if reset.change.dry_run {
                 say("Nothing was changed: this is the bucket.");
                 now
@@ -111,7 +111,7 @@ pub(super) async fn run(arguments: &Arguments) -> Outcome {
                 let (left, limit) = (text_of(&now["remaining"]), text_of(&now["limit"]));
                 let question = format!("Fill the bucket {key}, which has {left} of {limit}?");
                 confirm(&question, reset.change.yes)?;
-                let reset = client.json(reset.bucket.act("reset", json!({}))).await?;
+                let reset = client.json(&reset.bucket.act("reset", json!({})))?;
                 say("The bucket is full.");
                 reset
             }
@@ -145,9 +145,9 @@ impl Credit {
     async fn give(&self, action: &str, client: &Client) -> Outcome<Value> {
         if self.dry_run {
             say("Nothing was given: this is the bucket.");
-            return client.json(self.bucket.look()).await;
+            return client.json(&self.bucket.look());
         }
-        let bucket = client.json(self.bucket.act(action, json!({"tokens": self.tokens}))).await?;
+        let bucket = client.json(&self.bucket.act(action, json!({"tokens": self.tokens})))?;
         say(&format!("The bucket has {} now.", text_of(&bucket["remaining"])));
         Ok(bucket)
     }

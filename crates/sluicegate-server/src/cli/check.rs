@@ -36,7 +36,7 @@ pub(super) struct Arguments {
 /// Checks.
 pub(super) async fn run(arguments: &Arguments) -> Outcome {
     let client = Client::new(&arguments.server)?;
-    let verdict = client.json(Call::post("/v1/check", arguments.request.body())).await?;
+    let verdict = client.json(&Call::post("/v1/check", arguments.request.body()))?;
     let output = arguments.form.output();
     output.show(&verdict, || shown(&verdict, output.in_colours))?;
     let is_allowed = verdict["allowed"] == Value::Bool(true);

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 /// Explains.
 pub(super) async fn run(arguments: &Arguments) -> Outcome {
     let client = Client::new(&arguments.server)?;
-    let answer = client.json(Call::post("/v1/explain", arguments.request.body())).await?;
+    let answer = client.json(&Call::post("/v1/explain", arguments.request.body()))?;
     let output = arguments.form.output();
     output.show(&answer, || shown(&answer, output.in_colours))?;
     Ok(Exit::Done)

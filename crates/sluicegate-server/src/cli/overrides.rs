@@ -206,7 +206,7 @@ async fn set(arguments: &Set, client: &Client, output: Output) -> Outcome {
         }
     }
     let call = Call::post("/v1/overrides", body.into()).dry_run(arguments.dry_run);
-    let made = client.json(call).await?;
+    let made = client.json(&call)?;
     if arguments.dry_run {
         say("Nothing was changed: this would be the override.");
     } else {
@@ -221,7 +221,7 @@ async fn set(arguments: &Set, client: &Client, output: Output) -> Outcome {
 
 async fn delete(arguments: &Delete, client: &Client, output: Output) -> Outcome {
     let found = match arguments.override_id {
-        Some(override_id) => client.json(Call::get(format!("/v1/overrides/{override_id}"))).await?,
+        Some(override_id) => client.json(&Call::get(format!("/v1/overrides/{override_id}")))?,
         None => {
             let (rule, subject) = (arguments.rule, arguments.subject.clone());
             let list = List { rule, subject, limit: 1, after: None };
@@ -240,7 +240,7 @@ async fn delete(arguments: &Delete, client: &Client, output: Output) -> Outcome 
     confirm(&question, arguments.change.yes)?;
     let override_id = text_of(&found["override_id"]);
     let call = Call::delete(format!("/v1/overrides/{override_id}"));
-    client.send(call.if_match(found["version"].as_u64())).await?;
+    client.send(&call.if_match(found["version"].as_u64()))?;
     say(&format!("Override {override_id} is deleted."));
     output.show(&json!({"deleted": found}), String::new)?;
     Ok(Exit::Done)

@@ -59,7 +59,7 @@ fn mistakes_are_usage_errors_with_a_suggestion() {
         ),
         (&["violations", "list", "--since", "soon"], "7 days"),
         (&["tokens", "create", "x", "--role", "root"], "read, admin"),
-        (&["check", "--server", "127.0.0.1:1"], "--server: is no URL"),
+        (&["check", "--server", "127.0.0.1:1"], "--server: must be a URL"),
         (&["rules", "list", "--database", "mysql://h"], "--database: begins with neither"),
     ] {
         let finished = Launch::new(arguments).run();

@@ -1,8 +1,8 @@
-//! Servers that cannot be reached, refuse, or are no Sluicegate.
+//! Servers that cannot be reached, refuse, or are not Sluicegate; tokens and proxies.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
             "401 Unauthorized",
             r#"{"detail":"this needs a token"}"#,
             2,
-            "error: this needs a token\n  Set SLUICEGATE_TOKEN, or name a file with the token: --token-file FILE.\n",
+            "error: this needs a token\n  Set SLUICEGATE_TOKEN, or name a file that holds the token: --token-file FILE.\n",
         ),
         ("403 Forbidden", r#"{"detail":"not with this token"}"#, 2, "error: not with this token\n"),
         (
@@ -113,12 +113,12 @@ fn what_is_no_sluicegate() {
         (
             "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
             2,
-            "answers 404 Not Found: is it a Sluicegate?",
+            "answers 404 Not Found: is it a Sluicegate server?",
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n<htm>",
             3,
-            "the answer is no JSON: is it a Sluicegate?",
+            "the answer is not JSON: is it a Sluicegate server?",
         ),
         ("SSH-2.0-x\r\n", 3, "cannot reach http://127.0.0.1"),
         ("", 3, "cannot reach http://127.0.0.1"),
@@ -165,10 +165,10 @@ fn the_token_comes_from_a_file_or_the_environment() {
             Launch::new(&["rules", "list"])
                 .env("SLUICEGATE_TOKEN", "a")
                 .env("SLUICEGATE_TOKEN_FILE", "b"),
-            "which of them",
+            "both set: unset one of them",
         ),
         (Launch::new(&["rules", "list", "--token-file", "nowhere"]), "cannot read nowhere"),
-        (Launch::new(&["rules", "list", "--token-file", "t"]).file("t", "\n"), "t is empty"),
+        (Launch::new(&["rules", "list", "--token-file", "t"]).file("t", "\n"), "t: is empty"),
         (Launch::new(&["rules", "list"]).env("SLUICEGATE_TOKEN", "a\nb"), "no token has"),
     ] {
         let finished = launch.run();
@@ -189,6 +189,96 @@ fn a_file_of_authorities_has_some() {
     {
         let finished = file(text);
         assert_eq!(finished.code, Some(2), "{finished:?}");
-        assert!(finished.stderr.contains("--ca: ca.pem has no certificate in it"), "{finished:?}");
+        assert!(
+            finished.stderr.contains("--ca: ca.pem contains no certificate in PEM"),
+            "{finished:?}"
+        );
     }
+}
+
+/// A server behind no name: only a proxy can lead to it.
+const FAR: &str = "http://gate.invalid:8080";
+
+const EMPTY_LIST: &str = "HTTP/1.1 200 OK\r\ncontent-length: 24\r\nconnection: close\r\n\r\n{\"rules\":[],\"next\":null}";
+
+/// A proxy that records what it is asked, and answers in place of the server behind it.
+fn proxy(connect_answer: &'static str) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://user:canary@{}", listener.local_addr().unwrap());
+    let recorded = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut heads = Vec::new();
+        for answer in [connect_answer, EMPTY_LIST] {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                if stream.read(&mut byte).unwrap() == 0 {
+                    return heads;
+                }
+                head.push(byte[0]);
+            }
+            heads.push(String::from_utf8(head).unwrap());
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        heads
+    });
+    (url, recorded)
+}
+
+#[test]
+fn a_server_is_reached_by_the_proxy_of_the_environment() {
+    for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
+        let (url, recorded) = proxy("HTTP/1.1 200 OK\r\n\r\n");
+        let list = Launch::new(&["rules", "list", "--server", FAR]).env(variable, &url).run();
+        assert_eq!(list.code, Some(0), "{list:?}");
+        let heads = recorded.join().unwrap();
+        assert!(heads[0].starts_with("CONNECT gate.invalid:8080 HTTP/1.1\r\n"), "{heads:?}");
+        assert!(heads[0].contains("Proxy-Authorization: Basic dXNlcjpjYW5hcnk="), "{heads:?}");
+        assert!(heads[1].starts_with("GET /v1/rules?"), "{heads:?}");
+    }
+}
+
+/// What goes past a proxy does not touch it, whether or not the server is there.
+#[test]
+fn no_proxy_and_loopback_go_past_the_proxy() {
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", deaf.local_addr().unwrap());
+    for list in ["gate.invalid", ".invalid", "*", "other, gate.invalid:8080"] {
+        let far = Launch::new(&["rules", "list", "--server", FAR]);
+        let far = far.env("HTTP_PROXY", &url).env("NO_PROXY", list).run();
+        assert_eq!(far.code, Some(3), "{far:?}");
+        assert!(
+            far.stderr.starts_with("error: cannot reach http://gate.invalid:8080: "),
+            "{far:?}"
+        );
+    }
+    let https = Launch::new(&["rules", "list", "--server", "https://gate.invalid"]);
+    assert_eq!(https.env("HTTP_PROXY", &url).run().code, Some(3));
+    let near = format!("http://{}", toy(EMPTY_LIST));
+    let near = Launch::new(&["rules", "list", "--server", &near]).env("HTTP_PROXY", &url).run();
+    assert_eq!(near.code, Some(0), "{near:?}");
+    assert_eq!(deaf.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_proxy_that_refuses_or_is_not_there_is_named() {
+    let (url, recorded) = proxy("HTTP/1.1 403 Forbidden\r\n\r\n");
+    let refused = Launch::new(&["rules", "list", "--server", FAR]).env("HTTP_PROXY", &url).run();
+    assert_eq!(recorded.join().unwrap().len(), 1);
+    let gone = Launch::new(&["rules", "list", "--server", FAR]).env("HTTP_PROXY", &url).run();
+    let at = url.rsplit_once('@').unwrap().1;
+    for (finished, why) in [(&refused, "403"), (&gone, "connection refused")] {
+        assert_eq!(finished.code, Some(3), "{finished:?}");
+        let said = format!("cannot reach {FAR} by the proxy {at}: ");
+        assert!(finished.stderr.contains(&said), "{finished:?}");
+        assert!(finished.stderr.contains(why), "{finished:?}");
+        let hint = "HTTP_PROXY names the proxy; list the host in NO_PROXY to bypass it.";
+        assert!(finished.stderr.contains(hint), "{finished:?}");
+        assert!(!finished.stderr.contains("canary"), "{finished:?}");
+    }
+    let wrong =
+        Launch::new(&["rules", "list", "--server", FAR]).env("HTTP_PROXY", "canary://").run();
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("HTTP_PROXY: must be the URL of a proxy"), "{wrong:?}");
 }

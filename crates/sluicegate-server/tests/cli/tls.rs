@@ -30,21 +30,18 @@ fn only_a_server_that_can_be_trusted_is_asked() {
     let stranger = list(&server, &["--ca", other.to_str().unwrap()]);
     assert_eq!(stranger.code, Some(3), "{stranger:?}");
     assert!(stranger.stderr.contains("cannot reach https://localhost:"), "{stranger:?}");
-    let said = "its certificate is not trusted here\n  --ca FILE names the authorities to trust, in PEM.\n";
+    let said = "its certificate is not trusted here\n  Name the authorities to trust, in PEM: --ca FILE.\n";
     assert!(stranger.stderr.ends_with(said), "{stranger:?}");
     // Not by https, and not at all.
     let plain = format!("http://localhost:{}", server.address.port());
     let plain = Launch::new(&["rules", "list", "--server", &plain]).run();
     assert_eq!(plain.code, Some(3), "{plain:?}");
-    assert!(
-        plain.stderr.contains("Is it encrypted? Then its URL begins with https://"),
-        "{plain:?}"
-    );
+    assert!(plain.stderr.contains("If it uses TLS, its URL begins with https://"), "{plain:?}");
     // And the other way round.
     let open = Launch::serve(&[]).start();
     let open = list(&open, &["--ca", ours.to_str().unwrap()]);
     assert_eq!(open.code, Some(3), "{open:?}");
-    assert!(open.stderr.contains("is not encrypted\n  Its URL begins with http://"), "{open:?}");
+    assert!(open.stderr.contains("it does not use TLS\n  Its URL begins with http://"), "{open:?}");
 }
 
 #[test]
@@ -82,7 +79,13 @@ fn a_certificate_is_shown_where_one_is_asked_for() {
     let swapped =
         list(&server, &["--ca", authority, "--certificate", certificate, "--key", authority]);
     assert!(
-        swapped.code == Some(2) && swapped.stderr.contains("no private key in it"),
+        swapped.code == Some(2) && swapped.stderr.contains("contains no usable private key"),
         "{swapped:?}"
     );
+    // A key of another certificate.
+    let other = certificates.server(ServerCertificate::Good);
+    let other = other.key.to_str().unwrap();
+    let mixed = list(&server, &["--ca", authority, "--certificate", certificate, "--key", other]);
+    assert_eq!(mixed.code, Some(2), "{mixed:?}");
+    assert!(mixed.stderr.contains("error: --certificate and --key: "), "{mixed:?}");
 }

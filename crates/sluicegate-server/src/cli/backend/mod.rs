@@ -68,7 +68,7 @@ async fn walk<T: DeserializeOwned>(
     loop {
         let page = PAGE.min(limit - members.len());
         let call = call().with("limit", page.to_string()).maybe("after", next.as_deref());
-        let mut answer = client.json(call).await?;
+        let mut answer = client.json(&call)?;
         let found: Vec<T> = read(answer[name].take())?;
         let is_empty = found.is_empty();
         members.extend(found);

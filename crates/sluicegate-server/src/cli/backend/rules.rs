@@ -51,7 +51,7 @@ impl Backend {
     /// One rule.
     pub(crate) async fn rule(&self, rule_id: u64) -> Outcome<Value> {
         match self {
-            Self::Server(client) => client.json(Call::get(format!("/v1/rules/{rule_id}"))).await,
+            Self::Server(client) => client.json(&Call::get(format!("/v1/rules/{rule_id}"))),
             Self::Database { database, .. } => Ok(view(&database.rule(rule_id).await?)),
         }
     }
@@ -64,7 +64,7 @@ impl Backend {
     ) -> Outcome<Value> {
         match self {
             Self::Server(client) => {
-                client.json(Call::post("/v1/rules", columns.into()).dry_run(dry_run)).await
+                client.json(&Call::post("/v1/rules", columns.into()).dry_run(dry_run))
             }
             Self::Database { database, .. } => {
                 let spec = parsed(&columns, |columns| {
@@ -89,7 +89,7 @@ impl Backend {
         match self {
             Self::Server(client) => {
                 let call = Call::patch(format!("/v1/rules/{rule_id}"), columns.into());
-                client.json(call.if_match(version).dry_run(dry_run)).await
+                client.json(&call.if_match(version).dry_run(dry_run))
             }
             Self::Database { database, .. } => {
                 let old = database.rule(rule_id).await?;
@@ -107,7 +107,7 @@ impl Backend {
         match self {
             Self::Server(client) => {
                 let call = Call::delete(format!("/v1/rules/{rule_id}")).if_match(version);
-                client.send(call).await.map(drop)
+                client.send(&call).map(drop)
             }
             Self::Database { database, .. } => {
                 Ok(database.delete_rule(rule_id, version, &by()).await.map(drop)?)
@@ -150,7 +150,7 @@ impl Backend {
     pub(crate) async fn plan(&self, rules: &[Rule]) -> Outcome<Planned> {
         match self {
             Self::Server(client) => {
-                let answer = client.send(Call::put("/v1/rules", body(rules)).dry_run(true)).await?;
+                let answer = client.send(&Call::put("/v1/rules", body(rules)).dry_run(true))?;
                 Ok(Planned { diff: read(answer.json()?)?, version: answer.version })
             }
             Self::Database { database, .. } => {
@@ -167,7 +167,7 @@ impl Backend {
         match self {
             Self::Server(client) => {
                 let call = Call::put("/v1/rules", body(rules)).if_match(planned.version);
-                client.send(call).await.map(drop)
+                client.send(&call).map(drop)
             }
             Self::Database { database, .. } => {
                 let specs: Vec<_> = rules.iter().map(Rule::spec).collect();

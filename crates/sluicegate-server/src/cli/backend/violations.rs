@@ -60,7 +60,7 @@ impl Backend {
             Self::Server(client) => {
                 let call = filtered(Call::get("/v1/violations/top"), filter);
                 let call = call.with("by", by.name()).with("limit", limit.to_string());
-                read(client.json(call).await?)
+                read(client.json(&call)?)
             }
             Self::Database { database, .. } => {
                 let top = database.top_offenders(filter, by.into(), limit).await?;
@@ -74,7 +74,7 @@ impl Backend {
         match self {
             Self::Server(client) => {
                 let call = filtered(Call::delete("/v1/violations"), filter);
-                Ok(client.json(call).await?["deleted"].as_u64().unwrap_or_default())
+                Ok(client.json(&call)?["deleted"].as_u64().unwrap_or_default())
             }
             Self::Database { database, config } => {
                 let filter = on_record(filter, config.as_deref())?;

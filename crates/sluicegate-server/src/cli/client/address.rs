@@ -1,13 +1,13 @@
-//! Where a server is: its URL.
+//! URL of a server.
 
 use std::fmt;
+use std::net::IpAddr;
 
-use hyper::Uri;
-use rustls::pki_types::ServerName;
+use axum::http::Uri;
 
 use crate::cli::failure::{Failure, Outcome};
 
-/// The parts of a server's URL.
+/// Parts of a server's URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) is_https: bool,
@@ -15,16 +15,16 @@ pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
     /// Host and port, as they stand in the URL.
-    pub(super) authority: String,
-    /// What comes in front of every path, without a `/` at its end.
-    pub(super) prefix: String,
+    authority: String,
+    /// Prefix of every path, without a `/` at its end.
+    prefix: String,
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Outcome<Self> {
-        // It may hold a password by mistake, and is not repeated.
-        let wrong = || Failure::usage("--server: is no URL such as http://127.0.0.1:8080");
+        // The URL may hold a password by mistake, so the message does not repeat it.
+        let wrong = || Failure::usage("--server: must be a URL such as http://127.0.0.1:8080");
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let is_https = match uri.scheme_str() {
             Some("http") => false,
@@ -33,8 +33,8 @@ impl Address {
         };
         let authority = uri.authority().ok_or_else(wrong)?;
         if authority.as_str().contains('@') {
-            let message =
-                "--server: has a user in it; a token goes into SLUICEGATE_TOKEN or --token-file";
+            let message = "--server: must not contain a user or password; put the token into SLUICEGATE_TOKEN or \
+                           --token-file";
             return Err(Failure::usage(message));
         }
         if authority.host().is_empty() || uri.query().is_some() {
@@ -49,10 +49,13 @@ impl Address {
         })
     }
 
-    /// The name that its certificate must have.
-    pub(super) fn server_name(&self) -> Outcome<ServerName<'static>> {
-        let wrong = |_| Failure::usage("--server: no certificate can be for such a name");
-        ServerName::try_from(self.host.clone()).map_err(wrong)
+    /// Returns `true` for `localhost`, names below it and loopback addresses.
+    pub(super) fn is_loopback(&self) -> bool {
+        let name = self.host.trim_end_matches('.').to_ascii_lowercase();
+        match name.parse::<IpAddr>() {
+            Ok(ip) => ip.to_canonical().is_loopback(),
+            Err(_) => name == "localhost" || name.ends_with(".localhost"),
+        }
     }
 }
 
@@ -69,14 +72,18 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        for (url, host, port, prefix) in [
-            ("http://127.0.0.1:8080", "127.0.0.1", 8080, ""),
-            ("http://[::1]:1/", "::1", 1, ""),
-            ("https://limits.example", "limits.example", 443, ""),
-            ("http://h/gate/", "h", 80, "/gate"),
+        for (url, host, port, prefix, is_loopback) in [
+            ("http://127.0.0.1:8080", "127.0.0.1", 8080, "", true),
+            ("http://[::1]:1/", "::1", 1, "", true),
+            ("https://limits.example", "limits.example", 443, "", false),
+            ("http://h/gate/", "h", 80, "/gate", false),
+            ("http://LocalHost", "LocalHost", 80, "", true),
+            ("http://a.localhost.", "a.localhost.", 80, "", true),
+            ("http://127.example", "127.example", 80, "", false),
         ] {
             let address = Address::parse(url).unwrap();
             assert_eq!((&*address.host, address.port, &*address.prefix), (host, port, prefix));
+            assert_eq!(address.is_loopback(), is_loopback, "{url}");
             assert_eq!(address.to_string(), url.trim_end_matches('/'));
         }
         for wrong in ["", "127.0.0.1:8080", "ftp://h", "http://", "http://h?x", "http://u:canary@h"]

@@ -1,57 +1,71 @@
-//! Encrypted connections to a server: whom to trust, and who we are.
+//! TLS settings of the client: trusted authorities and the client's own certificate.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+use rustls::RootCertStore;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::sign::CertifiedKey;
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::{files, options};
 
-/// The largest file that is read: a bundle of all public authorities has a fifth of this.
+/// Largest PEM file that is read. A bundle of all public authorities has a fifth of this.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Trusts the authorities of a file and no others, or those of the system; shows a certificate if there is one.
-pub(super) fn config(options: &options::Server) -> Outcome<Arc<ClientConfig>> {
+/// Trusts the authorities of `--ca` and no others, or those of the system; shows `--certificate` if it is given.
+pub(super) fn config(options: &options::Server) -> Outcome<TlsConfig> {
+    let provider = Arc::new(ring::default_provider());
     let roots = match &options.ca {
         Some(path) => authorities(path)?,
         None => authorities_of_system()?,
     };
-    let unusable = |error: rustls::Error| Failure::usage(error.to_string());
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(unusable)?
-        .with_root_certificates(roots);
-    let config = match (&options.certificate, &options.key) {
-        (Some(certificate), Some(key)) => {
-            let chain = certificates("--certificate", certificate)?;
-            builder.with_client_auth_cert(chain, private_key(key)?).map_err(unusable)?
-        }
-        _ => builder.with_no_client_auth(),
+    let client_cert = match (&options.certificate, &options.key) {
+        (Some(certificate), Some(key)) => Some(client_cert(certificate, key, &provider)?),
+        _ => None,
     };
-    Ok(Arc::new(config))
+    Ok(TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(provider)
+        .root_certs(RootCerts::new_with_certs(&owned(&roots)))
+        .client_cert(client_cert)
+        .build())
 }
 
-fn authorities(path: &Path) -> Outcome<RootCertStore> {
+fn authorities(path: &Path) -> Outcome<Vec<CertificateDer<'static>>> {
+    let certificates = certificates("--ca", path)?;
+    // ureq skips what it cannot parse, and would then trust fewer authorities than the file names.
     let mut roots = RootCertStore::empty();
-    for certificate in certificates("--ca", path)? {
-        roots.add(certificate).map_err(|_| none("--ca", path))?;
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|_| no_certificate("--ca", path))?;
     }
-    Ok(roots)
+    Ok(certificates)
 }
 
-fn authorities_of_system() -> Outcome<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    let (added, _) =
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if added == 0 {
-        let message = "the system has no authorities to trust: name a file with --ca";
+fn authorities_of_system() -> Outcome<Vec<CertificateDer<'static>>> {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    if certificates.is_empty() {
+        let message = "this system has no trusted authorities; name a PEM file with --ca";
         return Err(Failure::usage(message));
     }
-    Ok(roots)
+    Ok(certificates)
+}
+
+fn client_cert(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Outcome<ClientCert> {
+    let chain = certificates("--certificate", certificate)?;
+    let text = files::read(key, FILE_BYTES_MAX)?;
+    let no_key = || {
+        let path = key.display();
+        Failure::usage(format!("--key: {path} contains no usable private key in PEM"))
+    };
+    let parsed = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| no_key())?;
+    // ureq panics on a key that does not belong to the certificate.
+    CertifiedKey::from_der(chain.clone(), parsed, provider)
+        .map_err(|error| Failure::usage(format!("--certificate and --key: {error}")))?;
+    let key = PrivateKey::from_pem(text.as_bytes()).map_err(|_| no_key())?;
+    Ok(ClientCert::new_with_certs(&owned(&chain), key))
 }
 
 fn certificates(flag: &str, path: &Path) -> Outcome<Vec<CertificateDer<'static>>> {
@@ -59,20 +73,15 @@ fn certificates(flag: &str, path: &Path) -> Outcome<Vec<CertificateDer<'static>>
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(none(flag, path)),
+        _ => Err(no_certificate(flag, path)),
     }
 }
 
-fn none(flag: &str, path: &Path) -> Failure {
-    Failure::usage(format!("{flag}: {} has no certificate in it", path.display()))
+fn no_certificate(flag: &str, path: &Path) -> Failure {
+    Failure::usage(format!("{flag}: {} contains no certificate in PEM", path.display()))
 }
 
-fn private_key(path: &Path) -> Outcome<PrivateKeyDer<'static>> {
-    let text = files::read(path, FILE_BYTES_MAX)?;
-    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| {
-        Failure::usage(format!(
-            "--key: {} has no private key in it that can be used",
-            path.display()
-        ))
-    })
+/// The same certificates, as ureq holds them.
+fn owned(certificates: &[CertificateDer<'_>]) -> Vec<Certificate<'static>> {
+    certificates.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
 }

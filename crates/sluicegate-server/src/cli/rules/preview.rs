@@ -38,7 +38,7 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     if let Some(replaces) = arguments.replaces {
         body["replaces"] = json!(replaces);
     }
-    let preview = client.json(Call::post("/v1/rules/preview", body)).await?;
+    let preview = client.json(&Call::post("/v1/rules/preview", body))?;
     output.show(&preview, || shown(&preview, output.in_colours))?;
     Ok(Exit::Done)
 }
