@@ -1,36 +1,40 @@
-//! Ending: who asks for it, and in which order things stop.
+//! Phases of the process: serving, leaving, draining.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use std::time::Duration;
+
 use tokio::sync::watch;
 
-/// How far this process is with ending.
+/// While draining, idle time after which a connection is closed: what is on its way through this machine arrives in
+/// less.
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
+
+/// Phase of this process, on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Not at all.
+    /// Requests are served.
     Serving,
-    /// Not ready any more. Whoever asks is still answered, and told that the connection will close.
+    /// No longer ready. Requests are answered, and their clients told that the connection will close.
     Leaving,
-    /// Nothing new is taken; what is in flight is answered, and quiet connections are closed.
+    /// No new connections. Requests in flight are answered, and idle connections are closed.
     Draining,
 }
 
-/// Tells everybody about the phase.
+/// Sender of the phase.
 #[derive(Debug)]
 pub(crate) struct Phases {
     sender: watch::Sender<Phase>,
     is_leaving: Arc<AtomicBool>,
 }
 
-/// Hears about the phase.
+/// Receiver of the phase.
 #[derive(Clone, Debug)]
 pub(crate) struct PhaseWatch {
     receiver: watch::Receiver<Phase>,
-    /// The same for whoever asks very often: nobody writes it until the end.
+    /// Copy for hot paths, written once at the end.
     is_leaving: Arc<AtomicBool>,
 }
 
@@ -51,54 +55,17 @@ impl Phases {
 }
 
 impl PhaseWatch {
-    /// Whether connections are to close after their next answer.
+    /// True if connections must close after their next answer.
     pub(crate) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Relaxed)
     }
 
-    /// Waits for the last phase. Without anybody to tell, it has come.
+    /// Waits for the last phase; returns at once if the sender is gone.
     ///
     /// # Cancel safety
     ///
-    /// It can be dropped and called again.
+    /// Cancel safe: it can be called again.
     pub(crate) async fn draining(&mut self) {
         let _ = self.receiver.wait_for(|phase| *phase == Phase::Draining).await;
-    }
-}
-
-/// The signals that ask this process to end.
-#[derive(Debug)]
-pub(crate) struct EndSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-/// One of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EndSignal {
-    pub(crate) name: &'static str,
-    /// What a shell reports of a process that this signal ended.
-    pub(crate) exit_code: u8,
-}
-
-impl EndSignals {
-    /// From here on these signals do not end the process by themselves.
-    pub(crate) fn catch() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// The next of them.
-    ///
-    /// # Cancel safety
-    ///
-    /// A signal is not lost: the next call returns it.
-    pub(crate) async fn next(&mut self) -> EndSignal {
-        tokio::select! {
-            _ = self.terminate.recv() => EndSignal { name: "SIGTERM", exit_code: 128 + 15 },
-            _ = self.interrupt.recv() => EndSignal { name: "SIGINT", exit_code: 128 + 2 },
-        }
     }
 }

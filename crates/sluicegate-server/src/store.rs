@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::{
-    AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStartError, RedisStore, TroubleKind,
-    Unfit,
+    AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStartError, RedisStore, SettingsError,
+    TroubleKind, Unfit,
 };
+use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use crate::config::Store;
-use crate::process::serve::ServeError;
 
 /// The first look at Redis takes no longer than this, however many servers the URL names.
 const PROBE_MAX: Duration = Duration::from_secs(2);
@@ -22,9 +22,25 @@ const PROBE_MAX: Duration = Duration::from_secs(2);
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 const SWEEP_SLOTS: usize = 16 * 1024;
 
+/// Error that keeps the service from using its store.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The settings of the store contradict each other.
+    #[error("cannot use the settings of the store: {0}")]
+    Settings(#[from] SettingsError),
+    /// The server answers, but cannot be used: wrong credentials, an old version, an unsafe eviction policy.
+    #[error("cannot use the store {url}: {source}")]
+    Start {
+        /// Address of the server, without a password.
+        url: String,
+        /// Reason given by the library.
+        source: RedisStartError,
+    },
+}
+
 /// Opens the store. A Redis that cannot be reached now is waited for while serving; one that will never do
 /// is an error.
-pub(crate) async fn open(config: &Store) -> Result<AnyStore, ServeError> {
+pub(crate) async fn open(config: &Store) -> Result<AnyStore, StoreError> {
     let Some(builder) = config.redis() else {
         let store = MemoryStore::builder().max_buckets(config.max_buckets).on_full(config.on_full);
         return Ok(store.build().into());
@@ -34,7 +50,7 @@ pub(crate) async fn open(config: &Store) -> Result<AnyStore, ServeError> {
     Ok(store.into())
 }
 
-async fn probe(store: &RedisStore, url: &str) -> Result<(), ServeError> {
+async fn probe(store: &RedisStore, url: &str) -> Result<(), StoreError> {
     match timeout(PROBE_MAX, Box::pin(store.probe())).await {
         // Warnings are told by the store itself, for every server that it meets.
         Ok(Ok(_)) => Ok(()),
@@ -42,7 +58,7 @@ async fn probe(store: &RedisStore, url: &str) -> Result<(), ServeError> {
             warn!(store = url, %trouble, "{WITHOUT}");
             Ok(())
         }
-        Ok(Err(source)) => Err(ServeError::Store { url: url.into(), source }),
+        Ok(Err(source)) => Err(StoreError::Start { url: url.into(), source }),
         Err(_) => {
             warn!(store = url, trouble = "no answer", "{WITHOUT}");
             Ok(())
@@ -54,8 +70,9 @@ const WITHOUT: &str =
     "the store cannot be reached: starting without it, each rule's on_error answers";
 
 /// What to do about a store that cannot be used, for people.
-pub(crate) fn help(error: &RedisStartError) -> &'static str {
-    match error {
+pub(crate) fn help(error: &StoreError) -> &'static str {
+    let StoreError::Start { source, .. } = error else { return "" };
+    match source {
         RedisStartError::Trouble(trouble) => match trouble.kind() {
             TroubleKind::Auth => {
                 "put the right user and password into SLUICEGATE_STORE_URL, or into a file that \

@@ -10,10 +10,10 @@ use super::Exit;
 use super::output::counted;
 use crate::config::{Config, FILE_NAME, Key, Kind, Sources, keys};
 use crate::observe::logging::Audience;
-use crate::process::serve;
-use crate::process::serve::ServeError;
+use crate::process::serve::{self, ServeError};
 use crate::rules::snapshot::StartError;
 use crate::rules::source::RulesSource;
+use crate::store::StoreError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,10 +111,10 @@ fn serve(config: Config, audience: Audience) -> Exit {
             say(&format!("{}\n", error.report(audience.in_colours)));
             match error {
                 ServeError::Rules(StartError::Rules(_) | StartError::Refused { .. })
-                | ServeError::StoreSettings(_)
+                | ServeError::Store(StoreError::Settings(_))
                 | ServeError::Tls(_) => Exit::Usage,
                 ServeError::Rules(StartError::Down { .. })
-                | ServeError::Store { .. }
+                | ServeError::Store(StoreError::Start { .. })
                 | ServeError::Listen { .. }
                 | ServeError::System { .. } => Exit::Unavailable,
             }

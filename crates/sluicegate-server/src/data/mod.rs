@@ -7,6 +7,7 @@ mod change_rules;
 mod changes;
 mod database;
 mod error;
+mod handle;
 mod load;
 mod migrate;
 mod open;
@@ -22,6 +23,7 @@ mod violations;
 pub use self::changes::Changes;
 pub use self::database::{Database, Migration, TopBy};
 pub use self::error::DataError;
+pub use self::handle::DatabaseHandle;
 use self::load::{generation, load, take_turn};
 pub use self::rows::{
     CursorError, Loaded, OverrideFilter, OverrideSpec, Page, REASON_BYTES_MAX, Role, RuleChange,

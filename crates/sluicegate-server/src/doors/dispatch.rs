@@ -18,7 +18,7 @@ use crate::doors::{grpc, http};
 
 /// What answers the requests of a door. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Routes {
+pub(crate) struct Dispatch {
     router: Router,
     short: Option<Short>,
 }
@@ -32,7 +32,7 @@ enum Short {
     RateLimit(Arc<App>),
 }
 
-impl Routes {
+impl Dispatch {
     /// Those of the HTTP door.
     pub(crate) fn http(app: Arc<App>) -> Self {
         Self { router: http::router(Arc::clone(&app)), short: Some(Short::Check(app)) }
@@ -73,7 +73,7 @@ impl Routes {
 }
 
 /// Nothing goes past the router.
-impl From<Router> for Routes {
+impl From<Router> for Dispatch {
     fn from(router: Router) -> Self {
         Self { router, short: None }
     }

@@ -5,3 +5,4 @@ pub(crate) mod grpc;
 pub mod http;
 pub(crate) mod listen;
 pub mod resp;
+mod stream;

@@ -6,4 +6,5 @@ pub mod logging;
 pub mod metrics;
 pub mod ready;
 pub mod recent;
+pub mod snapshot_status;
 pub mod stats;

@@ -2,4 +2,5 @@
 
 mod file_limit;
 pub mod serve;
+mod signals;
 pub mod startup;

@@ -6,23 +6,23 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::{Limiter, QuotaError, RedisStartError, SettingsError, TlsFilesError};
+use sluicegate::{Limiter, QuotaError, TlsFilesError};
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
+use super::signals::EndSignals;
 use crate::app::{App, RequestLimits};
 use crate::auth::guard::Guard;
 use crate::config::{Config, Door, StoreUrl, reason};
-use crate::doors::dispatch::Routes;
+use crate::doors::dispatch::Dispatch;
 use crate::doors::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
 use crate::doors::resp::Resp;
-use crate::lifecycle::{EndSignals, Phase, Phases};
+use crate::lifecycle::{Phase, Phases};
 use crate::observe::audit::Audit;
-use crate::observe::live::Live;
-use crate::observe::logging;
-use crate::observe::logging::Audience;
+use crate::observe::live::{Live, Sources};
+use crate::observe::logging::{self, Audience};
 use crate::observe::metrics::Metrics;
 use crate::observe::ready::{Check, Readiness};
 use crate::observe::recent::Recent;
@@ -30,10 +30,9 @@ use crate::observe::stats::Stats;
 use crate::process::file_limit;
 use crate::process::startup::Startup;
 use crate::rules::reload::Reloader;
-use crate::rules::snapshot;
-use crate::rules::snapshot::{Keeper, Parts, Start};
+use crate::rules::snapshot::{self, Keeper, Parts, Start};
 use crate::rules::source::{RulesError, RulesSource};
-use crate::store;
+use crate::store::{self, StoreError};
 use crate::time::Timestamp;
 
 /// From the signal to the end, at most: a second less than is promised, for what comes after.
@@ -48,17 +47,9 @@ pub enum ServeError {
     /// There are no rules to begin with.
     #[error("{0}")]
     Rules(#[from] snapshot::StartError),
-    /// The settings of the store do not go together.
-    #[error("cannot use the settings of the store: {0}")]
-    StoreSettings(#[from] SettingsError),
-    /// The store will never do.
-    #[error("cannot use the store {url}: {source}")]
-    Store {
-        /// Where it is, without a password.
-        url: String,
-        /// Why.
-        source: RedisStartError,
-    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The files of TLS are wrong.
     #[error("cannot listen with TLS: {0}")]
     Tls(#[from] TlsFilesError),
@@ -98,7 +89,7 @@ impl ServeError {
                 "mend them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }
-            Self::Store { source, .. } => store::help(source),
+            Self::Store(error) => store::help(error),
             Self::Listen { door, source, .. } => &help_to_listen(*door, source),
             _ => "",
         };
@@ -175,7 +166,7 @@ async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
     };
     let keeper = Keeper::new(config, start, parts.clone());
     let Parts { limiter, metrics, ready, guard } = parts;
-    let audit = Audit::new(&config.audit, &keeper, &metrics);
+    let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
     let live = Live::new(&metrics, audit.pseudonyms().clone());
     let app = Arc::new(App {
@@ -228,8 +219,8 @@ fn listen(
                 .then(|| Proxied::by(&config.proxies.trusted)),
             tls: tls.cloned(),
             door: match door {
-                Door::Http => Doorway::Http(Routes::http(app)),
-                Door::Grpc => Doorway::Http(Routes::grpc(app)),
+                Door::Http => Doorway::Http(Dispatch::http(app)),
+                Door::Grpc => Doorway::Http(Dispatch::grpc(app)),
                 Door::Resp => Doorway::Resp(Resp::new(app, config)),
             },
         };
@@ -287,12 +278,18 @@ impl Service {
         let listening = listen(&config, &app, &slots, &phases, tls.as_ref())?;
         app.ready.pass(Check::Listeners);
 
-        let reloader = Reloader::new(Arc::clone(&app), source.clone(), text).map_err(no_signals)?;
+        let reloader =
+            Reloader::new(app.keeper.clone(), source.clone(), text).map_err(no_signals)?;
         tokio::spawn(reloader.run());
         tokio::spawn(app.keeper.clone().run());
         tokio::spawn(app.audit.clone().run());
         tokio::spawn(app.stats.clone().run(app.metrics.clone()));
-        tokio::spawn(app.live.clone().run(Arc::clone(&app)));
+        let sources = Sources {
+            limiter: app.limiter.clone(),
+            metrics: app.metrics.clone(),
+            status: app.keeper.shared_status(),
+        };
+        tokio::spawn(app.live.clone().run(sources));
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
@@ -19,9 +18,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
 use tracing::{error, info, warn};
 
-use crate::app::App;
-use crate::rules::source;
-use crate::rules::source::{RulesError, RulesSource};
+use super::snapshot::Keeper;
+use super::source::{self, RulesError, RulesSource};
 
 /// Changes come in bursts: a file is looked at when it has been quiet for so long,
 const QUIET: Duration = Duration::from_millis(120);
@@ -35,7 +33,7 @@ type Found = Result<String, String>;
 
 /// Keeps the rules in force up to date with their source.
 pub(crate) struct Reloader {
-    app: Arc<App>,
+    keeper: Keeper,
     source: RulesSource,
     /// What was found last. It is not looked at twice.
     last: Found,
@@ -47,7 +45,7 @@ pub(crate) struct Reloader {
 
 impl Reloader {
     /// Listens for changes from here on. `text` is what the rules in force were made of.
-    pub(crate) fn new(app: Arc<App>, source: RulesSource, text: String) -> io::Result<Self> {
+    pub(crate) fn new(keeper: Keeper, source: RulesSource, text: String) -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         // One pending change stands for any number of them.
         let (sender, changes) = mpsc::channel(1);
@@ -55,7 +53,7 @@ impl Reloader {
             RulesSource::Starter | RulesSource::Database(_) => None,
             RulesSource::File(path) => watch_folder(path, sender),
         };
-        Ok(Self { app, source, last: Ok(text), hangup, changes, _watcher: watcher })
+        Ok(Self { keeper, source, last: Ok(text), hangup, changes, _watcher: watcher })
     }
 
     /// Reloads whenever there is something to reload. Ends never.
@@ -77,7 +75,7 @@ impl Reloader {
                     info!("the starter rules are in force: there is no file to reload");
                 }
                 RulesSource::Database(url) if is_asked_for => {
-                    self.app.keeper.refresh().await;
+                    self.keeper.refresh().await;
                     info!(source = %url, "rules loaded again");
                 }
                 RulesSource::Starter | RulesSource::Database(_) => {}
@@ -107,13 +105,13 @@ impl Reloader {
 
     async fn put_in_force(&self, rules: RuleSet) {
         let count = rules.rules().len();
-        let version = self.app.keeper.put_rules(rules).await;
+        let version = self.keeper.put_rules(rules).await;
         info!(source = %self.source, rules = count, version, "rules reloaded");
     }
 
     fn refuse(&self, wrong: &RulesError) {
-        let version = self.app.limiter.rules().version();
-        self.app.keeper.refuse_rules(&wrong.to_string());
+        let version = self.keeper.limiter().rules().version();
+        self.keeper.refuse_rules(&wrong.to_string());
         error!(
             source = %self.source,
             version,

@@ -156,7 +156,7 @@ async fn delete(
         return Err(Problem::field("user_id", "name whose: user_id, ip or bucket_key"));
     }
     let filter = query::filter(&query, &app.audit)?;
-    let deleted = app.audit.delete(&app.keeper, &filter).await.map_err(problem)?;
+    let deleted = app.audit.delete(&filter).await.map_err(problem)?;
     // Whose they were is what was to be forgotten.
     tracing::info!(by, deleted, "violations of a subject deleted");
     Ok(Json(DeletedViolations { deleted }))

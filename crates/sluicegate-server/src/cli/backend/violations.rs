@@ -9,8 +9,7 @@ use crate::cli::direct::settings;
 use crate::cli::failure::{Failure, Outcome};
 use crate::config::Privacy;
 use crate::data::{Violation, ViolationFilter};
-use crate::observe::audit;
-use crate::observe::audit::{Pseudonyms, record};
+use crate::observe::audit::{self, Pseudonyms, record};
 
 /// What is said where people are recorded under hashes that cannot be made here.
 const NO_KEY: &str = "who was denied is recorded hashed, and audit.privacy_key is not here: nobody can be found\n  \

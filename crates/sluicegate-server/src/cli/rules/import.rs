@@ -18,8 +18,7 @@ use crate::cli::options::Change;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 use crate::observe::logging::Audience;
-use crate::rules::convert;
-use crate::rules::convert::{Converted, Note, Wrong};
+use crate::rules::convert::{self, Converted, Note, Wrong};
 
 /// Make the rules of a file the rules in the database, all or none
 #[derive(Debug, Args)]

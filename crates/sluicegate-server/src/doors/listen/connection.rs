@@ -24,11 +24,11 @@ use tracing::debug;
 
 pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
-use super::stream::Stream;
 use super::tls::ALPN_HTTP2;
 use super::watched::Watched;
-use crate::doors::dispatch::Routes;
-use crate::lifecycle::PhaseWatch;
+use crate::doors::dispatch::Dispatch;
+use crate::doors::stream::Stream;
+use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
 /// The most fields in a header: a browser's and several proxies' together, for some proxies pass all of them on.
@@ -42,9 +42,6 @@ const STREAMS_MAX: u32 = 128;
 /// What an HTTP/2 client may send ahead: of one body, and of all of a connection's together.
 const STREAM_BYTES_AHEAD: u32 = 64 * 1024;
 const CONNECTION_BYTES_AHEAD: u32 = 256 * 1024;
-/// At the end, how long a connection must have been between requests to be closed: what is on its way
-/// through this machine arrives in less.
-pub(crate) const QUIET: Duration = Duration::from_millis(50);
 /// After how long between requests an HTTP/1 connection gives its buffers back, nearly all that it
 /// takes. Getting them again takes a microsecond or two, and whoever asks more often keeps them.
 const REST_AFTER: Duration = Duration::from_millis(100);
@@ -60,7 +57,7 @@ pub(super) struct Protocols {
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) routes: Routes,
+    pub(super) dispatch: Dispatch,
     pub(super) protocols: Arc<Protocols>,
     pub(super) timeouts: Timeouts,
     pub(super) phase: PhaseWatch,
@@ -115,11 +112,11 @@ impl Connection {
     }
 
     fn begin(self) -> (TcpStream, Answering) {
-        let Self { stream, peer, routes, protocols, timeouts, phase, metrics } = self;
+        let Self { stream, peer, dispatch, protocols, timeouts, phase, metrics } = self;
         let activity = Arc::new(Activity::new());
         let front = Arc::new(Front {
             peer,
-            routes,
+            dispatch,
             activity: Arc::clone(&activity),
             phase: phase.clone(),
             metrics,
@@ -245,7 +242,7 @@ impl Supervisor {
 /// What the requests of one connection share.
 struct Front {
     peer: SocketAddr,
-    routes: Routes,
+    dispatch: Dispatch,
     activity: Arc<Activity>,
     phase: PhaseWatch,
     metrics: Metrics,
@@ -259,7 +256,7 @@ impl Front {
     ) -> Result<Response<InFlightBody>, Infallible> {
         let is_http2 = request.version() == Version::HTTP_2;
         let in_flight = self.activity.request(is_http2);
-        let mut answering = pin!(self.routes.answer(request, self.peer));
+        let mut answering = pin!(self.dispatch.answer(request, self.peer));
         let outcome = poll_fn(|cx| {
             match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))) {
                 Ok(poll) => poll.map(Ok),

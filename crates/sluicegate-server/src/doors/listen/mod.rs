@@ -7,7 +7,6 @@ mod activity;
 mod connection;
 mod proxy_protocol;
 mod slots;
-mod stream;
 mod tls;
 mod watched;
 
@@ -21,16 +20,14 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-pub(crate) use self::connection::QUIET;
 use self::connection::{Connection, Protocols, Timeouts};
 pub(crate) use self::proxy_protocol::Proxied;
 pub(crate) use self::slots::{Room, Slots};
-pub(crate) use self::stream::Stream;
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::config::Limits;
-use crate::doors::dispatch::Routes;
+use crate::doors::dispatch::Dispatch;
 use crate::doors::resp::Resp;
-use crate::lifecycle::PhaseWatch;
+use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
 /// Connections that the kernel holds until they are taken.
@@ -66,7 +63,7 @@ pub(crate) struct Serving {
 #[derive(Clone)]
 pub(crate) enum Doorway {
     /// HTTP/1 and HTTP/2, gRPC among it.
-    Http(Routes),
+    Http(Dispatch),
     /// The Redis protocol.
     Resp(Resp),
 }
@@ -183,11 +180,11 @@ impl Serving {
         let Self { door, metrics, limits, phase, tls, .. } = self;
         let acceptor = tls.as_ref().map(Tls::acceptor);
         match door {
-            Doorway::Http(routes) => {
+            Doorway::Http(dispatch) => {
                 let connection = Connection {
                     stream,
                     peer,
-                    routes: routes.clone(),
+                    dispatch: dispatch.clone(),
                     protocols: Arc::clone(protocols),
                     timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
                     phase: phase.clone(),

@@ -19,8 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tracing::debug;
 
-use super::connection::QUIET;
-use crate::lifecycle::PhaseWatch;
+use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
 /// The most bytes of a header. Addresses take 232 at most; the rest is what proxies add.

@@ -11,7 +11,7 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
-use super::stream::Stream;
+use crate::doors::stream::Stream;
 
 /// How an HTTP/2 connection begins, and no other.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -14,8 +14,8 @@ use super::Shared;
 use super::buffers::{Buffers, READ_BYTES};
 use super::pipeline::{Answering, Pause};
 use super::session::Session;
-use crate::doors::listen::{QUIET, Stream};
-use crate::lifecycle::PhaseWatch;
+use crate::doors::stream::Stream;
+use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::resp::CommandCounts;
 
 /// At the end, how long one that is not quiet is still answered. Then it is closed after an answer.

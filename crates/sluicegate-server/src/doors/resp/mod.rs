@@ -26,7 +26,7 @@ use self::password::Password;
 use self::session::{House, Session};
 use crate::app::App;
 use crate::config::Config;
-use crate::doors::listen::Stream;
+use crate::doors::stream::Stream;
 use crate::lifecycle::PhaseWatch;
 
 /// What speaks the Redis protocol. Clones are the same.

@@ -26,9 +26,8 @@ use self::queue::Queue;
 use self::retention::Retention;
 use self::writer::Writer;
 use crate::config::{self, Record};
-use crate::data::{DataError, Database, ViolationFilter, ViolationRow};
+use crate::data::{DataError, Database, DatabaseHandle, ViolationFilter, ViolationRow};
 use crate::observe::metrics::Metrics;
-use crate::rules::snapshot::Keeper;
 use crate::time::Timestamp;
 
 /// Takes note of violations and records them. Clones are the same.
@@ -36,24 +35,26 @@ use crate::time::Timestamp;
 pub struct Audit {
     record: Record,
     queue: Arc<Queue>,
-    writer: Arc<Writer<Keeper>>,
+    writer: Arc<Writer<DatabaseHandle>>,
+    database: DatabaseHandle,
     retention: Retention,
     pseudonyms: Pseudonyms,
 }
 
 impl Audit {
-    /// An audit with these settings, in the database of `keeper`. Nothing is written before it [runs](Self::run).
+    /// An audit with these settings, on record in `database`. Nothing is written before it [runs](Self::run).
     #[must_use]
-    pub fn new(settings: &config::Audit, keeper: &Keeper, metrics: &Metrics) -> Self {
+    pub fn new(settings: &config::Audit, database: DatabaseHandle, metrics: &Metrics) -> Self {
         let (pseudonyms, metrics) = (Pseudonyms::new(settings), metrics.audit.clone());
         let queue = Queue::new(settings.queue_max, pseudonyms.clone(), metrics.clone());
         let queue = Arc::new(queue);
-        let (ours, sink) = (Arc::clone(&queue), keeper.clone());
+        let (ours, sink) = (Arc::clone(&queue), database.clone());
         Self {
             record: settings.record,
             queue,
             writer: Arc::new(Writer::new(ours, sink, metrics.clone(), settings.rows_per_second)),
-            retention: Retention::new(keeper.clone(), settings.retention_days, metrics),
+            retention: Retention::new(database.clone(), settings.retention_days, metrics),
+            database,
             pseudonyms,
         }
     }
@@ -102,10 +103,10 @@ impl Audit {
     /// # Errors
     ///
     /// If the database does not do it. What waited is dropped all the same.
-    pub async fn delete(&self, keeper: &Keeper, of: &ViolationFilter) -> Result<u64, DataError> {
+    pub async fn delete(&self, of: &ViolationFilter) -> Result<u64, DataError> {
         // First what waits, or it would be written after the rest is deleted.
         self.writer.forget(|row| is_of(of, row)).await;
-        delete(&*keeper.database()?, of).await
+        delete(&*self.database.get()?, of).await
     }
 }
 

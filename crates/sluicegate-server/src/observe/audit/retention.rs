@@ -5,9 +5,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::data::{DataError, Database, ViolationFilter};
+use crate::data::{DataError, Database, DatabaseHandle, ViolationFilter};
 use crate::observe::metrics::audit::AuditMetrics;
-use crate::rules::snapshot::Keeper;
 use crate::time::Timestamp;
 
 /// How often it looks for something to delete. Nothing stays longer than this after its time.
@@ -24,15 +23,15 @@ const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 /// Deletes what is old enough.
 #[derive(Clone, Debug)]
 pub(super) struct Retention {
-    keeper: Keeper,
+    database: DatabaseHandle,
     /// How long violations are kept; 0 for ever.
     days: u32,
     metrics: AuditMetrics,
 }
 
 impl Retention {
-    pub(super) fn new(keeper: Keeper, days: u32, metrics: AuditMetrics) -> Self {
-        Self { keeper, days, metrics }
+    pub(super) fn new(database: DatabaseHandle, days: u32, metrics: AuditMetrics) -> Self {
+        Self { database, days, metrics }
     }
 
     /// Deletes every now and then. Ends never.
@@ -50,7 +49,7 @@ impl Retention {
     }
 
     async fn look(&self) -> Result<(), DataError> {
-        let database = self.keeper.database()?;
+        let database = self.database.get()?;
         delete(&database, self.days, Timestamp::now(), &self.metrics).await
     }
 }

@@ -26,10 +26,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use self::most_limited::Limited;
 pub(crate) use self::most_limited::LimitedSubject;
+pub use self::sample::Sources;
 use self::sample::{Sampler, Source};
 pub(crate) use self::shared_tiers::SharedTier;
 pub(crate) use self::tick::{Latency, Requests, RuleCounts, RuleName, Tick, TierCounts, Troubles};
-use crate::app::App;
 use crate::observe::audit::Pseudonyms;
 use crate::observe::metrics::Metrics;
 
@@ -128,8 +128,8 @@ impl Live {
     }
 
     /// Makes ticks while somebody watches. Ends never.
-    pub async fn run(self, app: Arc<App>) {
-        self.tell(Sampler::new(app)).await;
+    pub async fn run(self, sources: Sources) {
+        self.tell(Sampler::new(sources)).await;
     }
 
     /// Tells those who watch of the ticks of a source.

@@ -1,16 +1,16 @@
 //! Where a tick comes from: what is counted anyway, and what was added to it.
 
 use std::cmp::Reverse;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use sluicegate::{AnyStore, Mode, RuleSet, Scope};
+use sluicegate::{AnyStore, Limiter, Mode, RuleSet, Scope};
 use tokio::time::Instant;
 
 use super::most_limited::Limited;
 use super::tick::RULES_MAX;
 use super::{Latency, Requests, RuleCounts, Tick, TierCounts, Troubles, shared_tiers};
-use crate::app::App;
-use crate::observe::metrics::Observed;
+use crate::observe::metrics::{Metrics, Observed};
+use crate::observe::snapshot_status::SharedStatus;
 use crate::observe::stats::{Counts, LastDecided, RuleId};
 use crate::store;
 use crate::time::Timestamp;
@@ -32,10 +32,21 @@ pub(super) trait Source: Send {
     ) -> impl Future<Output = Tick> + Send;
 }
 
+/// Sources of the figures in a tick.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// Buckets of shared tiers, and the rules in force.
+    pub limiter: Limiter<AnyStore>,
+    /// Counters of decisions, durations and the audit.
+    pub metrics: Metrics,
+    /// Status of the rules in force.
+    pub status: SharedStatus,
+}
+
 /// Looks at the counters of a service, and knows what they said before.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    app: Arc<App>,
+    sources: Sources,
     at: Instant,
     decided: LastDecided,
     durations: Observed,
@@ -53,13 +64,13 @@ pub(super) struct ByRule {
 }
 
 impl Sampler {
-    pub(super) fn new(app: Arc<App>) -> Self {
-        let (decided, durations) = (LastDecided::default(), app.metrics.durations());
-        Self { app, at: Instant::now(), decided, durations, denied: 0, degraded: 0 }
+    pub(super) fn new(sources: Sources) -> Self {
+        let (decided, durations) = (LastDecided::default(), sources.metrics.durations());
+        Self { sources, at: Instant::now(), decided, durations, denied: 0, degraded: 0 }
     }
 
     fn by_rule(&mut self) -> ByRule {
-        let decided = self.app.metrics.decided_by_rule();
+        let decided = self.sources.metrics.decided_by_rule();
         let added = self.decided.added(&decided, &self.decided.gone(&decided.rules));
         let by_rule = ByRule::new(&decided.rules, added);
         self.decided.replace(decided);
@@ -67,7 +78,7 @@ impl Sampler {
     }
 
     fn latency(&mut self) -> Latency {
-        let durations = self.app.metrics.durations();
+        let durations = self.sources.metrics.durations();
         let added = durations.since(&self.durations);
         self.durations = durations;
         Latency {
@@ -80,7 +91,7 @@ impl Sampler {
 
 impl Source for Sampler {
     fn begin(&mut self, now: Instant) {
-        let metrics = &self.app.metrics;
+        let metrics = &self.sources.metrics;
         self.at = now;
         self.decided.replace(metrics.decided_by_rule());
         self.durations = metrics.durations();
@@ -91,11 +102,11 @@ impl Source for Sampler {
     async fn tick(&mut self, now: Instant, limited: Option<&Limited>) -> Tick {
         // Before anything is waited for: it is what the counts are of.
         let ended = Timestamp::now();
-        let (by_rule, latency, app) = (self.by_rule(), self.latency(), &self.app);
-        let (denied, degraded) = (app.metrics.denied(), app.metrics.degraded());
+        let (by_rule, latency, sources) = (self.by_rule(), self.latency(), &self.sources);
+        let (denied, degraded) = (sources.metrics.denied(), sources.metrics.degraded());
         let requests = Requests::new(latency.count, denied - self.denied);
         let shared = match limited {
-            Some(_) => shared_tiers::look(&app.limiter).await,
+            Some(_) => shared_tiers::look(&sources.limiter).await,
             None => Vec::new(),
         };
         let tick = Tick {
@@ -107,12 +118,12 @@ impl Source for Sampler {
             rules: by_rule.rules,
             other_rules: by_rule.other_rules,
             take: by_rule.take,
-            limited: limited.map_or_else(Vec::new, |limited| limited.top(&app.limiter.rules())),
+            limited: limited.map_or_else(Vec::new, |limited| limited.top(&sources.limiter.rules())),
             shared,
             latency,
             degraded: degraded - self.degraded,
-            troubles: Troubles::of(app),
-            audit: app.metrics.audit.figures(),
+            troubles: Troubles::of(sources),
+            audit: sources.metrics.audit.figures(),
             text: OnceLock::new(),
         };
         (self.at, self.denied, self.degraded) = (now, denied, degraded);
@@ -153,8 +164,8 @@ impl Requests {
 }
 
 impl Troubles {
-    fn of(app: &App) -> Self {
-        let (store, status) = (app.limiter.store(), app.keeper.status());
+    fn of(sources: &Sources) -> Self {
+        let (store, status) = (sources.limiter.store(), sources.status.get());
         let cut = |mut why: String| {
             why.truncate(why.floor_char_boundary(REFUSED_BYTES_MAX));
             why

@@ -31,8 +31,8 @@ use self::grpc::GrpcMetrics;
 use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
 use self::store::StoreFigures;
+use crate::observe::snapshot_status::Status;
 use crate::observe::stats::{Counts, Decided};
-use crate::rules::snapshot::Status;
 
 /// Every metric of the service. Clones count together.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::rules::snapshot::Status;
+use crate::observe::snapshot_status::Status;
 use crate::time::Timestamp;
 
 /// Figures about the rules in force and the database that they come from. Clones are the same.

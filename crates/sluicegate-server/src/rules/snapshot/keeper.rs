@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use sluicegate::rules::Overrides;
 use sluicegate::{AnyStore, Limiter, RuleSet};
 use tokio::sync::{Mutex, watch};
@@ -13,12 +12,15 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-use super::{Start, Status, compose};
+use super::{Start, compose};
 use crate::auth::guard::Guard;
 use crate::config::{Config, DatabaseUrl};
-use crate::data::{DataError, Database, Loaded, OverrideFilter, Page, StoredOverride, StoredToken};
+use crate::data::{
+    DataError, Database, DatabaseHandle, Loaded, OverrideFilter, Page, StoredOverride, StoredToken,
+};
 use crate::observe::metrics::Metrics;
 use crate::observe::ready::{Check, Readiness};
+use crate::observe::snapshot_status::{SharedStatus, Status};
 use crate::rules::source::RulesSource;
 use crate::time::Timestamp;
 
@@ -47,14 +49,14 @@ pub(super) struct Inner {
     pub(super) latest: watch::Sender<Option<Arc<Loaded>>>,
     source: RulesSource,
     parts: Parts,
-    pub(super) database: ArcSwapOption<Database>,
+    pub(super) database: DatabaseHandle,
     /// How often something was asked to be put in force.
     asked: AtomicU64,
     /// Held while the database is read.
     loading: Mutex<()>,
     /// Held while something is put in force, and not while the database is waited for.
     state: Mutex<State>,
-    status: ArcSwap<Status>,
+    status: SharedStatus,
 }
 
 #[derive(Debug)]
@@ -91,11 +93,11 @@ impl Keeper {
                 latest: watch::Sender::new(first),
                 source: start.source,
                 parts,
-                database: ArcSwapOption::new(start.database.map(Arc::new)),
+                database: DatabaseHandle::new(config.database.url.is_some(), start.database),
                 asked: AtomicU64::new(0),
                 loading: Mutex::new(()),
                 state: Mutex::new(State { rules, overrides, loaded, next_expiry, done: 0 }),
-                status: ArcSwap::from_pointee(start.status),
+                status: SharedStatus::new(start.status),
             }),
         };
         keeper.tell(&keeper.status());
@@ -111,18 +113,33 @@ impl Keeper {
     /// What is known about the rules in force.
     #[must_use]
     pub fn status(&self) -> Arc<Status> {
-        self.inner.status.load_full()
+        self.inner.status.get()
+    }
+
+    /// Status of the rules in force, shared with observers.
+    #[must_use]
+    pub fn shared_status(&self) -> SharedStatus {
+        self.inner.status.clone()
+    }
+
+    /// The limiter whose rules are kept up to date.
+    pub(crate) fn limiter(&self) -> &Limiter<AnyStore> {
+        &self.inner.parts.limiter
+    }
+
+    /// Handle to the database, shared with this keeper.
+    #[must_use]
+    pub fn database_handle(&self) -> DatabaseHandle {
+        self.inner.database.clone()
     }
 
     /// The database.
     ///
     /// # Errors
     ///
-    /// That there is none, or that it has not been reached yet.
+    /// [`DataError::Unavailable`] if there is none, or it has not been reached yet.
     pub fn database(&self) -> Result<Arc<Database>, DataError> {
-        let why =
-            if self.inner.url.is_some() { "it has not been reached yet" } else { "there is none" };
-        self.inner.database.load_full().ok_or_else(|| DataError::Unavailable(why.into()))
+        self.inner.database.get()
     }
 
     /// Puts in force what is in the database now, before it returns: whoever has changed something there sees
@@ -140,7 +157,7 @@ impl Keeper {
 
     /// Loads and takes what is in the database. Many at once are done together.
     pub(super) async fn refresh_now(&self) {
-        let Some(database) = self.inner.database.load_full() else { return };
+        let Ok(database) = self.inner.database.get() else { return };
         let number = self.inner.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let _one_at_a_time = self.inner.loading.lock().await;
         if self.inner.state.lock().await.done >= number {
@@ -348,11 +365,7 @@ impl Keeper {
     }
 
     fn change(&self, change: impl Fn(&mut Status)) {
-        self.inner.status.rcu(|status| {
-            let mut status = Status::clone(status);
-            change(&mut status);
-            status
-        });
+        self.inner.status.change(change);
         self.tell(&self.status());
     }
 

@@ -14,10 +14,8 @@ mod compose;
 mod file;
 mod keeper;
 mod start;
-mod status;
 mod watch;
 
 pub use self::file::FileError;
 pub use self::keeper::{Keeper, Parts};
 pub use self::start::{Start, StartError};
-pub use self::status::Status;

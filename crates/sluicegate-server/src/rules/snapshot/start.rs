@@ -10,9 +10,10 @@ use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-use super::{Status, compose, file};
+use super::{compose, file};
 use crate::config::{Config, DatabaseUrl};
 use crate::data::{DataError, Database, Loaded};
+use crate::observe::snapshot_status::Status;
 use crate::rules::source::{RulesError, RulesSource};
 use crate::time::Timestamp;
 

@@ -65,7 +65,7 @@ impl Keeper {
                 return database;
             }
             match self.open(url).await {
-                Ok(database) => self.inner.database.store(Some(Arc::new(database))),
+                Ok(database) => self.inner.database.set(database),
                 Err(error) => {
                     self.trouble(&error);
                     failures += 1;

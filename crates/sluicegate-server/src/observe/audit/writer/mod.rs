@@ -11,9 +11,8 @@ use tracing::{info, warn};
 use super::budget::Budget;
 use super::queue::{Fate, Queue};
 use crate::backoff::Backoff;
-use crate::data::{DataError, ViolationBatch, ViolationRow};
+use crate::data::{DataError, DatabaseHandle, ViolationBatch, ViolationRow};
 use crate::observe::metrics::audit::{AuditMetrics, Dropped};
-use crate::rules::snapshot::Keeper;
 use crate::time::Timestamp;
 
 /// How often what waits is written. A violation is on record within twice this.
@@ -34,9 +33,9 @@ pub(super) trait Sink: Send + Sync + 'static {
     fn write(&self, batch: &ViolationBatch) -> impl Future<Output = Result<(), DataError>> + Send;
 }
 
-impl Sink for Keeper {
+impl Sink for DatabaseHandle {
     async fn write(&self, batch: &ViolationBatch) -> Result<(), DataError> {
-        self.database()?.write_violations(batch).await
+        self.get()?.write_violations(batch).await
     }
 }
 

@@ -1,8 +1,35 @@
-//! How up to date the rules in force are, for people, metrics and the API.
+//! Status of the rules in force: their generation, age, and why newer ones were refused.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 
 use crate::time::Timestamp;
 
-/// What is known about the rules in force.
+/// The current [`Status`], written by the keeper of the snapshot and read by observers. Clones share state.
+#[derive(Clone, Debug)]
+pub struct SharedStatus(Arc<ArcSwap<Status>>);
+
+impl SharedStatus {
+    pub(crate) fn new(status: Status) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(status)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<Status> {
+        self.0.load_full()
+    }
+
+    /// Applies a change, again if another came first.
+    pub(crate) fn change(&self, change: impl Fn(&mut Status)) {
+        self.0.rcu(|status| {
+            let mut status = Status::clone(status);
+            change(&mut status);
+            status
+        });
+    }
+}
+
+/// Status of the rules in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// The generation of the database that they are; none if they never came from one.
@@ -33,7 +60,7 @@ impl Status {
     }
 
     /// What to know about the database, for people.
-    pub(super) fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let mut lines = Vec::new();
         if let Some(down) = &self.down {
             lines.push(down.clone());
