@@ -28,6 +28,7 @@ pub mod config;
 pub mod data;
 pub mod doors;
 mod envoy_names;
+#[cfg(feature = "floor")]
 #[doc(hidden)]
 pub mod floor;
 mod lifecycle;

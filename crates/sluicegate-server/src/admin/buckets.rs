@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Request as HttpRequest, StatusCode};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use sluicegate::rules::Attribute;
@@ -27,12 +27,13 @@ use crate::web::query::Query;
 use crate::web::scalar::Whole;
 
 #[derive(OpenApi)]
-#[openapi(paths(peek, reset, grant, refund))]
+#[openapi(paths(forget, peek, reset, grant, refund))]
 struct Document;
 
 /// Its routes.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
+        .route("/v1/buckets/{key}", delete(forget))
         .route("/v1/buckets/{rule}/{subject}", get(peek))
         .route("/v1/buckets/{rule}/{subject}/reset", post(reset))
         .route("/v1/buckets/{rule}/{subject}/grant", post(grant))
@@ -300,4 +301,35 @@ fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, Strin
             Ok((attribute.clone(), Cow::into_owned(value)))
         })
         .collect()
+}
+
+/// Forgets the bucket of a key: it is full again.
+#[utoipa::path(
+    delete,
+    operation_id = "forget_bucket",
+    path = "/v1/buckets/{key}",
+    params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
+    responses(
+        (status = 204, description = "The bucket is full"),
+        (status = "4XX", description = "This cannot be a key, or who asks may not", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+    security(("token" = []))
+)]
+pub(crate) async fn forget(
+    Admin(by): Admin,
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    query: Query,
+) -> Result<StatusCode, Problem> {
+    let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
+    query.only(&[])?;
+    app.limits.check_length("key", key.len())?;
+    let existed = app.limiter.reset(&key).await?;
+    // A key may hold whatever its caller tells buckets apart by.
+    let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
+    info!(by, key = &*recorded, existed, "bucket reset");
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -15,12 +15,10 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::rules::{Columns, NewRule};
 use crate::app::App;
-use crate::observe::recent;
-use crate::observe::recent::{Figures, Remembered, replay};
+use crate::observe::recent::{self, Figures, Remembered, replay};
 use crate::time::Timestamp;
 use crate::web::access::Reader;
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 use crate::web::query::Query;

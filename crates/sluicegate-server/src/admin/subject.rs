@@ -7,8 +7,8 @@ use sluicegate::Rule;
 use sluicegate::rules::Attribute;
 
 use crate::app::RequestLimits;
-use crate::doors::http::check::address;
 use crate::observe::audit::Pseudonyms;
+use crate::web::check_body::address;
 use crate::web::problem::Problem;
 
 /// A subject of this rule in its one spelling, in which requests have it too.

@@ -1,7 +1,7 @@
-//! What answers the requests of a door: a router, and before it the one route that nearly all of them take.
+//! The entrance of the HTTP and gRPC doors: the guard, then the fast path or the router.
 //!
-//! A router is for many routes, and makes boxes of requests, answers and what is in between. One path is found by
-//! comparing it.
+//! A router serves many routes and boxes requests and answers on the way. Nearly all requests of a door are for one
+//! path; that path is answered here, without it, and is not known to the router.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,72 +9,114 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
+use super::http::{authorize, check};
+use super::{grpc, http};
 use crate::app::App;
-use crate::doors::{grpc, http};
+use crate::web::problem::Problem;
 
-/// What answers the requests of a door. Clones are the same.
+/// Answers the requests of a door. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Dispatch {
+    door: Door,
     router: Router,
-    short: Option<Short>,
 }
 
-/// The way past the router.
 #[derive(Clone)]
-enum Short {
-    /// `POST /v1/check`.
-    Check(Arc<App>),
-    /// `ShouldRateLimit`.
-    RateLimit(Arc<App>),
+enum Door {
+    Http(Arc<App>),
+    Grpc(Arc<App>),
+    /// A router alone.
+    #[cfg(test)]
+    Bare,
 }
 
 impl Dispatch {
-    /// Those of the HTTP door.
+    /// The entrance of the HTTP door.
     pub(crate) fn http(app: Arc<App>) -> Self {
-        Self { router: http::router(Arc::clone(&app)), short: Some(Short::Check(app)) }
+        Self { router: http::router(Arc::clone(&app)), door: Door::Http(app) }
     }
 
-    /// Those of the gRPC door.
+    /// The entrance of the gRPC door.
     pub(crate) fn grpc(app: Arc<App>) -> Self {
-        Self { router: grpc::router(Arc::clone(&app)), short: Some(Short::RateLimit(app)) }
+        Self { router: grpc::router(Arc::clone(&app)), door: Door::Grpc(app) }
     }
 
-    /// Answers a request of somebody who has connected from `peer`.
+    /// Answers a request of a client at `peer`.
     pub(crate) async fn answer(
         &self,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response<Body> {
-        if matches!(self.short, Some(Short::RateLimit(_))) && !grpc::is_call(request.headers()) {
-            return Response::builder()
-                .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-                .body(Body::empty())
-                .unwrap_or_default();
+        match &self.door {
+            Door::Http(app) => self.answer_http(app, request, peer).await,
+            Door::Grpc(app) => self.answer_grpc(app, request, peer).await,
+            #[cfg(test)]
+            Door::Bare => self.route(request, peer).await,
+        }
+    }
+
+    async fn answer_http(
+        &self,
+        app: &App,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<Body> {
+        let path = request.uri().path();
+        // Proxies pass on the Host, Origin and other fields of their clients. A page that asks this path itself can
+        // spend tokens and read what is left, no more.
+        if path != authorize::PATH
+            && let Err(foreign) = app.guard.require_own_site(request.uri(), request.headers())
+        {
+            return Problem::from(foreign).into_response();
+        }
+        if path != check::PATH {
+            return self.route(request, peer).await;
         }
         if request.method() == Method::POST {
-            match &self.short {
-                Some(Short::Check(app)) if request.uri().path() == http::CHECK_PATH => {
-                    return http::check(app, request).await;
-                }
-                Some(Short::RateLimit(app)) if request.uri().path() == grpc::PATH => {
-                    return grpc::call(app, request).await.map(Body::new);
-                }
-                _ => {}
-            }
+            check::check(app, request).await.unwrap_or_else(IntoResponse::into_response)
+        } else {
+            not_a_post(request).await
         }
+    }
+
+    async fn answer_grpc(
+        &self,
+        app: &Arc<App>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<Body> {
+        if !grpc::is_call(request.headers()) {
+            return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+        }
+        if request.method() == Method::POST && request.uri().path() == grpc::PATH {
+            return grpc::call(app, request).await.map(Body::new);
+        }
+        self.route(request, peer).await
+    }
+
+    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         request.extensions_mut().insert(ConnectInfo(peer));
         let Ok(response) = self.router.clone().oneshot(request.map(Body::new)).await;
         response
     }
 }
 
-/// Nothing goes past the router.
+/// 405 for the fast path, as the router answers it for other paths.
+async fn not_a_post(request: Request<Incoming>) -> Response<Body> {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let mut response = http::method_not_allowed(method, uri).await.into_response();
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+#[cfg(test)]
 impl From<Router> for Dispatch {
     fn from(router: Router) -> Self {
-        Self { router, short: None }
+        Self { router, door: Door::Bare }
     }
 }

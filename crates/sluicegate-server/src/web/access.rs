@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use tracing::warn;
 
-use super::problem::Problem;
+use super::problem::{Problem, whole_seconds};
 use crate::app::App;
-use crate::auth::guard::Refusal;
+use crate::auth::guard::{ForeignSite, Refusal};
 use crate::data::Role;
 
 /// Somebody who may look.
@@ -33,6 +34,49 @@ impl FromRequestParts<Arc<App>> for Admin {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         app.require(parts, Role::Admin).map(Self)
+    }
+}
+
+impl From<ForeignSite> for Problem {
+    fn from(sign: ForeignSite) -> Self {
+        match sign {
+            ForeignSite::SeveralHosts => {
+                Self::new(StatusCode::BAD_REQUEST, "there is more than one Host")
+            }
+            ForeignSite::Host => {
+                Self::new(StatusCode::FORBIDDEN, "this Host is not a name of this machine")
+            }
+            ForeignSite::Origin => {
+                Self::new(StatusCode::FORBIDDEN, "pages of other sites may not ask here")
+            }
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Missing => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "a token is needed: send `authorization: Bearer <token>`",
+            ),
+            Refusal::Wrong => Self::new(StatusCode::UNAUTHORIZED, "this token is not known"),
+            Refusal::Role => {
+                Self::new(StatusCode::FORBIDDEN, "this needs a token whose role is admin")
+            }
+            Refusal::TooMany(wait) => {
+                let seconds = whole_seconds(wait);
+                let detail = format!(
+                    "too many wrong tokens came from this address: try again in {seconds} s"
+                );
+                Self::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(wait)
+            }
+            Refusal::Unknown => {
+                let detail =
+                    "whether a token is needed is not known until the database answers: try again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -17,10 +18,12 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use sluicegate::UnknownName;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::problem::Problem;
+use super::scalar::Text;
 use crate::app::App;
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
@@ -156,6 +159,15 @@ pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
         return Err(Problem::field(field, "has a NUL character in it"));
     }
     Ok(())
+}
+
+/// Value of an enum by its name; the default where the field is absent.
+pub(crate) fn choice<T: Default + FromStr<Err = UnknownName>>(
+    field: &str,
+    text: Option<&Text<'_>>,
+) -> Result<T, Problem> {
+    let Some(Text(text)) = text else { return Ok(T::default()) };
+    text.parse().map_err(|error| Problem::field(field, error))
 }
 
 /// Parses again to find out where it went wrong.

@@ -5,8 +5,7 @@ use sluicegate::Scope;
 use utoipa::ToSchema;
 
 use crate::admin::stats::{AuditFigureView, DecisionCounts};
-use crate::observe::live;
-use crate::observe::live::Tick;
+use crate::observe::live::{self, Tick};
 use crate::observe::stats::Counts;
 use crate::time::Timestamp;
 use crate::web::openapi::values::{ModeName, ScopeName};

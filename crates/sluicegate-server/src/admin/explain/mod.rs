@@ -19,11 +19,10 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::overrides;
 use crate::app::App;
-use crate::doors::http::check::CheckBody;
 use crate::web::access::Reader;
 use crate::web::answer::answer;
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object};
+use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
 use crate::web::openapi::values::{ModeName, OverrideKind, ScopeName};
 use crate::web::problem::Problem;

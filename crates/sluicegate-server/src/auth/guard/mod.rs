@@ -6,27 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, Uri, header};
 use sluicegate::QuotaError;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use tracing::warn;
 
-use crate::app::App;
 use crate::auth::failures::Failures;
 use crate::auth::tokens;
 use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
-use crate::doors::http::{authorize, page};
-use crate::web::problem::{Problem, whole_seconds};
 
 /// Where a browser says that a request is from, and what it is for.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What is asked of a request before it is looked at.
+/// Path of the page, which links of other sites may lead to.
+pub(crate) const PAGE_PATH: &str = "/";
+
+/// Checks that come before a request is handled.
 pub struct Guard {
     /// The hash of the token in the settings, which is known without a database.
     bootstrap: Option<[u8; 32]>,
@@ -50,6 +47,17 @@ enum Whose<'a> {
 
 /// What somebody has shown who was let in, to be looked at again.
 pub(crate) struct Pass(Option<[u8; 32]>);
+
+/// Sign of a request that a page of another site made a browser send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForeignSite {
+    /// More than one `Host` field.
+    SeveralHosts,
+    /// A `Host` that does not name this machine.
+    Host,
+    /// An `Origin` of another site, or a cross-site fetch.
+    Origin,
+}
 
 /// Why somebody may not do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,29 +194,32 @@ impl Guard {
         self.failures.is_worth_a_line(peer)
     }
 
-    /// Refuses what a page of another site sends.
-    pub(crate) fn require_own_site(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Refuses requests that a page of another site makes a browser send.
+    pub(crate) fn require_own_site(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), ForeignSite> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let host = uri.authority().map(axum::http::uri::Authority::as_str);
         let host = host.or_else(|| text(header::HOST));
-        let refuse = |detail| Err(Problem::new(StatusCode::FORBIDDEN, detail));
         if headers.get_all(header::HOST).iter().count() > 1 {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "there is more than one Host"));
+            return Err(ForeignSite::SeveralHosts);
         }
         if self.is_loopback && host.is_some_and(|host| !is_own_name(host)) {
-            return refuse("this Host is not a name of this machine");
+            return Err(ForeignSite::Host);
         }
         if let Some(origin) = text(header::ORIGIN) {
             let origin_host = origin.split_once("://").map(|(_, host)| host);
             if origin_host.is_none() || origin_host != host {
-                return refuse("pages of other sites may not ask here");
+                return Err(ForeignSite::Origin);
             }
         }
         let is_cross_site = text(SEC_FETCH_SITE) == Some("cross-site");
-        // Whoever follows a link to the page has not asked for anything yet.
-        let is_visit = uri.path() == page::PATH && text(SEC_FETCH_DEST) == Some("document");
+        // Following a link to the page changes nothing.
+        let is_visit = uri.path() == PAGE_PATH && text(SEC_FETCH_DEST) == Some("document");
         if is_cross_site && !is_visit {
-            return refuse("pages of other sites may not ask here");
+            return Err(ForeignSite::Origin);
         }
         Ok(())
     }
@@ -255,33 +266,6 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Missing => Self::new(
-                StatusCode::UNAUTHORIZED,
-                "a token is needed: send `authorization: Bearer <token>`",
-            ),
-            Refusal::Wrong => Self::new(StatusCode::UNAUTHORIZED, "this token is not known"),
-            Refusal::Role => {
-                Self::new(StatusCode::FORBIDDEN, "this needs a token whose role is admin")
-            }
-            Refusal::TooMany(wait) => {
-                let seconds = whole_seconds(wait);
-                let detail = format!(
-                    "too many wrong tokens came from this address: try again in {seconds} s"
-                );
-                Self::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(wait)
-            }
-            Refusal::Unknown => {
-                let detail =
-                    "whether a token is needed is not known until the database answers: try again";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-            }
-        }
-    }
-}
-
 /// Is this a name that only this machine has? An address is: a page can only lie about names.
 fn is_own_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
@@ -292,23 +276,6 @@ fn is_own_name(host: &str) -> bool {
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
-}
-
-/// Lets a request through or answers 403.
-pub(crate) async fn own_site_only(
-    State(app): State<Arc<App>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    // Proxies ask with the Host, the Origin and whatever else their clients sent. A page that asks here itself
-    // can spend tokens and see how many are left, and that is all.
-    if request.uri().path() == authorize::PATH {
-        return next.run(request).await;
-    }
-    match app.guard.require_own_site(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }
 
 #[cfg(test)]

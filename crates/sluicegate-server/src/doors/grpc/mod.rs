@@ -21,7 +21,6 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::map_request_with_state;
-use axum::routing::post;
 use futures_util::StreamExt;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
@@ -41,14 +40,13 @@ const QUESTION_BYTES_MAX: usize = 4096;
 /// How the paths of the reflection services begin.
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// Its services. What is not among them is answered as gRPC answers that.
+/// Health and reflection. [`dispatch`](crate::doors::dispatch) answers `ShouldRateLimit` itself; other paths are
+/// unimplemented, in the words of gRPC.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let health = HealthServer::new(Health::new(&app.ready));
     let routes = Routes::new(health.max_decoding_message_size(QUESTION_BYTES_MAX));
-    let until_the_end = map_request_with_state(Arc::clone(&app), end_with_the_process);
-    let routes = with_reflection(routes).into_axum_router().layer(until_the_end);
-    let limiting = Router::new().route(PATH, post(service::route)).with_state(app);
-    routes.merge(limiting)
+    let until_the_end = map_request_with_state(app, end_with_the_process);
+    with_reflection(routes).into_axum_router().layer(until_the_end)
 }
 
 /// What is asked of the reflection services ends when this process is about to: whoever keeps a stream of questions

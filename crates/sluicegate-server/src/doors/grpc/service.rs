@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::BoxError;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::State;
+use axum::body::{Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
 use futures_util::FutureExt;
 use sluicegate::{Answer, Ask, Together, Trouble};
@@ -37,14 +36,6 @@ const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// it is told otherwise, and several descriptors may have the same one: a client must not get past the limits by being
 /// long.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-
-/// Answers a call over gRPC that came by the router.
-pub(super) async fn route(
-    State(app): State<Arc<App>>,
-    request: Request<Body>,
-) -> Response<tonic::body::Body> {
-    call(&app, request).await
-}
 
 /// Answers a call over gRPC.
 pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<tonic::body::Body>

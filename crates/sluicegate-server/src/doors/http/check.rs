@@ -1,32 +1,24 @@
 //! `/v1/check` and `/v1/check/batch`: requests against the rules.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::hint::black_box;
 use std::sync::Arc;
 
-use axum::BoxError;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request as HttpRequest;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures_util::future::try_join_all;
 use hyper::body::Incoming;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use sluicegate::rules::Attribute;
-use sluicegate::{Request, Tier, Verdict};
+use serde::Serialize;
+use sluicegate::{Tier, Verdict};
 use utoipa::ToSchema;
 
-use crate::app::{App, RequestLimits};
-use crate::normalize;
+use crate::app::App;
 use crate::web::answer::{self, answer};
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object};
+use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
 use crate::web::openapi::values::{ModeName, ScopeName};
 use crate::web::problem::Problem;
-use crate::web::scalar::{Id, Text, Whole};
 
 /// So many members of a batch are on their way to the store at once. They are sent in their order over one
 /// connection, and so charged in it, without a round trip for each.
@@ -34,25 +26,6 @@ const TOGETHER_MAX: usize = 16;
 
 /// Where one request is checked.
 pub(crate) const PATH: &str = "/v1/check";
-
-/// What is asked.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CheckBody<'a> {
-    #[serde(borrow)]
-    user_id: Option<Id<'a>>,
-    ip: Option<Text<'a>>,
-    endpoint: Option<Text<'a>>,
-    method: Option<Text<'a>>,
-    plan: Option<Text<'a>>,
-    cost: Option<Whole>,
-    #[serde(default)]
-    attributes: Attributes<'a>,
-}
-
-/// Any other attributes, none of them twice.
-#[derive(Debug, Default)]
-struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 /// The answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -126,26 +99,7 @@ pub(crate) struct BatchAnswer<'a> {
             content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn check(
-    State(app): State<Arc<App>>,
-    request: HttpRequest<Body>,
-) -> Result<Response, Problem> {
-    decide(&app, request).await
-}
-
-/// [`check`]s a request that has not been through the router, and what stands in front of it.
-pub(crate) async fn check_now(app: &App, request: HttpRequest<Incoming>) -> Response {
-    let decided = match app.guard.require_own_site(request.uri(), request.headers()) {
-        Ok(()) => decide(app, request).await,
-        Err(problem) => Err(problem),
-    };
-    decided.unwrap_or_else(IntoResponse::into_response)
-}
-
-async fn decide<B>(app: &App, request: HttpRequest<B>) -> Result<Response, Problem>
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
-{
+pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<Response, Problem> {
     let limits = &app.limits;
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
     let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
@@ -195,113 +149,6 @@ pub(crate) async fn check_batch(
     let degraded = verdicts.iter().any(Verdict::is_degraded);
     let results = verdicts.iter().map(CheckAnswer::new).collect();
     Ok(answer(&BatchAnswer { results }, degraded))
-}
-
-/// Whether this is the body of a check, read as [`check`] reads it.
-#[doc(hidden)]
-pub fn is_check(bytes: &[u8]) -> bool {
-    body::parse::<Object<CheckBody<'_>>>(bytes).map(black_box).is_ok()
-}
-
-// ===== impl CheckBody =====
-
-impl<'a> CheckBody<'a> {
-    /// Everything but the address, which is looked at where it is read.
-    pub(crate) fn validate(&self, limits: &RequestLimits) -> Result<(), Problem> {
-        let texts = [
-            ("user_id", self.user_id.as_ref().map(|id| &id.0)),
-            ("endpoint", self.endpoint.as_ref().map(|text| &text.0)),
-            ("method", self.method.as_ref().map(|text| &text.0)),
-            ("plan", self.plan.as_ref().map(|text| &text.0)),
-        ];
-        for (field, text) in texts {
-            limits.check_length(field, text.map_or(0, |text| text.len()))?;
-        }
-        if self.attributes.0.len() > limits.attributes_max {
-            let most = format!("has more than {} members", limits.attributes_max);
-            return Err(Problem::field("attributes", most));
-        }
-        for (name, value) in &self.attributes.0 {
-            let field = format!("attributes.{name}");
-            if !Attribute::is_name(name) {
-                return Err(Problem::field("attributes", format!("{name:?} is not a name")));
-            }
-            if ["user_id", "ip", "endpoint", "method", "plan", "cost"].contains(&&**name) {
-                return Err(Problem::field(field, "has a field of its own"));
-            }
-            limits.check_length(&field, value.len())?;
-        }
-        Ok(())
-    }
-
-    /// The address, if there is one.
-    pub(crate) fn ip(&self) -> Result<Option<Cow<'_, str>>, Problem> {
-        self.ip.as_ref().map(|Text(text)| address("ip", text)).transpose()
-    }
-
-    pub(crate) fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
-    where
-        'a: 'b,
-    {
-        let mut request = Request::new().cost(self.cost.map_or(1, |cost| cost.0));
-        if let Some(Id(user_id)) = &self.user_id {
-            request = request.user_id(user_id);
-        }
-        if let Some(ip) = ip {
-            request = request.ip(ip);
-        }
-        if let Some(Text(endpoint)) = &self.endpoint {
-            request = request.endpoint(endpoint);
-        }
-        if let Some(Text(method)) = &self.method {
-            request = request.method(method);
-        }
-        if let Some(Text(plan)) = &self.plan {
-            request = request.plan(plan);
-        }
-        for (name, value) in &self.attributes.0 {
-            request = request.attribute(name, value);
-        }
-        request
-    }
-}
-
-/// An address in its one spelling.
-pub(crate) fn address<'a>(field: &str, text: &'a str) -> Result<Cow<'a, str>, Problem> {
-    normalize::address(text).ok_or_else(|| Problem::field(field, "is not an address"))
-}
-
-struct AttributesVisitor;
-
-impl<'de> Visitor<'de> for AttributesVisitor {
-    type Value = Attributes<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of texts")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut attributes: Vec<(Cow<'de, str>, _)> = Vec::new();
-        while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
-            // Bounded by the size of the body, and short in practice.
-            if attributes.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
-            }
-            let Id(value) = map.next_value()?;
-            attributes.push((name, value));
-        }
-        Ok(Attributes(attributes))
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(Attributes::default())
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AttributesVisitor)
-    }
 }
 
 // ===== impl CheckAnswer =====

@@ -12,23 +12,18 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, get, post};
 
-pub(crate) use self::check::{PATH as CHECK_PATH, check_now as check};
 use crate::admin;
 use crate::app::App;
-use crate::auth::guard;
 use crate::doors::grpc::json;
 use crate::web::problem::Problem;
 
-/// The routes, and what stands in front of them.
+/// All routes but the one that [`dispatch`](crate::doors::dispatch) answers itself. The guard stands in front, there.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route(check::PATH, post(check::check))
         .route("/v1/check/batch", post(check::check_batch))
         .route("/v1/take", post(take::take))
-        .route("/v1/buckets/{key}", delete(take::forget))
         .route("/livez", get(health::live))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
@@ -37,12 +32,12 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(page::routes())
         .merge(authorize::routes())
         .merge(json::routes())
+        .route("/healthcheck", get(health::ready))
         .merge(admin::routes(&app))
         .fallback(any(not_found))
         .method_not_allowed_fallback(method_not_allowed)
         // Bodies are bounded where they are read.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(Arc::clone(&app), guard::own_site_only))
         .with_state(app)
 }
 
@@ -50,7 +45,7 @@ pub(crate) async fn not_found(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
 }
 
-async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }

@@ -23,7 +23,6 @@ use crate::web::openapi::values::{DenyStatus, Flag, ShortFlag};
         check::check,
         check::check_batch,
         take::take,
-        take::forget,
         health::live,
         health::ready,
         health::metrics,

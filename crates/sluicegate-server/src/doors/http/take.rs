@@ -1,28 +1,20 @@
 //! `/v1/take` and `/v1/buckets/{key}`: one bucket without a rule.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{Request as HttpRequest, StatusCode, Uri};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use sluicegate::headers::{Policies, Policy};
-use sluicegate::{
-    Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refill, SystemClock, UnknownName,
-};
-use tracing::info;
+use sluicegate::{Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refill, SystemClock};
 use utoipa::ToSchema;
 
-use crate::admin::subject;
 use crate::app::App;
-use crate::web::access::Admin;
 use crate::web::answer::{self, answer};
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object, choice};
 use crate::web::openapi::parts::Wrong;
 use crate::web::openapi::values::DenyStatus;
 use crate::web::problem::Problem;
@@ -156,37 +148,6 @@ fn tell(
     }
 }
 
-/// Forgets the bucket of a key: it is full again.
-#[utoipa::path(
-    delete,
-    operation_id = "forget_bucket",
-    path = "/v1/buckets/{key}",
-    params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
-    responses(
-        (status = 204, description = "The bucket is full"),
-        (status = "4XX", description = "This cannot be a key, or who asks may not", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
-            content_type = "application/problem+json"),
-    ),
-    security(("token" = []))
-)]
-pub(crate) async fn forget(
-    Admin(by): Admin,
-    State(app): State<Arc<App>>,
-    key: Result<Path<String>, PathRejection>,
-    query: Query,
-) -> Result<StatusCode, Problem> {
-    let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
-    query.only(&[])?;
-    app.limits.check_length("key", key.len())?;
-    let existed = app.limiter.reset(&key).await?;
-    // A key may hold whatever its caller tells buckets apart by.
-    let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
-    info!(by, key = &*recorded, existed, "bucket reset");
-    Ok(StatusCode::NO_CONTENT)
-}
-
 impl TakeBody<'_> {
     /// The quota, or which field keeps it from being one.
     fn quota(&self) -> Result<Quota, Problem> {
@@ -209,15 +170,6 @@ impl TakeBody<'_> {
         let capacity = capacity.map(|Whole(capacity)| capacity);
         Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)
     }
-}
-
-/// Value of an enum by its name; the default where the field is absent.
-pub(crate) fn choice<T: Default + FromStr<Err = UnknownName>>(
-    field: &str,
-    text: Option<&Text<'_>>,
-) -> Result<T, Problem> {
-    let Some(Text(text)) = text else { return Ok(T::default()) };
-    text.parse().map_err(|error| Problem::field(field, error))
 }
 
 /// Names the field of the body that a quota error concerns.

@@ -10,11 +10,9 @@ use utoipa::ToSchema;
 use crate::admin::subject::subject;
 use crate::app::RequestLimits;
 use crate::data::{OverrideSpec, REASON_BYTES_MAX};
-use crate::doors::http::take::choice;
 use crate::time::Timestamp;
-use crate::web::body::storable;
-use crate::web::openapi::values;
-use crate::web::openapi::values::{AlgorithmName, RefillName, Time, Wait};
+use crate::web::body::{choice, storable};
+use crate::web::openapi::values::{self, AlgorithmName, RefillName, Time, Wait};
 use crate::web::problem::Problem;
 use crate::web::scalar::{Id, Number, Seconds, Text, Whole};
 

@@ -3,8 +3,7 @@ use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 
 use super::*;
 use crate::admin::rules::RuleView;
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object};
 
 fn parse(body: &Value, check: impl FnOnce(&Columns<'_>)) {
     let text = body.to_string();

@@ -23,8 +23,7 @@ use super::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor:
 use super::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use super::rls::envoy::r#type::v3::RateLimitUnit;
 use crate::app::{RequestLimits, TAKE_ON_ERROR};
-use crate::envoy_names;
-use crate::envoy_names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
+use crate::envoy_names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
 use crate::normalize::{address, endpoint, text};
 
 /// The most descriptors of a call: as much as may be asked at once.

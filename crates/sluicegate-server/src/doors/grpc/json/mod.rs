@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::post;
 use axum::{Json, Router};
 
 use self::call::Call;
@@ -21,14 +21,12 @@ use crate::app::App;
 use crate::data::Role;
 use crate::doors::grpc::Refused;
 use crate::doors::grpc::service::should_rate_limit;
-use crate::doors::http::health;
-use crate::web::body;
-use crate::web::body::Object;
+use crate::web::body::{self, Object};
 use crate::web::problem::Problem;
 
-/// Its routes, and the one by which whoever watches that service knows whether it is well.
+/// Its route.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/json", post(answer)).route("/healthcheck", get(health::ready))
+    Router::new().route("/json", post(answer))
 }
 
 /// Decides about a call: 200 if it is allowed, 429 if not. Who gives tokens back needs a token, as for any bucket.

@@ -13,9 +13,7 @@ use axum::routing::get;
 use self::assets::{ASSETS, File, INDEX};
 use super::not_found;
 use crate::app::App;
-
-/// Where the page is.
-pub(crate) const PATH: &str = "/";
+use crate::auth::guard::PAGE_PATH;
 
 /// Names of assets change with what is in them; the page names those that go with it, and is asked for each time.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -26,7 +24,7 @@ const MISSING: &str = include_str!("missing.html");
 
 /// Its routes.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route(PATH, get(index)).route("/assets/{file}", get(asset))
+    Router::new().route(PAGE_PATH, get(index)).route("/assets/{file}", get(asset))
 }
 
 async fn index(headers: HeaderMap) -> Response {
