@@ -1,4 +1,4 @@
-//! What all front doors share: the limiter, and what takes note of its answers.
+//! The application: the limiter, and the observers of its answers. All doors ask it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,91 +6,106 @@ use std::time::Duration;
 use sluicegate::client_ip::ClientIp;
 use sluicegate::headers::Headers;
 use sluicegate::{
-    Answer, AnyStore, Ask, Charge, Charged, Decision, Limiter, LocalStore, MemoryStore, OnError,
-    Quota, Request, Space, Store, Together, Trouble, Verdict,
+    Answer, AnyStore, Ask, Charge, Charged, Decision, InProcessLimiter, Limiter, LocalStore,
+    MemoryStore, OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
 };
+use tokio::time::Instant;
 
 use crate::auth::guard::Guard;
 use crate::config::Authorize;
 use crate::observe::audit::Audit;
 use crate::observe::live::Live;
-use crate::observe::metrics::Metrics;
+use crate::observe::metrics::{Metrics, Taken};
 use crate::observe::ready::Readiness;
 use crate::observe::recent::Recent;
 use crate::observe::stats::Stats;
 use crate::rules::snapshot::Keeper;
 
-/// What answers for buckets without a rule while the store is in trouble.
+/// Policy for buckets without a rule while the store is in trouble.
 pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
 
-/// Everything that a front door needs. It asks here, and answers in its own words.
+/// State that all doors and the administration share.
 #[derive(Debug)]
 pub struct App {
-    /// What decides.
+    /// Decides.
     pub limiter: Limiter<AnyStore>,
-    /// What counts.
+    /// Counters and gauges.
     pub metrics: Metrics,
-    /// Whether requests may be sent here.
+    /// State of the readiness checks.
     pub ready: Readiness,
-    /// Who may ask.
+    /// Authenticates administrators and refuses requests of foreign sites.
     pub guard: Arc<Guard>,
-    /// How much may be asked at once.
+    /// Bounds of requests.
     pub limits: RequestLimits,
-    /// Whom requests are from.
+    /// Finds the client's address behind trusted proxies.
     pub client_ip: ClientIp,
-    /// What answers tell about the limits.
+    /// Rate limit fields that answers carry.
     pub headers: Headers,
-    /// Whether calls over gRPC may give tokens back.
+    /// True if gRPC calls may refund tokens.
     pub has_grpc_refunds: bool,
-    /// What `/v1/authorize` reads beside the headers of proxies.
+    /// Headers that `/v1/authorize` reads besides those of proxies.
     pub authorize: Authorize,
-    /// What keeps the rules in force up to date.
+    /// Keeps the rules in force up to date.
     pub keeper: Keeper,
-    /// What records violations.
+    /// Records violations.
     pub audit: Audit,
-    /// The last requests.
+    /// The most recent requests, for previews.
     pub recent: Recent,
-    /// What the rules decided in the last minutes.
+    /// Decisions of the last minutes, by rule.
     pub stats: Stats,
-    /// What happens now, for whoever watches.
+    /// Live traffic, for open pages.
     pub live: Live,
 }
 
 /// Bounds on what a client may send.
 #[derive(Clone, Debug)]
 pub struct RequestLimits {
-    /// Bytes in the body of one request; a batch may have sixteen times as many.
+    /// Most bytes in the body of one request; a batch may have sixteen times as many.
     pub body_bytes_max: usize,
-    /// How long a body may take to arrive.
+    /// Timeout for a body to arrive.
     pub body_timeout: Duration,
-    /// Members of a batch.
+    /// Most members of a batch.
     pub batch_max: usize,
-    /// Attributes of a request.
+    /// Most attributes of a request.
     pub attributes_max: usize,
-    /// Bytes in a key or the value of an attribute.
+    /// Most bytes in a key or the value of an attribute.
     pub value_bytes_max: usize,
 }
 
 impl App {
-    /// Checks a request, and takes note of the verdict.
+    /// Checks a request, and hands the verdict to the observers.
     ///
     /// # Errors
     ///
     /// Store trouble that no policy could answer for.
     pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
-        let timer = self.metrics.start();
+        let started = self.metrics.start();
         let verdict = self.limiter.check(request).await?;
-        // To look is not to ask.
-        if request.get_cost() > 0 {
-            self.metrics.decided(timer, &verdict);
-        }
-        self.recent.note(request, verdict.is_allowed());
-        self.audit.note(request, &verdict);
-        self.live.note(request, &verdict);
+        self.observe(started, request, &verdict);
         Ok(verdict)
     }
 
-    /// Takes tokens from the bucket of a key, and says whether it was made without the store.
+    /// A view that decides without waiting; `None` if the store is not in this process.
+    pub(crate) fn in_process(&self) -> Option<InProcessApp<'_>> {
+        let store = self.limiter.store().memory()?;
+        let limiter = self.limiter.in_process()?;
+        let started = self.metrics.start();
+        Some(InProcessApp { app: self, store, limiter, started, taken: Taken::default() })
+    }
+
+    /// Hands a verdict to all observers.
+    fn observe(&self, started: Instant, request: &Request<'_>, verdict: &Verdict) {
+        // A peek is not a decision.
+        if request.get_cost() > 0 {
+            self.metrics.decided(started, verdict);
+        }
+        self.recent.note(request, verdict.is_allowed());
+        self.audit.note(request, verdict);
+        self.live.note(request, verdict);
+    }
+
+    /// Takes tokens from the bucket of a key without a rule. Returns true beside the decision if it was made
+    /// without the store.
     ///
     /// # Errors
     ///
@@ -104,7 +119,7 @@ impl App {
         self.take_bytes(key.as_bytes(), quota, cost).await
     }
 
-    /// [`take`](Self::take)s, where a key need not be text.
+    /// As [`take`](Self::take), with a key that need not be text.
     pub(crate) async fn take_bytes(
         &self,
         key: &[u8],
@@ -116,15 +131,15 @@ impl App {
         let key = store.key(Space::Take, &[key]);
         let charged = store.charge(&[take_charge(&key, quota, cost)]).await?;
         let Charged { decisions, degraded } = charged;
-        // To look is not to take.
+        // A peek is not a decision.
         if cost > 0 {
             self.metrics.took(timer, &decisions[0], degraded.then_some(TAKE_ON_ERROR));
         }
         Ok((decisions[0], degraded))
     }
 
-    /// Asks for several things at once, and takes note of every verdict. What only looked is not remembered: tried
-    /// again it would be charged.
+    /// Decides several asks as one charge, and hands every verdict to the observers. Probes are not remembered as
+    /// recent requests: replayed, they would be charged.
     ///
     /// # Errors
     ///
@@ -136,7 +151,7 @@ impl App {
         for (ask, answer) in asks.iter().zip(together.answers()) {
             if let (Ask::Request { request, is_probe }, Answer::Verdict(verdict)) = (ask, answer) {
                 if !is_probe {
-                    // One that another denied was not charged, and did not go ahead.
+                    // A request that another ask denied was not charged and did not go ahead.
                     self.recent.note(request, together.is_allowed());
                 }
                 self.audit.note(request, verdict);
@@ -147,20 +162,52 @@ impl App {
     }
 }
 
-/// [`App::take_bytes`] at once, where the store is in this process. Whoever asks takes note of the decision.
-#[inline]
-pub(crate) fn take_now(store: &MemoryStore, key: &[u8], quota: &Quota, cost: u64) -> Decision {
-    let key = store.key(Space::Take, &[key]);
-    store.charge_one_now(take_charge(&key, quota, cost))
+/// View of an [`App`] whose store is in this process, from [`App::in_process`]: decides without waiting. What is taken
+/// without a rule is counted when the view is dropped, once for all of a pipeline.
+#[derive(Debug)]
+pub(crate) struct InProcessApp<'a> {
+    app: &'a App,
+    store: &'a MemoryStore,
+    limiter: InProcessLimiter<'a, AnyStore>,
+    started: Instant,
+    taken: Taken,
 }
 
-/// What a bucket without a rule is charged.
+impl InProcessApp<'_> {
+    /// As [`App::take_bytes`].
+    #[inline]
+    pub(crate) fn take(&mut self, key: &[u8], quota: &Quota, cost: u64) -> Decision {
+        let key = self.store.key(Space::Take, &[key]);
+        let decision = self.store.charge_one_now(take_charge(&key, quota, cost));
+        // A peek is not a decision.
+        if cost > 0 {
+            self.taken.note(&decision);
+        }
+        decision
+    }
+
+    /// As [`App::check`].
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
+        let started = self.app.metrics.start();
+        let verdict = self.limiter.check(request)?;
+        self.app.observe(started, request, &verdict);
+        Ok(verdict)
+    }
+}
+
+impl Drop for InProcessApp<'_> {
+    fn drop(&mut self) {
+        self.app.metrics.took_many(self.started, &self.taken);
+    }
+}
+
+/// Charge of a bucket without a rule.
 #[inline]
 fn take_charge<'a, K>(key: &'a K, quota: &'a Quota, cost: u64) -> Charge<'a, K> {
     Charge::new(key, quota, cost).with_on_error(TAKE_ON_ERROR)
 }
 
-/// What clients are told of store trouble: the kind only. What the server said is for the operator, and in the log.
-pub(crate) fn told(trouble: &Trouble) -> String {
+/// Message to clients about store trouble: the kind only. The server's own words are logged, for the operator.
+pub(crate) fn store_trouble_message(trouble: &Trouble) -> String {
     format!("the store is in trouble ({}): try again", trouble.kind())
 }

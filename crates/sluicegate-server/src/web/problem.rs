@@ -9,7 +9,7 @@ use sluicegate::Trouble;
 use sluicegate::rules::FieldError;
 use utoipa::ToSchema;
 
-use crate::app::told;
+use crate::app::store_trouble_message;
 use crate::data::DataError;
 
 /// What went wrong, as RFC 9457 writes it.
@@ -126,7 +126,7 @@ pub(crate) fn whole_seconds(wait: Duration) -> u64 {
 /// 503: the store is in trouble, and no policy can answer in its place.
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, told(&trouble))
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, store_trouble_message(&trouble))
     }
 }
 

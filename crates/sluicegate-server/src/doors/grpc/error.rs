@@ -5,7 +5,7 @@ use std::fmt;
 use sluicegate::Trouble;
 use tonic::Status;
 
-use crate::app::told;
+use crate::app::store_trouble_message;
 
 /// Why a call gets no answer.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl From<Refused> for Status {
             Refused::Field { field, reason } => {
                 Self::invalid_argument(format!("{field}: {reason}"))
             }
-            Refused::Store(trouble) => Self::unavailable(told(&trouble)),
+            Refused::Store(trouble) => Self::unavailable(store_trouble_message(&trouble)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::commands::table::Known;
-use crate::app::told;
+use crate::app::store_trouble_message;
 
 /// Why a command was not done: the text of its error, with the word that says which kind it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Fault {
 
     /// The store cannot tell, and nothing may answer in its place.
     pub(super) fn trouble(trouble: &sluicegate::Trouble) -> Self {
-        Self(format!("UNAVAILABLE {}", told(trouble)).into())
+        Self(format!("UNAVAILABLE {}", store_trouble_message(trouble)).into())
     }
 }
 

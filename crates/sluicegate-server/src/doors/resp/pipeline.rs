@@ -1,8 +1,8 @@
 //! Answering all the commands that have come, in their order.
 
+use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use futures_util::{FutureExt, StreamExt};
-use sluicegate::{Decision, MemoryStore, Trouble, Verdict};
+use sluicegate::{Decision, Trouble, Verdict};
 use tracing::debug;
 
 use super::buffers::REPLY_BYTES;
@@ -11,8 +11,7 @@ use super::error::{Fault, is_one_of};
 use super::parser::{Command, Parser};
 use super::reply::{Protocol, Replies};
 use super::session::{Heard, House, Next, Session};
-use crate::app::{App, take_now};
-use crate::observe::metrics::Taken;
+use crate::app::{App, InProcessApp};
 use crate::observe::metrics::resp::{CommandCounts, CommandKind, CommandOutcome};
 
 /// So many commands of one connection are on their way to the store at once. They are sent in their order, and
@@ -79,9 +78,8 @@ impl Answering<'_> {
     /// Answers the commands in the input, until it is used up or the replies are many.
     pub(super) async fn answer(mut self, input: &[u8]) -> Answered {
         self.replies.protocol = self.session.protocol();
-        let app = self.app;
-        let answered = match app.limiter.store().memory() {
-            Some(store) => self.answer_now(store, input),
+        let answered = match self.app.in_process() {
+            Some(app) => self.answer_in_process(app, input),
             // Boxed, so that connections whose store is in this process have no room for it.
             None => Box::pin(self.answer_together(input)).await,
         };
@@ -89,31 +87,20 @@ impl Answering<'_> {
         answered
     }
 
-    /// Answers by a store in this process: each command is done before the next is looked at.
-    fn answer_now(&mut self, store: &MemoryStore, input: &[u8]) -> Answered {
-        let started = self.app.metrics.start();
-        let (mut taken, mut bytes) = (Taken::default(), 0);
-        let pause = loop {
+    /// Answers from a store in this process: each command is done before the next is parsed.
+    fn answer_in_process(&mut self, mut app: InProcessApp<'_>, input: &[u8]) -> Answered {
+        let mut bytes = 0;
+        loop {
             match self.step(input, &mut bytes) {
                 Step::Ask(Ask::Take(take)) => {
-                    let decision = take_now(store, take.key, &take.quota, take.cost);
-                    if take.cost > 0 {
-                        taken.note(&decision);
-                    }
+                    let decision = app.take(take.key, &take.quota, take.cost);
                     self.took(&take, &decision, false);
                 }
-                Step::Ask(Ask::Check(check)) => {
-                    // A store in this process makes nobody wait.
-                    if let Some(verdict) = self.app.check(&check.request()).now_or_never() {
-                        self.checked(verdict);
-                    }
-                }
+                Step::Ask(Ask::Check(check)) => self.checked(app.check(&check.request())),
                 Step::Answered => {}
-                Step::Pause(pause) => break pause,
+                Step::Pause(pause) => return Answered { bytes, pause },
             }
-        };
-        self.app.metrics.took_many(started, &taken);
-        Answered { bytes, pause }
+        }
     }
 
     /// Answers by a store elsewhere: many commands are on their way to it at once.
