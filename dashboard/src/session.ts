@@ -6,7 +6,7 @@ type Listener = () => void;
 
 const listeners = new Set<Listener>();
 let token = readStored();
-/** Whether the service answered 401 without a token, or to this one. */
+/** True if the service answered 401 without a token, or to this one. */
 let isRefused = false;
 
 function readStored(): string {

@@ -19,7 +19,7 @@ interface AnswerProps {
   readonly explanation: Explanation;
   /** When it arrived, by `performance.now()`. */
   readonly at: number;
-  /** Whether the form is empty. */
+  /** True if the form is empty. */
   readonly isBlank: boolean;
 }
 

@@ -9,7 +9,7 @@ import { type Warning, warningsOf } from "./warnings.ts";
 interface HeadlineProps {
   readonly history: readonly PastTick[];
   readonly last: LiveTick;
-  /** Whether the connection is lost: then the state of the service is unknown. */
+  /** True if the connection is lost: then the state of the service is unknown. */
   readonly isLost: boolean;
 }
 
@@ -19,10 +19,10 @@ export function Headline({ history, last, isLost }: HeadlineProps): JSX.Element 
   return (
     <dl class="headline" aria-label={`Averages of the last ${NOW_S} seconds`}>
       <Figure name="Allowed" kind="allowed" value={formatRate(rates.allowed)} unit="/s">
-        requests, average of {NOW_S} s
+        requests, mean of {NOW_S} s
       </Figure>
       <Figure name="Denied" kind={rates.denied > 0 ? "denied" : ""} value={formatRate(rates.denied)} unit="/s">
-        requests, average of {NOW_S} s
+        requests, mean of {NOW_S} s
       </Figure>
       <Figure
         name="Share denied"

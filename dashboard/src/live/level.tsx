@@ -8,9 +8,9 @@ const NEARLY = 0.8;
 interface LevelProps {
   /** From 0 to 1; null if it is not known. */
   readonly share: number | null;
-  /** Whether the share is the part left, not the part used. */
+  /** True if the share is the part left, not the part used. */
   readonly isLeft?: boolean;
-  /** Whether the share is of a rate: tokens may be left even if all of it is used. */
+  /** True if the share is of a rate: tokens may be left even if all of it is used. */
   readonly isRate?: boolean;
 }
 

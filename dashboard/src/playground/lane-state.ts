@@ -24,7 +24,7 @@ export class LaneState {
   /** The error of the service about its figures. */
   problem: Problem | undefined;
   isPeeking = false;
-  /** Whether it changed since the last peek. */
+  /** True if it changed since the last peek. */
   isToPeek = false;
 
   /** The id is part of the bucket's key. */

@@ -8,7 +8,7 @@ import { OUTCOMES } from "./words.ts";
 
 interface LogProps {
   readonly log: readonly Exchange[];
-  /** Whether to show the client: there are several. */
+  /** True to show the client: there are several. */
   readonly hasNames: boolean;
 }
 

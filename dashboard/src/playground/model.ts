@@ -64,7 +64,7 @@ export class PlaygroundModel {
   inFlight = 0;
   /** Requests not sent, because too many were in flight or the page was delayed. */
   notSent = 0;
-  /** Whether requests of the last scenario that belong before the window boundary came after it. */
+  /** True if requests of the last scenario that belong before the window boundary came after it. */
   hasMissedEdge = false;
   /** The last error, while the service does not answer. */
   outage: Problem | undefined;

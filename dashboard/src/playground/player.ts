@@ -64,8 +64,8 @@ export function hasMissedEdge(
 ): boolean {
   return states.some(({ history }, index) => {
     const own = steps.filter(({ at, lane }) => at < 0 && (lane === undefined || lane === index));
-    const asked = own.reduce((sum, { count }) => sum + count, 0);
-    return history.marks.filter(({ at }) => at < edge).length < asked;
+    const sent = own.reduce((sum, { count }) => sum + count, 0);
+    return history.marks.filter(({ at }) => at < edge).length < sent;
   });
 }
 

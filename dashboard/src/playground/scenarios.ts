@@ -61,7 +61,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: "search",
-    title: "Search autocomplete",
+    title: "Autocomplete",
     watch:
       "Both buckets hold 100 tokens and refill 10 per second. Watch a user who types 8 letters per second hardly lower the level. A script with 40 requests per second empties its bucket in about three seconds, and then gets only the refill rate.",
     lanes: [laneOf("User typing", SEARCH), laneOf("Script", SEARCH)],

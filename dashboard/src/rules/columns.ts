@@ -16,7 +16,7 @@ interface ColumnSpec {
   readonly fields?: readonly (keyof Rule)[];
   /** The value as text; without it, the text of the field, or "none". */
   readonly show?: (rule: Rule) => string;
-  /** Whether its field is in the folded part of the editor. */
+  /** True if its field is in the folded part of the editor. */
   readonly isAdvanced?: boolean;
   /** Plain text that decides nothing. The editor has a line for it and the search finds it, without code elsewhere. */
   readonly isText?: boolean;
@@ -87,7 +87,7 @@ export function titleOf(column: Column): string {
   return COLUMNS[column].title;
 }
 
-/** Whether the column of a field is in the folded part of the editor. */
+/** Returns whether the column of a field is in the folded part of the editor. */
 export function isAdvancedField(field: Field): boolean {
   return COLUMN_NAMES.some((column) => specOf(column).isAdvanced === true && fieldsOf(column).includes(field));
 }

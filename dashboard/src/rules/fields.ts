@@ -13,7 +13,7 @@ export interface FormError {
   readonly text: string;
 }
 
-/** Whether the field is in the folded part of the editor, which must be opened to show it. */
+/** Returns whether the field is in the folded part of the editor, which must be opened to show it. */
 export function isAdvanced(place: Place): boolean {
   const field = FIELDS.find((field) => field === place);
   return field !== undefined && isAdvancedField(field);

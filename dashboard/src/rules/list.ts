@@ -117,9 +117,9 @@ function searched(rule: Rule): string {
 }
 
 /** The rows of a page, counted from 1; numbers out of range are clamped. */
-export function pageOf(rules: readonly Rule[], asked: number): { rows: Rule[]; page: number; pages: number } {
+export function pageOf(rules: readonly Rule[], wanted: number): { rows: Rule[]; page: number; pages: number } {
   const pages = Math.max(1, Math.ceil(rules.length / PAGE_ROWS));
-  const page = Math.min(Math.max(1, Number.isInteger(asked) ? asked : 1), pages);
+  const page = Math.min(Math.max(1, Number.isInteger(wanted) ? wanted : 1), pages);
   return { rows: rules.slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS), page, pages };
 }
 

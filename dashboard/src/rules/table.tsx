@@ -14,7 +14,7 @@ import { quotaWords } from "./words.ts";
 interface TableProps {
   readonly rules: readonly Rule[];
   readonly counts: RuleCounts | undefined;
-  /** Whether the rules can be changed. */
+  /** True if the rules can be changed. */
   readonly isChangeable: boolean;
   /** The address of this view with other parameters. */
   readonly href: (params: Record<string, string>) => string;
@@ -145,7 +145,7 @@ function RowMenu({
 
 interface LastMinuteProps {
   readonly counts: { granted: number; denied: number } | undefined;
-  /** Whether the denied requests were allowed. */
+  /** True if the denied requests were allowed. */
   readonly isShadow: boolean;
 }
 

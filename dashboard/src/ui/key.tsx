@@ -7,7 +7,7 @@ interface KeyProps {
   readonly text: string;
   /** An address of this page. */
   readonly href?: string | undefined;
-  /** Whether to truncate it to a few lines; the tooltip has all of it. */
+  /** True to truncate it to a few lines; the tooltip has all of it. */
   readonly isClamped?: boolean;
 }
 

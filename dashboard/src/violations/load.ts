@@ -19,7 +19,7 @@ export interface SearchState {
   /** Cursor of the next page; null after the last. */
   readonly next: string | null;
   readonly isLoading: boolean;
-  /** Whether the first page of this search is loaded. */
+  /** True if the first page of this search is loaded. */
   readonly isLoaded: boolean;
   /** When that was loaded, by the clock of the service: `12:00:31`, in UTC. */
   readonly at: string | undefined;

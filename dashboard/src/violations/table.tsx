@@ -65,7 +65,7 @@ export function ViolationTable({ violations, rules }: TableProps): JSX.Element {
 interface RowProps {
   readonly violation: Violation;
   readonly rule: Rule | undefined;
-  /** Whether the row above is of the same day, which is then not repeated. */
+  /** True if the row above is of the same day, which is then not repeated. */
   readonly isSameDay: boolean;
 }
 

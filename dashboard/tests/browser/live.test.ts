@@ -190,10 +190,10 @@ test("enforced denials come before those in shadow mode", async ({ page, service
 });
 
 test("an error answer is not a lost connection, and a refusal is not retried", async ({ page }) => {
-  let asked = 0;
+  let requests = 0;
   let status = 503;
   await page.route("**/v1/events", (route) => {
-    asked += 1;
+    requests += 1;
     return route.fulfill({
       status,
       json: { status, detail: status === 503 ? "too many watch already" : "not for you" },
@@ -207,9 +207,9 @@ test("an error answer is not a lost connection, and a refusal is not retried", a
   await page.getByRole("button", { name: "Reconnect" }).click();
   await expect(page.getByText("Access denied: not for you.")).toBeVisible();
   await expect(page.getByText("reconnecting")).toBeHidden();
-  const before = asked;
+  const before = requests;
   await page.getByRole("button", { name: "Reconnect" }).click();
-  await expect.poll(() => asked).toBe(before + 1);
+  await expect.poll(() => requests).toBe(before + 1);
 });
 
 test("a pause freezes the display, and resuming shows what came meanwhile", async ({ page, service }) => {

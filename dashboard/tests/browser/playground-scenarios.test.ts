@@ -4,7 +4,7 @@ import { expect, test } from "./service.ts";
 
 const SCENARIOS = [
   ["Mobile start-up", "watch the large bucket"],
-  ["Search autocomplete", "Watch a user who types"],
+  ["Autocomplete", "Watch a user who types"],
   ["Webhook retry storm", "Watch the synchronised retries"],
   ["Login brute force", "watch the attacker's guesses"],
   ["Payment", "watch a double click"],

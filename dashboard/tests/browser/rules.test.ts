@@ -265,7 +265,7 @@ test("a rule is duplicated", async ({ page, service }) => {
   ]);
 });
 
-test("a rule is switched off and on", async ({ page, service }) => {
+test("a rule is deactivated and activated", async ({ page, service }) => {
   const request = { ip: "203.0.113.9", endpoint: "/login" };
   expect((await verdicts(service, request, 6)).at(-1)).toBe(false);
   await page.goto("/#/rules");

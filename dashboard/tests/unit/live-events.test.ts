@@ -15,7 +15,7 @@ import { needsToken, setToken } from "../../src/session.ts";
 class FakeWorld implements Environment {
   time = 1_000_000;
   hidden = false;
-  readonly asked: RequestInit[] = [];
+  readonly requests: RequestInit[] = [];
   private answers: ((init: RequestInit) => Promise<Response>)[] = [];
   private timers: { at: number; then: () => void }[] = [];
   private readonly listeners = { visibility: new Set<() => void>(), online: new Set<() => void>() };
@@ -25,7 +25,7 @@ class FakeWorld implements Environment {
     this.answers = answers;
   }
   fetch = (_path: string, init: RequestInit): Promise<Response> => {
-    this.asked.push(init);
+    this.requests.push(init);
     const answer = this.answers.shift();
     return answer === undefined ? Promise.reject(new TypeError("refused")) : answer(init);
   };
@@ -138,9 +138,9 @@ test("a stream that ends is reconnected after the delay that it sent", async () 
   await settle();
   expect(states.at(-1)).toMatchObject({ kind: "lost", since: environment.time });
   await environment.pass(2999);
-  expect(environment.asked).toHaveLength(1);
+  expect(environment.requests).toHaveLength(1);
   await environment.pass(1);
-  expect(environment.asked).toHaveLength(2);
+  expect(environment.requests).toHaveLength(2);
   second.send("data: 2\n\n");
   await settle();
   expect(events).toEqual(["1", "2"]);
@@ -152,9 +152,9 @@ test("the delay grows while the service is down, and the start of the outage is 
   const { states } = watch(environment);
   const start = environment.time;
   await environment.pass(1000 + 2000 + 4000);
-  expect(environment.asked).toHaveLength(4);
+  expect(environment.requests).toHaveLength(4);
   await environment.pass(10 * RETRY_MS_MAX);
-  expect(environment.asked.length).toBeLessThan(16);
+  expect(environment.requests.length).toBeLessThan(16);
   expect(states.at(-1)).toEqual({ kind: "lost", since: start, why: "the service does not answer", isAnswered: false });
 });
 
@@ -164,13 +164,13 @@ test("it reconnects at once when the page is visible, the network is back, or on
   await settle();
   environment.tell("online");
   await settle();
-  expect(environment.asked).toHaveLength(2);
+  expect(environment.requests).toHaveLength(2);
   environment.tell("visibility");
   await settle();
-  expect(environment.asked).toHaveLength(3);
+  expect(environment.requests).toHaveLength(3);
   link.retry();
   await settle();
-  expect(environment.asked).toHaveLength(4);
+  expect(environment.requests).toHaveLength(4);
 });
 
 test("a silent stream counts as lost", async () => {
@@ -197,9 +197,9 @@ test("a hidden page disconnects after a while, and reconnects when it is visible
     await environment.pass(5000);
     if (passed + 5000 < HIDDEN_MS_MAX) stream.send(": still here\n");
   }
-  expect(environment.asked[0]?.signal?.aborted).toBe(true);
+  expect(environment.requests[0]?.signal?.aborted).toBe(true);
   await environment.pass(60 * HIDDEN_MS_MAX);
-  expect(environment.asked).toHaveLength(1);
+  expect(environment.requests).toHaveLength(1);
   environment.hidden = false;
   environment.tell("visibility");
   await settle();
@@ -213,7 +213,7 @@ test("on 401 it asks to sign in, and stops", async () => {
   environment.willAnswer(async () => new Response('{"detail":"no token"}', { status: 401 }));
   watch(environment);
   await environment.pass(10 * RETRY_MS_MAX);
-  expect(environment.asked).toHaveLength(1);
+  expect(environment.requests).toHaveLength(1);
   expect(needsToken()).toBe(true);
   expect(environment.isQuiet).toBe(true);
   setToken("");
@@ -228,8 +228,8 @@ test("a 401 for an older token does not ask to sign in", async () => {
   const { link } = watch(environment);
   await environment.pass(SILENCE_MS_MAX / 2);
   expect(needsToken()).toBe(false);
-  expect(environment.asked).toHaveLength(2);
-  expect(environment.asked[1]?.headers).toMatchObject({ authorization: "Bearer newer" });
+  expect(environment.requests).toHaveLength(2);
+  expect(environment.requests[1]?.headers).toMatchObject({ authorization: "Bearer newer" });
   link.stop();
   setToken("");
 });
@@ -239,7 +239,10 @@ test("the token is sent as a header", async () => {
   setToken("secret");
   watch(environment).link.stop();
   setToken("");
-  expect(environment.asked[0]?.headers).toMatchObject({ authorization: "Bearer secret", accept: "text/event-stream" });
+  expect(environment.requests[0]?.headers).toMatchObject({
+    authorization: "Bearer secret",
+    accept: "text/event-stream",
+  });
 });
 
 test("an error is reported with the message of the service", async () => {
@@ -249,7 +252,7 @@ test("an error is reported with the message of the service", async () => {
   await settle();
   expect(states.at(-1)).toMatchObject({ kind: "lost", why: "too many watch already", isAnswered: true });
   await environment.pass(1000);
-  expect(environment.asked).toHaveLength(2);
+  expect(environment.requests).toHaveLength(2);
 });
 
 test("after 403 it reconnects only on request", async () => {
@@ -261,7 +264,7 @@ test("after 403 it reconnects only on request", async () => {
   environment.tell("online");
   environment.tell("visibility");
   await environment.pass(10 * RETRY_MS_MAX);
-  expect(environment.asked).toHaveLength(1);
+  expect(environment.requests).toHaveLength(1);
   link.retry();
   await settle();
   stream.send("data: 1\n\n");

@@ -12,7 +12,7 @@ interface Sleeper {
 export class FakeWorld implements Environment {
   /** Milliseconds, on all clocks. */
   time: number;
-  readonly asked: TakeBody[] = [];
+  readonly requests: TakeBody[] = [];
   isDown = false;
   /** Milliseconds that an answer takes. */
   latency = 0;
@@ -44,7 +44,7 @@ export class FakeWorld implements Environment {
   }
 
   async take(body: TakeBody): Promise<Answer> {
-    this.asked.push(body);
+    this.requests.push(body);
     if (this.isDown) throw new Error("down");
     const answer = this.service.take(body, BigInt(Math.round(this.time * 1000)));
     if (this.latency > 0) await this.sleep(this.latency, new AbortController().signal);

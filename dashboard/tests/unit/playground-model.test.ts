@@ -46,26 +46,26 @@ test.describe("the bench", () => {
     await environment.advance(60_000);
     expect(state!.level(environment.now())).toBe(10);
     expect(counts(model)).toEqual([[4, 0]]);
-    const spent = environment.asked.filter(({ cost }) => cost > 0);
+    const spent = environment.requests.filter(({ cost }) => cost > 0);
     expect(spent).toHaveLength(4);
-    expect(environment.asked.length).toBeGreaterThan(50);
+    expect(environment.requests.length).toBeGreaterThan(50);
     model.rest();
-    const before = environment.asked.length;
+    const before = environment.requests.length;
     await environment.advance(10_000);
-    expect(environment.asked).toHaveLength(before);
+    expect(environment.requests).toHaveLength(before);
   });
 
   test("does not peek while the page is hidden", async () => {
     const { environment, model } = modelOf();
     let isHidden = true;
     await settle();
-    const before = environment.asked.length;
+    const before = environment.requests.length;
     model.wake(() => isHidden);
     await environment.advance(10_000);
-    expect(environment.asked).toHaveLength(before);
+    expect(environment.requests).toHaveLength(before);
     isHidden = false;
     await environment.advance(PEEK_MS);
-    expect(environment.asked).toHaveLength(before + 1);
+    expect(environment.requests).toHaveLength(before + 1);
     model.rest();
   });
 
@@ -73,27 +73,27 @@ test.describe("the bench", () => {
     const { environment, model } = modelOf();
     await settle();
     environment.isDown = true;
-    environment.asked.length = 0;
-    const looks: number[] = [];
+    environment.requests.length = 0;
+    const peeks: number[] = [];
     const begun = environment.now();
     model.wake();
     for (let second = 0; second < 32; second += 1) {
       await environment.advance(0);
-      looks.push(...environment.asked.splice(0).map(() => (environment.now() - begun) / 1000));
+      peeks.push(...environment.requests.splice(0).map(() => (environment.now() - begun) / 1000));
       await environment.advance(1000);
     }
-    expect(looks).toEqual([0, 1, 3, 7, 15, 23, 31]);
-    expect(looks[5]! - looks[4]!).toBe(PEEK_PAUSE_MAX_MS / 1000);
+    expect(peeks).toEqual([0, 1, 3, 7, 15, 23, 31]);
+    expect(peeks[5]! - peeks[4]!).toBe(PEEK_PAUSE_MAX_MS / 1000);
     environment.isDown = false;
-    environment.asked.length = 0;
+    environment.requests.length = 0;
     model.send(1);
     await settle();
     expect(model.outage).toBeUndefined();
-    expect(environment.asked.map(({ cost }) => cost)).toEqual([1, 0]);
+    expect(environment.requests.map(({ cost }) => cost)).toEqual([1, 0]);
     await environment.advance(PEEK_PAUSE_MAX_MS);
-    environment.asked.length = 0;
+    environment.requests.length = 0;
     await environment.advance(5 * PEEK_MS);
-    expect(environment.asked).toHaveLength(5);
+    expect(environment.requests).toHaveLength(5);
     model.rest();
   });
 
@@ -103,7 +103,7 @@ test.describe("the bench", () => {
     model.send(3);
     await settle();
     expect(counts(model)).toEqual([[2, 1]]);
-    expect(environment.asked.findLast(({ cost }) => cost > 0)).toEqual({
+    expect(environment.requests.findLast(({ cost }) => cost > 0)).toEqual({
       key: "playground:tab:1:1",
       capacity: 2,
       refill_rate: 1,
@@ -122,7 +122,7 @@ test.describe("the bench", () => {
     expect(model.log).toEqual([]);
     model.send(1);
     await settle();
-    expect(environment.asked.findLast(({ cost }) => cost > 0)!.key).toBe("playground:tab:2:1");
+    expect(environment.requests.findLast(({ cost }) => cost > 0)!.key).toBe("playground:tab:2:1");
     expect(counts(model)).toEqual([[1, 0]]);
   });
 
@@ -303,9 +303,9 @@ test.describe("scenarios", () => {
     void model.playScenario();
     await environment.advance(1000);
     model.stop();
-    const before = environment.asked.length;
+    const before = environment.requests.length;
     await environment.advance(20_000);
-    expect(environment.asked).toHaveLength(before);
+    expect(environment.requests).toHaveLength(before);
     expect(model.playing).toBeUndefined();
   });
 

@@ -182,7 +182,7 @@ test("pages of the table", () => {
   const rules = Array.from({ length: PAGE_ROWS + 1 }, (_, index) => ({ ...BASE, rule_id: index + 1 }));
   expect(pageOf(rules, 1)).toMatchObject({ page: 1, pages: 2 });
   expect(pageOf(rules, 2).rows.map((rule) => rule.rule_id)).toEqual([PAGE_ROWS + 1]);
-  for (const asked of [9, Number.NaN, -1, 1.5]) expect(pageOf(rules, asked).rows.length).toBeGreaterThan(0);
+  for (const page of [9, Number.NaN, -1, 1.5]) expect(pageOf(rules, page).rows.length).toBeGreaterThan(0);
   expect(pageOf([], 1)).toEqual({ rows: [], page: 1, pages: 1 });
 });
 

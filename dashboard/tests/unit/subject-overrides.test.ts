@@ -22,25 +22,25 @@ const READ: Override = {
 };
 const WANTED = { blocked: true };
 
-interface Asked {
+interface SentRequest {
   readonly method: string;
   readonly path: string;
   readonly ifMatch: string | null;
 }
 
 /** Answers requests with these in turn; returns the requests. */
-function answering(...answers: (readonly [number, unknown])[]): Asked[] {
-  const asked: Asked[] = [];
+function answering(...answers: (readonly [number, unknown])[]): SentRequest[] {
+  const requests: SentRequest[] = [];
   globalThis.fetch = async (path, init) => {
-    asked.push({
+    requests.push({
       method: init?.method ?? "GET",
       path: String(path),
       ifMatch: new Headers(init?.headers).get("if-match"),
     });
-    const [status, body] = answers[asked.length - 1] ?? [500, {}];
+    const [status, body] = answers[requests.length - 1] ?? [500, {}];
     return new Response(status === 204 ? null : JSON.stringify(body), { status });
   };
-  return asked;
+  return requests;
 }
 
 const list = (...overrides: Override[]) => [200, { overrides, next: null }] as const;
@@ -50,9 +50,9 @@ test.afterEach(() => {
 });
 
 test("a known override is replaced in the version that was read", async () => {
-  const asked = answering([200, { ...READ, note: null }]);
+  const requests = answering([200, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, READ);
-  expect(asked).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+  expect(requests).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
 });
 
 test("without a known override, an existing one is not overwritten", async () => {
@@ -80,9 +80,9 @@ test("a concurrent change is reported", async () => {
 });
 
 test("only the version that was read is deleted; a missing one counts as deleted", async () => {
-  const asked = answering([204, undefined]);
+  const requests = answering([204, undefined]);
   await deleteOverride(READ);
-  expect(asked).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+  expect(requests).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
   answering([404, { detail: "there is no such override" }]);
   await deleteOverride(READ);
   answering([412, { detail: "it has changed since" }], list({ ...READ, version: 4 }));

@@ -18,7 +18,7 @@ interface ActionsProps {
   readonly subject: string;
   /** The values of other placeholders, which select the bucket. */
   readonly further: Readonly<Record<string, string>>;
-  /** Whether the values of all placeholders are known. */
+  /** True if the values of all placeholders are known. */
   readonly isComplete: boolean;
   /** The subject's override of this rule. */
   readonly override: Override | undefined;

@@ -8,7 +8,7 @@ import { type Kind, Notice } from "../../ui/notice.tsx";
 export interface Outcome {
   readonly kind: Kind;
   readonly text: ComponentChildren;
-  /** Whether to focus it: the button that had the focus is replaced by another. */
+  /** True to focus it: the button that had the focus is replaced by another. */
   readonly takesFocus?: boolean;
 }
 

@@ -19,7 +19,7 @@ interface OverrideFormProps {
   readonly kind: OverrideFormKind;
   readonly rule: Rule;
   readonly subject: string;
-  /** Whether the bucket is shared by all requests. */
+  /** True if the bucket is shared by all requests. */
   readonly isShared: boolean;
   /** The existing override when the form is opened. */
   readonly override: Override | undefined;

@@ -19,7 +19,7 @@ interface LastViolationsProps {
   readonly own: Search | undefined;
   /** Searches for all known buckets of the subject. */
   readonly searches: readonly Search[];
-  /** Whether the buckets are loaded. */
+  /** True if the buckets are loaded. */
   readonly isLoaded: boolean;
   /** Loads again when it changes. */
   readonly changes: number;

@@ -9,7 +9,7 @@ import { asProblem } from "../../ui/load.ts";
 const PAUSE_MS = 350;
 
 export interface CheckState {
-  /** Whether the result is of the current form. */
+  /** True if the result is of the current form. */
   readonly isCurrent: boolean;
   /** The validation error, if any. */
   readonly problem: Problem | undefined;

@@ -51,7 +51,7 @@ export function Editor(props: EditorProps): JSX.Element {
       <div class="editor-columns">
         <Columns {...props} state={state} />
         <div class="stack editor-side">
-          <Preview checked={state.checked} ruleId={state.base?.rule_id ?? undefined} />
+          <Preview check={state.check} ruleId={state.base?.rule_id ?? undefined} />
           {typeof state.base?.rule_id === "number" && <RuleOverrides ruleId={state.base.rule_id} />}
         </div>
       </div>
@@ -142,10 +142,12 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
 }
 
 function Foot({ state, href }: { readonly state: EditorState } & Pick<EditorProps, "href">): JSX.Element {
-  const { base, isDirty, formError, checked } = state;
+  const { base, isDirty, formError, check } = state;
   return (
     <div class="editor-foot">
-      <span class="small muted editor-state">{stateWords(checked.isCurrent, formError, isDirty)}</span>
+      <span class="small muted editor-state">
+        {stateWords(check.isCurrent, formError, isDirty || base === undefined)}
+      </span>
       {base !== undefined && (
         <a class="button quiet" href={href({ history: String(base.rule_id) })}>
           History

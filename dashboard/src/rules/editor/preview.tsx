@@ -15,13 +15,13 @@ function clock(time: string): string {
 }
 
 interface PreviewProps {
-  readonly checked: CheckState;
+  readonly check: CheckState;
   /** The rule in force, if there is one: subjects link to its buckets. */
   readonly ruleId: number | undefined;
 }
 
-export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
-  const { preview, previewProblem, isCurrent, problem } = checked;
+export function Preview({ check, ruleId }: PreviewProps): JSX.Element {
+  const { preview, previewProblem, isCurrent, problem } = check;
   // A read-only token cannot save, but its preview is current.
   const isRefused = problem !== undefined && problem.status !== 403;
   const isOld = !isCurrent || isRefused || previewProblem !== undefined;
@@ -29,7 +29,7 @@ export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
     <section class="preview" aria-label="Preview">
       <div class="row preview-head">
         <h3>Preview</h3>
-        <button type="button" class="button quiet small" onClick={checked.again}>
+        <button type="button" class="button quiet small" onClick={check.again}>
           Refresh
         </button>
       </div>
@@ -48,7 +48,7 @@ export function Preview({ checked, ruleId }: PreviewProps): JSX.Element {
 interface OutcomeProps {
   readonly preview: PreviewAnswer;
   readonly ruleId: number | undefined;
-  /** Whether it is of an older form. */
+  /** True if it is of an older form. */
   readonly isOld: boolean;
 }
 

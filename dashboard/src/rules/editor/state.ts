@@ -29,13 +29,13 @@ export interface EditorState {
   readonly set: (changed: Partial<RuleForm>) => void;
   readonly startOver: () => void;
   readonly isDirty: boolean;
-  /** Whether the form was restored from a draft. */
+  /** True if the form was restored from a draft. */
   readonly isFound: boolean;
   readonly isBusy: boolean;
-  /** Whether the rule was deleted meanwhile. */
+  /** True if the rule was deleted meanwhile. */
   readonly isGone: boolean;
   readonly makeAgain: () => void;
-  readonly checked: CheckState;
+  readonly check: CheckState;
   readonly problem: Problem | undefined;
   readonly formError: FormError | undefined;
   /** The rule with the same key pattern and plan, if the service reported one. */
@@ -66,9 +66,9 @@ export function useEditor(input: EditorInput): EditorState {
 
   const local = localErrorOf(form);
   const body = local === undefined ? JSON.stringify(bodyOf(form, base)) : undefined;
-  const checked = useCheck(body, base?.rule_id ?? undefined);
+  const check = useCheck(body, base?.rule_id ?? undefined);
   // A result of an older form does not apply.
-  const found = checked.isCurrent ? checked.problem : undefined;
+  const found = check.isCurrent ? check.problem : undefined;
   const problem = answer?.kind === "refused" ? answer.problem : found;
 
   const set = (changed: Partial<RuleForm>) => {
@@ -111,7 +111,7 @@ export function useEditor(input: EditorInput): EditorState {
     isBusy,
     isGone: base !== undefined && (answer?.kind === "gone" || problem?.status === 404),
     makeAgain: () => goOnFrom(undefined, { ...form, ruleId: String(base?.rule_id ?? "") }),
-    checked,
+    check,
     problem,
     formError: local ?? (problem === undefined ? undefined : formErrorOf(problem, form)),
     clash: problem?.conflictingRuleId,
