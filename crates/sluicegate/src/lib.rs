@@ -60,6 +60,8 @@ mod request;
 mod reservation;
 pub mod rules;
 pub mod store;
+#[cfg(feature = "file")]
+mod suggest;
 mod sync;
 mod tiers;
 mod together;
@@ -94,6 +96,9 @@ pub use store::redis::{
     TroubleKind, Unfit, Version,
 };
 pub use store::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store};
+#[cfg(feature = "file")]
+#[doc(hidden)]
+pub use suggest::closest;
 pub use together::{ASKS_MAX, Answer, Ask, Together};
 pub use verdict::{Tier, Verdict};
 #[cfg(feature = "tokio")]

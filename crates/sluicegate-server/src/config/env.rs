@@ -3,10 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use sluicegate::closest;
+
 use super::error::{Place, Problem};
 use super::keys::{Key, SECRET_BYTES_MAX, keys};
 use super::load::{Loader, Origin, read_bounded, reason};
-use super::suggest::closest;
 
 const PREFIX: &str = "SLUICEGATE_";
 

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use sluicegate::closest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
 use super::keys::{Key, Kind, keys};
 use super::load::{ConfigFile, Loader, Origin};
-use super::suggest::closest;
 
 /// Takes every value of the file, and notes everything that is wrong with it in the order of the text.
 pub(super) fn read(file: &ConfigFile, loader: &mut Loader) {

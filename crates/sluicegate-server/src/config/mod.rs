@@ -12,7 +12,6 @@ mod load;
 mod report;
 mod secret;
 mod store;
-mod suggest;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -31,7 +31,6 @@
 mod error;
 mod row;
 mod string;
-mod suggest;
 mod write;
 
 use std::collections::HashSet;
@@ -44,6 +43,7 @@ pub use self::error::{FileError, FileErrors};
 use self::row::Row;
 pub use self::write::to_toml;
 use super::set::{RULES_MAX, RuleSet, RuleSetError, clashes};
+use crate::suggest::unknown;
 
 /// The largest file of rules, in bytes: as many rules as there may be, at 400 bytes each. Whoever reads one
 /// need read no more than one byte beyond this.
@@ -133,7 +133,7 @@ fn rule_tables<'d, 't>(
     problems: &mut Problems<'_>,
 ) -> Vec<&'d Spanned<DeValue<'t>>> {
     for key in document.keys().filter(|key| key.get_ref() != RULE) {
-        problems.add(key.span(), suggest::unknown("key", key.get_ref(), &[RULE]));
+        problems.add(key.span(), unknown("key", key.get_ref(), &[RULE]));
     }
     let Some(rules) = document.get(RULE) else {
         // Of what a misspelt or broken file has no rules for, enough is said already.

@@ -12,11 +12,11 @@ use toml::value::Datetime;
 
 use super::error::Problems;
 use super::string;
-use super::suggest::unknown;
 use crate::rules::attribute::Attribute;
 use crate::rules::rule::Rule;
 use crate::rules::set::Claim;
 use crate::rules::spec::{FieldError, RuleSpec};
+use crate::suggest::unknown;
 
 /// Every column.
 const COLUMNS: [&str; 20] = [
