@@ -15,24 +15,24 @@
 //! # Ok::<(), sluicegate::QuotaError>(())
 //! ```
 //!
-//! # Which part do I want?
+//! # Overview
 //!
 //! - [`KeyedLimiter`]: one quota, keys of any type, in this process.
 //! - [`Limiter`]: rules by user, endpoint, address and plan, over any [`store`]; and buckets by name
 //!   without rules ([`Limiter::take`]).
 //! - [`Limiter::check_together`]: several requests and buckets at once, all of them or none.
-//! - [`RuleSet`] and [`Rule`]: what the rules are; feature `file` reads them from `rules.toml`.
-//!   [`Overrides`] are for single customers: another quota, none at all, or nothing.
-//! - [`Bucket`]: one bucket of a rule, to look into, to fill up ([`Limiter::bucket`]).
-//! - `headers` and `client_ip`, with the feature `http`: what an answer tells a client about its limits, and who a
-//!   client is behind proxies.
+//! - [`RuleSet`] and [`Rule`]: the rules; feature `file` reads them from `rules.toml`. [`Overrides`] are for single
+//!   customers: another quota, no limit, or a block.
+//! - [`Bucket`]: one bucket of a rule, to peek into and to fill up ([`Limiter::bucket`]).
+//! - `headers` and `client_ip`, with the feature `http`: the header fields of answers, and the address of a client
+//!   behind proxies.
 //! - `middleware`, with the feature `tower`: a layer around services of axum, tonic or hyper, and one around clients.
 //! - [`Quota`] and the rest of [`sluicegate_core`]: the arithmetic alone.
 //!
 //! # Time
 //!
 //! Stores take the time from a [`Clock`]; tests give them a [`ManualClock`]. Waits are exact: after
-//! `retry_after` the same charge is granted if nobody else charged meanwhile, and not a microsecond
+//! `retry_after` the same charge is granted if no other charge came between, and not a microsecond
 //! earlier.
 //!
 //! # Features
@@ -44,11 +44,16 @@
 //! - `tokio`: waiting for tokens, [`Limiter::until_granted`], [`Limiter::until_allowed`] and
 //!   [`KeyedLimiter::until_granted`].
 //! - `tower`: `RateLimitLayer` and `OutgoingLayer`.
+//!
+//! # Minimum supported Rust version
+//!
+//! Rust 1.88; raised only in a minor release and never to a version younger than six months.
 
 mod bucket;
 #[cfg(feature = "http")]
 pub mod client_ip;
 mod clock;
+mod compat;
 #[cfg(feature = "http")]
 pub mod headers;
 mod in_process;

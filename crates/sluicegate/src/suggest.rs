@@ -7,13 +7,28 @@ use strsim::osa_distance;
 /// Longer names are not compared: the comparison takes time in the product of both lengths.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Message about an unknown name, with the [closest](closest) known one or else all of them. Formatted only when
-/// displayed: of many messages most never are.
-pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> impl fmt::Display {
-    fmt::from_fn(move |f| match closest(name, known.iter().copied()) {
-        Some(known) => write!(f, "unknown {what} `{name}`: did you mean `{known}`?"),
-        None => write!(f, "unknown {what} `{name}`: use {}", list(known)),
-    })
+/// Message about an unknown name. Formatted only when displayed: of many messages most never are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown<'a> {
+    /// Kind of the name, such as `column`.
+    pub(crate) what: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) known: &'a [&'a str],
+}
+
+impl fmt::Display for Unknown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, name, known } = *self;
+        match closest(name, known.iter().copied()) {
+            Some(known) => write!(f, "unknown {what} `{name}`: did you mean `{known}`?"),
+            None => write!(f, "unknown {what} `{name}`: use {}", list(known)),
+        }
+    }
+}
+
+/// Message about an unknown name, with the closest known one or else all of them.
+pub(crate) fn unknown<'a>(what: &'a str, name: &'a str, known: &'a [&'a str]) -> Unknown<'a> {
+    Unknown { what, name, known }
 }
 
 /// `a`, `b` or `c`.

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::attribute::Attribute;
 use super::glob::Glob;
+use crate::compat::floor_char_boundary;
 use crate::request::Request;
 
 /// The longest key pattern.
@@ -100,7 +101,7 @@ impl Pattern {
             return Err(PatternError::Empty);
         }
         if text.len() > PATTERN_BYTES_MAX {
-            return Err(PatternError::TooLong { at: text.floor_char_boundary(PATTERN_BYTES_MAX) });
+            return Err(PatternError::TooLong { at: floor_char_boundary(text, PATTERN_BYTES_MAX) });
         }
         if let Some(at) = text.find(char::is_control) {
             return Err(PatternError::Control { at });

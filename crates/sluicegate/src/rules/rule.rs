@@ -10,6 +10,7 @@ use super::condition::Condition;
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
 use super::spec::RuleSpec;
+use crate::compat::floor_char_boundary;
 use crate::request::Request;
 
 /// The longest name of a plan.
@@ -241,8 +242,8 @@ impl Rule {
         self.replaces = names.collect::<Result<_, _>>()?;
         let mut sorted: Vec<&str> = self.replaces().collect();
         sorted.sort_unstable();
-        if let Some([name, _]) = sorted.array_windows().find(|[one, other]| one == other) {
-            return Err(RuleError::SameReplaced { name: (*name).into() });
+        if let Some(same) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(RuleError::SameReplaced { name: same[0].into() });
         }
         self.replaces_others()
     }
@@ -277,7 +278,7 @@ impl Rule {
     /// This rule with a note for people; what is longer than a kilobyte is cut.
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
-        let end = description.floor_char_boundary(DESCRIPTION_BYTES_MAX);
+        let end = floor_char_boundary(description, DESCRIPTION_BYTES_MAX);
         self.description = description[..end].into();
         self
     }

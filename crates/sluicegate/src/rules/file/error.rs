@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
+use crate::compat::floor_char_boundary;
+
 /// The most mistakes that are reported of one file; the others are counted.
 const ERRORS_MAX: usize = 100;
 /// A line is shown if its mistake begins within this many bytes.
@@ -68,7 +70,7 @@ impl FileErrors {
     /// The same as it displays, with colours for a terminal.
     #[must_use]
     pub fn coloured(&self) -> impl fmt::Display {
-        fmt::from_fn(|f| self.render(&Renderer::styled(), f))
+        Coloured(self)
     }
 
     fn render(&self, renderer: &Renderer, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,6 +93,15 @@ impl FileErrors {
             0 => Ok(()),
             left_out => write!(f, "\n\nand {left_out} more"),
         }
+    }
+}
+
+/// [`FileErrors`] with colours.
+struct Coloured<'a>(&'a FileErrors);
+
+impl fmt::Display for Coloured<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.render(&Renderer::styled(), f)
     }
 }
 
@@ -169,10 +180,11 @@ impl<'t> Problems<'t> {
         let line = self.line_of(span.start);
         let start = self.lines[line - 1];
         let text = self.text[start..].lines().next().unwrap_or_default();
-        let within = |at: usize| text.floor_char_boundary(at.saturating_sub(start).min(text.len()));
+        let within = |at: usize| floor_char_boundary(text, at.saturating_sub(start));
         let (before, rest) = text.split_at(within(span.start));
         let (marked, after) = rest.split_at(within(span.end.max(span.start)) - before.len());
-        let cut = |text: &str| printable(text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].chars());
+        let cut =
+            |text: &str| printable(text[..floor_char_boundary(text, SHOWN_BYTES_MAX)].chars());
         let shown = (before.len() <= SHOWN_BYTES_MAX).then(|| {
             let (before, marked) = (cut(before), cut(marked));
             let range = before.len()..before.len() + marked.len();

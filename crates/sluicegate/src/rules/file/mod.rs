@@ -43,6 +43,7 @@ pub use self::error::{FileError, FileErrors};
 use self::row::Row;
 pub use self::write::to_toml;
 use super::set::{RULES_MAX, RuleSet, RuleSetError, clashes};
+use crate::compat::floor_char_boundary;
 use crate::suggest::unknown;
 
 /// The largest file of rules, in bytes: as many rules as there may be, at 400 bytes each. Whoever reads one
@@ -87,7 +88,7 @@ impl RuleSet {
 /// The rules of a file; `None` only if there is a problem.
 fn read(text: &str, problems: &mut Problems<'_>) -> Option<RuleSet> {
     if text.len() > RULES_FILE_BYTES_MAX {
-        let end = text.floor_char_boundary(RULES_FILE_BYTES_MAX);
+        let end = floor_char_boundary(text, RULES_FILE_BYTES_MAX);
         problems.add(end..end, format_args!("a file has at most {RULES_FILE_BYTES_MAX} bytes"));
         return None;
     }

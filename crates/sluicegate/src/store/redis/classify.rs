@@ -10,6 +10,7 @@ use redis::{ErrorKind, RedisError, ServerError};
 
 use super::key::SLOTS;
 use super::trouble::{Trouble, TroubleKind};
+use crate::compat::floor_char_boundary;
 
 /// Maximum length of a server's text in our messages.
 const DETAIL_BYTES_MAX: usize = 256;
@@ -160,7 +161,7 @@ fn trouble(kind: TroubleKind, text: &dyn fmt::Display) -> CallError {
 /// Sanitizes a foreign text: one line, bounded length, and without arguments that we sent.
 pub(super) fn tidy(text: &str) -> String {
     let text = text.split(ECHO).next().unwrap_or("").trim();
-    let end = text.floor_char_boundary(DETAIL_BYTES_MAX);
+    let end = floor_char_boundary(text, DETAIL_BYTES_MAX);
     text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

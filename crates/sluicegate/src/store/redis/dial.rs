@@ -112,7 +112,7 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     }
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     while let Some(attempt) = attempts.join_next().await {
-        match attempt.map_err(io::Error::other).flatten() {
+        match attempt.map_err(io::Error::other).and_then(|stream| stream) {
             Ok(stream) => return configure(stream),
             Err(failed) => error = failed,
         }
