@@ -1,5 +1,5 @@
-//! The one shape behind which every algorithm lives, and the rules that hold for all of them: what a
-//! grant, a denial and a peek store, and what becomes of a bucket whose quota changed.
+//! Interface of all algorithms, and the rules that hold for all of them: the state that a grant, a denial and a peek
+//! store, and the conversion of a bucket whose quota changed.
 
 use crate::fixed_window::FixedWindow;
 use crate::interval::Interval;
@@ -12,11 +12,11 @@ use crate::{Decision, Form, Micros, Outcome, Quota, State};
 ///
 /// An algorithm is a type with these six methods; [`decide_level`] turns them into decisions.
 pub(crate) trait Level: Copy {
-    /// What a store keeps of this level.
+    /// Stored form of this level.
     type Stored;
 
-    /// Does what is stored lie beyond an empty bucket (the clock stepped back, the capacity was
-    /// lowered), so that it must be replaced by this level?
+    /// Returns whether the stored state lies beyond an empty bucket (the clock stepped back, the capacity was lowered),
+    /// so that this level must replace it.
     fn is_beyond(&self) -> bool;
     /// Takes `cost` tokens, `1 <= cost <= capacity`: the charged level and the delay, or the exact wait.
     fn take(&self, quota: &Quota, cost: u64) -> Result<(Self, u64), u64>;
@@ -26,7 +26,7 @@ pub(crate) trait Level: Copy {
     fn remaining(&self, quota: &Quota) -> u64;
     /// Microseconds until it is full.
     fn reset_after(&self, quota: &Quota) -> u64;
-    /// What to store of it; `None` when full.
+    /// State to store; `None` when full.
     fn store(&self, quota: &Quota) -> Option<Self::Stored>;
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn decide_level<L: Level>(
         return (answer(Outcome::Granted { delay: 0 }, &level), None);
     }
     let refused = |outcome| (answer(outcome, &level), stale(level, quota));
-    // Before any product is formed: a cost beyond the capacity may be as large as it likes.
+    // Before any product is formed: a cost above the capacity may be arbitrarily large.
     if cost > quota.capacity() {
         return refused(Outcome::Never);
     }
@@ -85,8 +85,8 @@ macro_rules! with_level {
                 let $level = SlidingCounter::read($quota, p, $state, $now);
                 $body
             }
-            // The exact log does not fit two integers: its callers use `sliding_window`. Should a pair
-            // be read under it all the same, it is read as a fixed window's.
+            // The exact log does not fit two integers: its callers use `sliding_window`. A pair that is read
+            // under it all the same is read as a fixed window's.
             Form::FixedWindow { p } | Form::SlidingWindow { p } => {
                 let $level = FixedWindow::read($quota, p, $state, $now);
                 $body
@@ -142,11 +142,11 @@ pub fn credit(quota: &Quota, state: Option<State>, now: Micros, amount: u64) -> 
     with_level!(quota, state, now, |level| level.give(quota, amount).store(quota))
 }
 
-/// How many tokens of a bucket are spent at `now`: whole tokens, rounded up, so that a quota change
-/// never gives any away.
+/// Tokens of a bucket that are spent at `now`: whole tokens, rounded up, so that a quota change never gives any
+/// away.
 ///
-/// `form` is the one that `state` was written under. A bucket whose quota changed goes on as a full
-/// one charged with this many tokens, or with its new capacity if that is less:
+/// `form` is the one that `state` was written under. A bucket whose quota changed continues as a full
+/// one charged with this number of tokens, or with its new capacity if that is less:
 ///
 /// ```
 /// use sluicegate_core::{decide, spent, Micros, Quota};
@@ -165,7 +165,7 @@ pub fn spent(form: Form, state: State, now: Micros) -> u64 {
     widest.capacity() - figures.remaining
 }
 
-/// Is a bucket with this state full at `now`, so that it may be forgotten without anybody noticing?
+/// Returns whether a bucket with this state is full at `now`, so that deleting it changes no later decision.
 #[must_use]
 pub fn is_full(form: Form, state: State, now: Micros) -> bool {
     decide(&Quota::widest(form), Some(state), now, 0).0.reset_after == 0

@@ -1,22 +1,22 @@
-//! One tier's answer.
+//! Decision of one bucket about one charge.
 
 use core::time::Duration;
 
-/// Whether a charge was granted, and if not, when it would be. Times are whole microseconds.
+/// Result of a charge: granted, denied with a wait, or never. Times are whole microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Yes. With a `leaky_bucket` quota the work may start after `delay`; otherwise it is zero.
+    /// The cost was taken. With a `leaky_bucket` quota the work may start after `delay`; otherwise it is zero.
     Granted {
-        /// How long to wait before starting, in microseconds.
+        /// Wait before the work may start, in microseconds.
         delay: u64,
     },
-    /// Not yet: the same charge is granted after exactly this wait if nobody else charges meanwhile,
-    /// and not one microsecond earlier.
+    /// Not enough tokens yet: the same charge is granted after exactly this wait if no other charge comes between, and
+    /// not one microsecond earlier.
     Denied {
         /// The wait in microseconds, at least 1.
         retry_after: u64,
     },
-    /// Never: the cost is more than the bucket can hold.
+    /// The cost is more than the bucket can hold: no wait suffices.
     Never,
 }
 
@@ -25,30 +25,30 @@ pub enum Outcome {
 /// On a grant the figures are those after the charge, on a denial those without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// Yes, not yet, or never.
+    /// Granted, denied, or never.
     pub outcome: Outcome,
     /// The most that can be taken at once: the capacity, or a window's tokens.
     pub limit: u64,
     /// Whole tokens left.
     pub remaining: u64,
-    /// Microseconds until the bucket is full again: how long a store must remember it.
+    /// Microseconds until the bucket is full again: the time to live of its record in a store.
     pub reset_after: u64,
 }
 
 impl Decision {
-    /// Was the charge granted (perhaps after a [`delay`](Self::delay))?
+    /// Returns whether the charge was granted, perhaps after a [`delay`](Self::delay).
     #[must_use]
     pub const fn is_granted(&self) -> bool {
         matches!(self.outcome, Outcome::Granted { .. })
     }
 
-    /// Can this charge never be granted, however long one waits?
+    /// Returns whether no wait suffices for this charge.
     #[must_use]
     pub const fn is_never(&self) -> bool {
         matches!(self.outcome, Outcome::Never)
     }
 
-    /// How long to wait before asking again: zero when granted, `None` for never.
+    /// Wait before the same charge is granted: zero when granted, `None` for never.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.outcome {
@@ -68,8 +68,8 @@ impl Decision {
         }
     }
 
-    /// How long granted work must wait in the queue of a `leaky_bucket`; zero for every other
-    /// algorithm and for every charge that was not granted.
+    /// Wait of granted work in the queue of a `leaky_bucket`; zero for every other algorithm and for every charge that
+    /// was not granted.
     #[must_use]
     pub const fn delay(&self) -> Duration {
         match self.outcome {
@@ -87,7 +87,7 @@ impl Decision {
         }
     }
 
-    /// How long until the bucket is full again.
+    /// Time until the bucket is full again.
     #[must_use]
     pub const fn reset_after(&self) -> Duration {
         Duration::from_micros(self.reset_after)
@@ -101,7 +101,7 @@ impl Decision {
 }
 
 impl Outcome {
-    /// How many microseconds this outcome makes one wait, with never as the longest.
+    /// Wait of this outcome in microseconds, with never as the longest.
     #[must_use]
     pub const fn wait(&self) -> u64 {
         match self {

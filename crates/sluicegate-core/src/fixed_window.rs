@@ -1,22 +1,22 @@
-//! Fixed windows, aligned to the Unix epoch: at most N in each, and so at most 2N in some stretch of
-//! one period, across the edge between two.
+//! Fixed windows, aligned to the Unix epoch: at most N in each, and so at most 2N in some interval of one period,
+//! across the edge between two.
 
 use crate::bucket::Level;
 use crate::{Micros, Quota, State};
 
-/// What was spent in the window that `now` lies in.
+/// Tokens spent in the window that `now` lies in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedWindow {
     count: u64,
-    /// The window that the count is kept for, and how long it lasts from now: this one or, on a clock
-    /// that stepped back, the next.
+    /// Start of the window that the count belongs to, and its remaining time: the current window or, after the clock
+    /// stepped back, the next.
     start: u64,
     left: u64,
     beyond: bool,
 }
 
 impl FixedWindow {
-    /// Brings the stored state up to date: an earlier window's count is over.
+    /// Brings the stored state up to date: the count of an earlier window is dropped.
     pub(crate) fn read(quota: &Quota, p: u64, state: Option<State>, now: Micros) -> Self {
         let elapsed = now.get() % p;
         let (start, left) = (now.get() - elapsed, p - elapsed);
@@ -25,8 +25,8 @@ impl FixedWindow {
             Some(state) if state.b == start => {
                 Self { count: spent(state), start, left, beyond: false }
             }
-            // A window of the future: the clock stepped back over its edge, and will pass that edge once
-            // more. What was spent stays spent until after the window that begins there.
+            // A window of the future: the clock stepped back over its edge and will pass that edge again. The tokens
+            // stay spent until after the window that begins there.
             Some(state) if state.b > start && state.a > 0 => {
                 let next = start + p;
                 Self { count: spent(state), start: next, left: left + p, beyond: state.b != next }

@@ -96,13 +96,13 @@ impl Micros {
         self.0
     }
 
-    /// This time and a little more; stops at the end of the domain instead of overflowing.
+    /// This time plus `wait`; saturates at the end of the domain.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self::new(self.0.saturating_add(micros_up(wait)))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Duration since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -116,7 +116,7 @@ fn micros_up(duration: Duration) -> u64 {
 
 /// The stored state of a bucket that is not full: two integers below 2^53.
 ///
-/// What they mean depends on the [`Form`] of the quota they were written under:
+/// Their meaning depends on the [`Form`] of the quota they were written under:
 ///
 /// | form | `a` | `b` |
 /// |---|---|---|
@@ -130,8 +130,8 @@ fn micros_up(duration: Duration) -> u64 {
 /// The exact sliding window keeps a [`sliding_window::Log`] instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The first integer.
+    /// Column `a` of the table above.
     pub a: u64,
-    /// The second integer.
+    /// Column `b` of the table above.
     pub b: u64,
 }

@@ -1,5 +1,5 @@
-//! The leaky bucket as a queue: work is let out at a steady N per P, and a grant says how long to wait
-//! in line for one's turn.
+//! The leaky bucket as a queue: work leaves at a steady N per P, and a grant carries the delay until the work may
+//! start.
 //!
 //! ```text
 //!   queue of 3, 1/s    t: 0    0      0      0        1
@@ -11,8 +11,8 @@ use crate::bucket::Level;
 use crate::token_bucket::TokenBucket;
 use crate::{Micros, Quota, State};
 
-/// The line in front of the outlet. It is counted as a token bucket's debt: the units of work that
-/// have been let in and not yet out.
+/// Length of the queue. It is counted as a token bucket's debt: the units of work that were admitted and have not
+/// left yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue(TokenBucket);
 

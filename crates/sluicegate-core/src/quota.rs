@@ -1,4 +1,4 @@
-//! What a bucket may hold and how it refills: the values that cannot be wrong.
+//! Quotas: capacity, rate and algorithm of a bucket. A quota that cannot be counted exactly cannot be built.
 
 use core::fmt;
 use core::str::FromStr;
@@ -13,36 +13,36 @@ const UNITS_MAX: u64 = MICROS_MAX;
 /// The largest numerator of a reduced rate: tokens per microsecond times its denominator.
 const N_MAX: u64 = 1 << 32;
 
-/// How a limit is counted.
+/// Algorithm that counts a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Tokens come in at a rate and are kept up to a capacity. In any stretch of time t at most
-    /// `capacity + rate * t` are admitted.
+    /// Tokens refill at a rate, up to a capacity. In any interval of length t at most `capacity + rate * t` are
+    /// admitted.
     #[default]
     TokenBucket,
-    /// At most `tokens` in each window aligned to the Unix epoch; so at most twice that in some stretch
-    /// of one period, across the edge of two windows.
+    /// At most `tokens` in each window aligned to the Unix epoch; so at most twice that in some interval of one
+    /// period, across the edge of two windows.
     FixedWindow,
-    /// At most `tokens` in any stretch of one period, exactly; memory grows with `tokens`.
+    /// At most `tokens` in any interval of one period, exactly; memory grows with `tokens`.
     SlidingWindow,
     /// The sliding window estimated from two counters, in constant memory.
     SlidingCounter,
-    /// A queue that lets work out at a steady rate: a grant says how long to wait for one's turn.
+    /// A queue that work leaves at a steady rate: a grant carries the delay until the work may start.
     LeakyBucket,
 }
 
-/// How a token bucket refills.
+/// Refill of a token bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Refill {
-    /// Evenly: every moment brings its share.
+    /// Continuously, in proportion to the time that has passed.
     #[default]
     Continuous,
     /// All of a period's tokens at once, when it ends.
     Interval,
 }
 
-/// What stored state is counted in: two quotas of one form read each other's buckets as they are, also
-/// if their capacities differ. State of another form is carried over by what was [`spent`](crate::spent).
+/// Unit of stored state: two quotas of one form read each other's buckets as they are, also if their capacities
+/// differ. State of another form is converted by the tokens [`spent`](crate::spent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "n tokens per p microseconds, reduced where refill is continuous")]
 pub enum Form {
@@ -60,7 +60,7 @@ pub enum Form {
     LeakyBucket { n: u64, p: u64 },
 }
 
-/// How much may be taken, how fast it comes back, and how that is counted.
+/// Capacity, rate and algorithm of a bucket.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,8 +74,7 @@ pub enum Form {
 /// # Ok::<(), sluicegate_core::QuotaError>(())
 /// ```
 ///
-/// A quota is exact or it is not built: what cannot be counted in integers below 2^53 is refused with
-/// the reason, never rounded.
+/// A quota that cannot be counted in integers below 2^53 is refused with the reason, never rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quota {
     form: Form,
@@ -87,13 +86,13 @@ pub struct Quota {
     rate: Rate,
 }
 
-/// Why a quota was refused.
+/// Reason for refusing a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuotaError {
-    /// The rate itself makes no sense.
+    /// The rate is not valid.
     Rate(RateError),
-    /// A bucket that holds nothing grants nothing.
+    /// The capacity is zero: such a bucket would grant nothing.
     ZeroCapacity,
     /// The capacity is above 2^52.
     CapacityTooLarge,
@@ -101,18 +100,18 @@ pub enum QuotaError {
     TooSlowToFill,
     /// The rate, reduced, has a numerator above 2^32: it is too fine to be counted exactly.
     RateTooFine,
-    /// Windows and interval refill count whole tokens per period.
+    /// Windows and interval refill need a whole number of tokens per period.
     FractionalTokens,
-    /// Interval refill is a way of a token bucket.
+    /// Interval refill with an algorithm other than the token bucket.
     IntervalNeedsTokenBucket,
-    /// A window admits its tokens and no more: it has no capacity of its own.
+    /// A capacity other than its tokens for a window, which has no capacity of its own.
     WindowHasNoCapacity,
-    /// More tokens in a window than this algorithm can keep.
+    /// More tokens in a window than this algorithm can count.
     WindowTooLarge {
-        /// The most it can.
+        /// Largest number of tokens of this algorithm.
         max: u64,
     },
-    /// Only a leaky bucket makes anybody wait in line.
+    /// A longest wait for an algorithm other than the leaky bucket, which alone delays grants.
     MaxWaitNeedsLeakyBucket,
     /// The wait is not a whole number of microseconds, or longer than can be counted exactly.
     MaxWaitNotExact,
@@ -198,8 +197,8 @@ impl Quota {
     /// A quota from all its parts at once, as a rule has them. Without a capacity it holds the whole
     /// tokens of one period, at least one.
     ///
-    /// This builds every quota there is. A chain of `with_...` passes through others on its way, each of
-    /// which must be exact too: 1 000 003 a day is no token bucket, but a good window.
+    /// Every valid quota can be built this way. A chain of `with_...` builds intermediate quotas, each of which must be
+    /// exact too: 1 000 003 a day is not a valid token bucket, but a valid window.
     ///
     /// # Errors
     ///
@@ -232,7 +231,7 @@ impl Quota {
         Self::build(self.rate, self.algorithm(), self.refill(), capacity, self.max_wait())
     }
 
-    /// This quota refilled another way.
+    /// This quota with another refill.
     ///
     /// # Errors
     ///
@@ -242,8 +241,8 @@ impl Quota {
         Self::build(self.rate, self.algorithm(), refill, capacity, self.max_wait())
     }
 
-    /// This quota counted another way. A window's capacity is its tokens; a leaky bucket's capacity is
-    /// the length of its queue.
+    /// This quota with another algorithm. A window's capacity is its tokens; a leaky bucket's capacity is the length of
+    /// its queue.
     ///
     /// # Errors
     ///
@@ -253,7 +252,7 @@ impl Quota {
         Self::exact(self.rate, algorithm, self.refill(), self.capacity, None)
     }
 
-    /// This leaky bucket with a bound on how long granted work may have to wait in line.
+    /// This leaky bucket with a bound on the delay of granted work.
     ///
     /// # Errors
     ///
@@ -263,8 +262,8 @@ impl Quota {
         Self::build(self.rate, self.algorithm(), self.refill(), capacity, Some(max_wait))
     }
 
-    /// The one place where a quota is made: every check of what can be counted is here. A window takes
-    /// its tokens for its capacity, whatever was given.
+    /// Checks that everything can be counted exactly, and makes the quota: no other function does. The capacity of a
+    /// window is its tokens, whatever was given.
     fn exact(
         rate: Rate,
         algorithm: Algorithm,
@@ -310,8 +309,8 @@ impl Quota {
         Ok(Self { form, capacity, units_to_full, units_to_wait, rate })
     }
 
-    /// The quota of a form with the largest capacity it can have: what was spent under any quota of
-    /// that form reads the same under this one.
+    /// The quota of a form with the largest possible capacity: tokens spent under any quota of that form are the same
+    /// under this one.
     pub(crate) const fn widest(form: Form) -> Self {
         let (capacity, p) = match form {
             Form::Continuous { p, .. } | Form::LeakyBucket { p, .. } => (UNITS_MAX / p, p),
@@ -335,7 +334,7 @@ impl Quota {
         Self { form, capacity, units_to_full, units_to_wait: UNITS_MAX, rate }
     }
 
-    /// What its buckets' state is counted in.
+    /// Unit of its buckets' stored state.
     #[inline]
     #[must_use]
     pub const fn form(&self) -> Form {
@@ -355,7 +354,7 @@ impl Quota {
         self.rate
     }
 
-    /// How it is counted.
+    /// Its algorithm.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         match self.form {
@@ -367,7 +366,7 @@ impl Quota {
         }
     }
 
-    /// How it refills.
+    /// Its refill; `Continuous` for every algorithm other than the token bucket.
     #[must_use]
     pub const fn refill(&self) -> Refill {
         match self.form {
@@ -376,7 +375,7 @@ impl Quota {
         }
     }
 
-    /// The longest wait in line of a leaky bucket, if it has a bound besides its capacity.
+    /// The longest delay of a leaky bucket, if it has a bound besides its capacity.
     #[must_use]
     pub const fn max_wait(&self) -> Option<Duration> {
         match self.form {
@@ -387,15 +386,14 @@ impl Quota {
         }
     }
 
-    /// Does it keep a [`sliding_window::Log`] rather than a [`State`](crate::State)?
+    /// Returns whether its buckets are stored as a [`sliding_window::Log`] rather than a [`State`](crate::State).
     #[inline]
     #[must_use]
     pub const fn keeps_log(&self) -> bool {
         matches!(self.form, Form::SlidingWindow { .. })
     }
 
-    /// How long an empty bucket takes to be full; for a window, its period. Rounded up to the
-    /// microsecond.
+    /// Time from empty to full; for a window, its period. Rounded up to the microsecond.
     #[must_use]
     pub const fn time_to_full(&self) -> Duration {
         Duration::from_micros(match self.form {
@@ -431,8 +429,8 @@ impl Quota {
     }
 }
 
-/// Checks that everything a decision computes under this form and capacity is exact, and says how many
-/// units make a full bucket.
+/// Checks that everything a decision computes under this form and capacity is exact, and returns the units of a full
+/// bucket.
 fn units_to_full(form: Form, capacity: u64) -> Result<u64, QuotaError> {
     match capacity {
         0 => return Err(QuotaError::ZeroCapacity),
@@ -505,7 +503,7 @@ named_values! {
 }
 
 impl Algorithm {
-    /// Whether quotas of this algorithm have a capacity apart from their tokens. The capacity of a window is its
+    /// Returns whether quotas of this algorithm have a capacity apart from their tokens. The capacity of a window is its
     /// tokens.
     #[must_use]
     pub const fn has_capacity(self) -> bool {

@@ -7,15 +7,15 @@ use core::time::Duration;
 
 use crate::MICROS_MAX;
 
-/// A number as people write it: a whole number of tenths, hundredths and so on. Never binary.
+/// A decimal number as written: a whole number of tenths, hundredths and so on. Never binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
     mantissa: u64,
-    /// How many of the mantissa's digits stand behind the point; the last of them is not zero.
+    /// Number of the mantissa's digits behind the point; the last of them is not zero.
     scale: u32,
 }
 
-/// Why a number was refused.
+/// Reason for refusing a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecimalError {
@@ -38,15 +38,15 @@ pub struct Rate {
     period_us: u64,
 }
 
-/// Why a rate was refused.
+/// Reason for refusing a rate or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {
-    /// One of its numbers is none.
+    /// One of its numbers is not valid.
     Number(DecimalError),
-    /// No tokens: the bucket would never refill.
+    /// Zero tokens: the bucket would never refill.
     ZeroTokens,
-    /// No time at all.
+    /// A period of zero.
     ZeroPeriod,
     /// The period is not a whole number of microseconds.
     PeriodTooFine,
@@ -56,11 +56,11 @@ pub enum RateError {
     Syntax,
     /// Not a unit of time.
     UnknownUnit,
-    /// What follows `burst` is not a whole number.
+    /// The burst is not a whole number.
     BadBurst,
 }
 
-/// Units of time by the names people use for them, in microseconds.
+/// Names of units of time, and their microseconds.
 const UNITS: [(&str, u64); 24] = [
     ("us", 1),
     ("µs", 1),
@@ -91,7 +91,7 @@ const UNITS: [(&str, u64); 24] = [
 // ===== impl Decimal =====
 
 impl Decimal {
-    /// The shortest decimal that reads back as this float: what its author most likely wrote.
+    /// The shortest decimal that reads back as this float: most likely the number as its author wrote it.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ impl FromStr for Decimal {
                 _ => DecimalError::NotANumber,
             });
         }
-        // Before the digits are counted: below zero, it does not matter how many there are.
+        // Before the digits are counted: a negative number is refused for its sign, whatever its length.
         if negative && text.bytes().any(|digit| matches!(digit, b'1'..=b'9')) {
             return Err(DecimalError::Negative);
         }
@@ -277,8 +277,7 @@ impl Rate {
         self.numerator / self.denominator
     }
 
-    /// N tokens per P microseconds, reduced. What does not fit saturates, and is refused by
-    /// the quota that would be made of it.
+    /// N tokens per P microseconds, reduced. A value that overflows saturates, and [`Quota`](crate::Quota) refuses it.
     #[must_use]
     pub fn reduced(&self) -> (u64, u64) {
         // Both parts of the ratio are reduced already, so only these two pairs can share a factor.
@@ -287,7 +286,7 @@ impl Rate {
     }
 }
 
-/// Two rates are equal if they let the same tokens in: `10/s` is `600/minute`.
+/// Two rates are equal if their ratios are: `10/s` is `600/minute`.
 impl PartialEq for Rate {
     fn eq(&self, other: &Self) -> bool {
         self.reduced() == other.reduced()

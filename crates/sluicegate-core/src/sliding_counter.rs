@@ -7,7 +7,7 @@
 //!
 //! It estimates the exact sliding window, in constant memory, as if the earlier window's requests had
 //! been spread evenly over it. At most N are admitted in each aligned window, so at most 2N in some
-//! stretch of one period.
+//! interval of one period.
 
 use crate::bucket::Level;
 use crate::{Micros, Quota, State};
@@ -43,8 +43,8 @@ impl SlidingCounter {
                 if b == start {
                     (previous, current, false)
                 } else if b > start {
-                    // The clock stepped back over an edge. How much of the earlier count had faded is
-                    // not known, so that all of it stays spent, here: at most an empty bucket's.
+                    // The clock stepped back over an edge. The faded part of the earlier count is unknown, so
+                    // all of it stays spent, up to an empty bucket.
                     (0, (previous + current).min(quota.capacity()), a > 0)
                 } else if start - b == p {
                     (current, 0, false)

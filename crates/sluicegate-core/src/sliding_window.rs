@@ -1,8 +1,7 @@
-//! The exact sliding window: a log of what was admitted when. At most N tokens in any half-open period,
-//! at the price of one entry per instant something was admitted.
+//! The exact sliding window: a log of admissions. At most N tokens in any half-open period, at the cost of one entry
+//! per microsecond with an admission.
 //!
-//! Entries carry a running total instead of their own cost, so that every question about the log is a
-//! binary search.
+//! Entries carry a running total instead of their own cost, so that every query of the log is a binary search.
 
 use core::ops::Range;
 
@@ -12,7 +11,7 @@ use crate::{Decision, EXACT_MAX, Micros, Quota};
 /// The most tokens per window, and so the most entries in a log: 1 MiB of them.
 pub const TOKENS_MAX: u64 = 1 << 16;
 
-/// Something was admitted at `at`; up to and including it, `total` tokens since the log began.
+/// An admission at `at`; up to and including it, `total` tokens since the log began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// Microseconds since the Unix epoch.
@@ -21,7 +20,7 @@ pub struct Entry {
     pub total: u64,
 }
 
-/// What is stored of a bucket: its entries, oldest first, and the running total before the first.
+/// Stored form of a bucket: its entries, oldest first, and the running total before the first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Log<'a> {
     /// The running total before the first entry.
@@ -30,14 +29,14 @@ pub struct Log<'a> {
     pub entries: &'a [Entry],
 }
 
-/// How to bring a stored [`Log`] up to date: keep only the entries in `keep`, then append `tail`.
+/// Edit that brings a stored [`Log`] up to date: keep only the entries in `keep`, then append `tail`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The running total before the first entry kept.
     pub base: u64,
-    /// Which of the stored entries stay.
+    /// Range of the stored entries that stay.
     pub keep: Range<usize>,
-    /// What to append to them, if anything.
+    /// Entry to append to them, if any.
     pub tail: Option<Entry>,
 }
 
@@ -59,14 +58,14 @@ pub fn credit(quota: &Quota, log: Log<'_>, now: Micros, amount: u64) -> Option<E
     SlidingWindow::read(quota, log, now).give(quota, amount).store(quota)
 }
 
-/// How many tokens of a log are spent at `now`, as [`spent`](crate::spent).
+/// Tokens of a log that are spent at `now`, as [`spent`](crate::spent).
 #[must_use]
 pub fn spent(form: crate::Form, log: Log<'_>, now: Micros) -> u64 {
     let widest = Quota::widest(form);
     widest.capacity() - decide(&widest, log, now, 0).0.remaining
 }
 
-/// The part of a log that its window covers now, and what has changed about it.
+/// The part of a log that its window covers now, and pending changes to it.
 #[derive(Clone, Copy)]
 struct SlidingWindow<'a> {
     p: u64,
@@ -78,7 +77,7 @@ struct SlidingWindow<'a> {
     /// Running total before the first live entry, and after everything.
     base: u64,
     total: u64,
-    /// When what `total` has beyond the live entries counts as admitted.
+    /// Time at which tokens in `total` beyond the live entries count as admitted.
     tail_at: u64,
     beyond: bool,
 }
@@ -86,7 +85,7 @@ struct SlidingWindow<'a> {
 impl<'a> SlidingWindow<'a> {
     fn read(quota: &Quota, log: Log<'a>, now: Micros) -> Self {
         let (p, now) = (quota.p(), now.get());
-        // Half-open: what was admitted exactly one period ago no longer counts.
+        // Half-open: an admission exactly one period ago no longer counts.
         let first = log.entries.partition_point(|entry| entry.at.saturating_add(p) <= now);
         // Entries of the future mean that the clock stepped back: they count as admitted now.
         let end = log.entries.partition_point(|entry| entry.at <= now).max(first);
@@ -95,8 +94,8 @@ impl<'a> SlidingWindow<'a> {
             0 => log.base,
             _ => log.entries[first - 1].total,
         };
-        // The log begins again, and its totals with it, where nothing in it counts, and where the next
-        // total would not be exact: nobody has spent 2^53 tokens without a pause, so that it is corrupt.
+        // The log and its totals begin again where nothing in it counts, and where the next total would not be
+        // exact: 2^53 tokens without a pause cannot have been spent, so the log is corrupt.
         if total <= base || total > EXACT_MAX - TOKENS_MAX {
             let first = log.entries.len();
             return Self {
@@ -122,7 +121,7 @@ impl<'a> SlidingWindow<'a> {
     fn wait_until_at_most(&self, most: u64) -> u64 {
         let index = self.live.partition_point(|e| self.total.saturating_sub(e.total) > most);
         let leaving = self.live.get(index).map_or(self.tail_at, |entry| entry.at);
-        // What is live was admitted within the last period, so that only a corrupt log is clamped.
+        // Live entries were admitted within the last period, so only a corrupt log is clamped.
         leaving.saturating_add(self.p).saturating_sub(self.now).clamp(1, self.p)
     }
 }
@@ -145,7 +144,7 @@ impl Level for SlidingWindow<'_> {
     fn give(&self, _: &Quota, amount: u64) -> Self {
         let total = self.total.saturating_sub(amount).max(self.base);
         let keep = self.live.partition_point(|entry| entry.total <= total);
-        // What is left of an entry that was given back in part keeps its time.
+        // The rest of an entry that was given back in part keeps its time.
         let tail_at = self.live.get(keep).map_or(self.tail_at, |entry| entry.at);
         Self { total, live: &self.live[..keep], tail_at, ..*self }
     }

@@ -29,16 +29,16 @@ impl TokenBucket {
 }
 
 impl TokenBucket {
-    /// How long so many units take to come in, rounded up.
+    /// Microseconds until this number of units has refilled, rounded up.
     #[inline]
     pub(crate) fn micros(&self, units: u64) -> u64 {
-        // For most quotas N is 1, and a division is dear.
+        // For most quotas N is 1, and a division is expensive.
         if self.n == 1 { units } else { units.div_ceil(self.n) }
     }
 }
 
-/// The debt of a pair (debt, at): what it was, less what has come in since, or more what the clock
-/// went back. It is the same as `full_at * n - now * n`, without ever forming those products.
+/// The debt of a pair (debt, at) now: less the refill since, or more by the time that the clock stepped back. Equal
+/// to `full_at * n - now * n`, without forming those products.
 #[inline]
 fn debt_of_pair(n: u64, State { a: debt, b: at }: State, now: u64) -> u64 {
     if at > now {

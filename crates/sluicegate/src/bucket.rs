@@ -1,4 +1,4 @@
-//! One bucket of a rule, for those who look after it.
+//! One bucket of a rule, for administration: peek, refund, grant, reset.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::rules::{OnError, Override};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::tiers;
 
-/// One bucket of a rule: to look into, to give tokens to, to fill up.
+/// One bucket of a rule, to peek into, to give tokens to, or to reset.
 ///
-/// It is counted by the quota that was in force when it was [asked for](Limiter::bucket); ask again after a
-/// change of rules or overrides. A subject that is unlimited or blocked has a bucket too, which nobody asks
+/// It is counted by the quota that was in force when it was [obtained](Limiter::bucket); obtain it again after a
+/// change of rules or overrides. A subject that is unlimited or blocked has a bucket too, which no check uses
 /// meanwhile; it is counted by the rule's quota.
 ///
 /// ```
@@ -41,9 +41,9 @@ pub struct Bucket<S: Store> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// The bucket that a rule has for a request, whether or not the rule applies to it: it may be switched
-    /// off, for another plan, or have conditions that fail. `None` if there is no such rule, or if the
-    /// request lacks an attribute of its key pattern.
+    /// The bucket that a rule has for a request, also if the rule does not apply to it: it may be inactive, for another
+    /// plan, or have conditions that fail. `None` if no rule has this id, or if the request lacks an attribute of its
+    /// key pattern.
     #[must_use]
     pub fn bucket(&self, rule_id: u64, request: &Request<'_>) -> Option<Bucket<S>> {
         let rules = self.rules();
@@ -62,26 +62,26 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store> Bucket<S> {
-    /// Its name, for people to read: `user:42`.
+    /// Readable name, such as `user:42`.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The quota it is counted by: the override's if there is one that has a quota, else the rule's.
+    /// The quota it is counted by: that of the override if it has one, else the rule's.
     #[must_use]
     pub fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// What its subject has instead of the rule's quota, if anything.
+    /// The override of its subject, if any.
     #[must_use]
     pub fn overridden(&self) -> Option<Override> {
         self.overridden
     }
 
-    /// Looks into it, spending nothing. A store in trouble answers by the rule's policy for that;
-    /// [`look`](Self::look) says whether it did.
+    /// Decision for a cost of zero. A store in trouble answers by the rule's [`OnError`]; [`look`](Self::look) tells
+    /// when it did.
     ///
     /// # Errors
     ///
@@ -90,8 +90,7 @@ impl<S: Store> Bucket<S> {
         Ok(self.look().await?.decisions[0])
     }
 
-    /// [`peek`](Self::peek)s, and says whether the rule's policy for store trouble had to answer. There is
-    /// one decision.
+    /// [`peek`](Self::peek)s. The result has one decision and tells whether the store was in trouble.
     ///
     /// # Errors
     ///
@@ -100,7 +99,7 @@ impl<S: Store> Bucket<S> {
         self.store.charge(&[self.nothing()]).await
     }
 
-    /// Gives tokens back, capped at full, and reports what is left then.
+    /// Gives tokens back, capped at full. The decision shows the tokens left afterwards.
     ///
     /// # Errors
     ///
@@ -109,9 +108,9 @@ impl<S: Store> Bucket<S> {
         self.store.refund(&self.stored, &self.quota, amount).await
     }
 
-    /// Gives tokens that nobody paid for, capped at full, and reports what is left then. To the bucket that
-    /// is the same as a [`refund`](Self::refund): a credit, which never makes it more than full. Whoever is to
-    /// have more than that needs another quota, by an [`Override`].
+    /// Gives tokens that were not charged before, capped at full. The same as a [`refund`](Self::refund): a credit never
+    /// makes a bucket more than full. More than that needs another quota, by an [`Override`]. The decision shows the
+    /// tokens left afterwards.
     ///
     /// # Errors
     ///
@@ -120,7 +119,7 @@ impl<S: Store> Bucket<S> {
         self.refund(amount).await
     }
 
-    /// Forgets it: it is full again. Says whether there was anything to forget.
+    /// Deletes the stored bucket: it is full again. Returns whether it was stored.
     ///
     /// # Errors
     ///
@@ -129,7 +128,7 @@ impl<S: Store> Bucket<S> {
         self.store.reset(&self.stored).await
     }
 
-    /// A charge of nothing.
+    /// A charge of zero tokens.
     fn nothing(&self) -> Charge<'_, S::Key> {
         Charge::new(&self.stored, &self.quota, 0).with_on_error(self.on_error)
     }

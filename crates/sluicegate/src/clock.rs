@@ -1,4 +1,4 @@
-//! Where time comes from. Nothing else in the library asks the machine what time it is.
+//! Sources of time. No other module of the library reads the system's clock.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,24 +11,23 @@ use sluicegate_core::Micros;
 ///
 /// # Time
 ///
-/// Readings are compared across threads. One that is taken after another should not be earlier; if it is,
-/// by more than [`SKEW_US`](Self::SKEW_US), buckets treat it as a clock that stepped back (no credit is
-/// given, nobody is stalled).
+/// Readings are compared across threads. A later reading should not show an earlier time; if it does, by more than
+/// [`SKEW_US`](Self::SKEW_US), buckets treat it as a clock that stepped back: no credit is given and no bucket
+/// stalls.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// How many microseconds a reading may lie before one that was taken earlier on another core. A store
-    /// takes such readings for simultaneous.
+    /// Microseconds by which a reading may precede one taken earlier on another core. A store treats such readings as
+    /// simultaneous.
     const SKEW_US: u64 = 0;
 
-    /// The time now.
+    /// Current time.
     fn now(&self) -> Micros;
 }
 
 /// The machine's monotonic time, anchored to wall time when the clock was made.
 ///
-/// It never steps back and does not follow later corrections of the wall clock, so that a limit holds
-/// whatever happens to that. Where the processor has a reliable counter it is read directly, in a third
-/// of the time that asking the operating system takes; its rate is measured once, to a few parts in a
-/// million.
+/// It never steps back and does not follow later corrections of the wall clock, so limits hold whatever happens to
+/// that. Where the processor has a reliable counter it is read directly, in a third of the time of a system call; its
+/// rate is measured once, to a few parts in a million.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
@@ -37,8 +36,8 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock that reads wall time now and counts on from there. Making one takes far longer than reading it: where
-    /// only the wall time is wanted, [`wall`](Self::wall) has it.
+    /// A clock anchored to the wall time of this call. Making one takes far longer than reading it: for the wall time
+    /// alone, use [`wall`](Self::wall).
     #[must_use]
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
@@ -46,7 +45,7 @@ impl SystemClock {
         Self { started: counter.raw(), counter, started_at_us }
     }
 
-    /// The time on the wall, which steps with every correction of it.
+    /// Current wall time, which steps with every correction of the system's clock.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this module is where time comes from")]
     pub fn wall() -> Micros {
@@ -62,8 +61,8 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    // The counter may be read a little early, while its core still waits for a lock; and the counters of
-    // two cores are not quite the same. Both are far below this.
+    // The counter may be read slightly early, while its core still waits for a lock, and the counters of two cores
+    // differ slightly. Both are far below this.
     const SKEW_US: u64 = 10;
 
     #[inline]
@@ -73,7 +72,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise. Clones show the same time.
+/// A clock that only its methods move. Clones share the time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -90,7 +89,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// A clock at `now`.
     #[must_use]
     pub fn new(now: Micros) -> Self {
         let clock = Self::default();
@@ -98,17 +97,17 @@ impl ManualClock {
         clock
     }
 
-    /// Shows `now` from here on, be it later or earlier.
+    /// Sets the time, forwards or backwards.
     pub fn set(&self, now: Micros) {
         self.now_us.store(now.get(), Ordering::SeqCst);
     }
 
-    /// Goes forward.
+    /// Moves the clock forwards.
     pub fn advance(&self, by: Duration) {
         self.set(self.now().after(by));
     }
 
-    /// Goes back, as a corrected wall clock or a failed-over server may.
+    /// Moves the clock backwards, as a corrected wall clock or a failed-over server may.
     pub fn step_back(&self, by: Duration) {
         let by_us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         self.set(Micros::new(self.now().get().saturating_sub(by_us)));

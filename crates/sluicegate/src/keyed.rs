@@ -13,8 +13,7 @@ use crate::store::{Charge, LocalStore, Space, Store};
 
 /// A limiter for keys of any type that can be hashed, in this process, without rules.
 ///
-/// It has a name: two of them over one store share their buckets if, and only if, they have the same one.
-/// Clones share everything.
+/// Two limiters over one store share their buckets if, and only if, they have the same name. Clones share state.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -30,11 +29,11 @@ use crate::store::{Charge, LocalStore, Space, Store};
 /// # Ok::<(), sluicegate::QuotaError>(())
 /// ```
 ///
-/// Keys are told apart by what their `Hash` writes: two keys that hash alike share a bucket.
+/// Keys are identified by the bytes that their `Hash` writes: two keys that write the same share a bucket.
 ///
 /// # Panics
 ///
-/// None of its methods does, unless the key's `Hash` does.
+/// None of its methods panics, unless the key's `Hash` does.
 pub struct KeyedLimiter<K: ?Sized, C = SystemClock> {
     store: Arc<MemoryStore<C>>,
     name: MemoryKey,
@@ -51,7 +50,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
 }
 
 impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
-    /// A limiter over a store that others use too.
+    /// A limiter over a shared store.
     pub fn on(store: Arc<MemoryStore<C>>, name: &str, quota: Quota) -> Self {
         let name = store.key(Space::Named(name), &[]);
         Self { store, name, quota, keys: PhantomData }
@@ -64,8 +63,8 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
         self.take_as(key, &self.quota, cost)
     }
 
-    /// Takes `cost` tokens from the bucket of a key under a quota of its own: a customer who pays for
-    /// more, say. The tokens already spent stay spent when a key's quota changes.
+    /// Takes `cost` tokens from the bucket of a key under a quota of its own, such as that of a customer who pays for
+    /// more. Tokens already spent stay spent when a key's quota changes.
     #[inline]
     #[must_use]
     pub fn take_as(&self, key: &K, quota: &Quota, cost: u64) -> Decision {
@@ -73,35 +72,35 @@ impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
         self.store.charge_one_now(Charge::new(&key, quota, cost))
     }
 
-    /// Looks at the bucket of a key, spending nothing.
+    /// Decision for a cost of zero: shows the bucket of a key and spends nothing.
     #[must_use]
     pub fn peek(&self, key: &K) -> Decision {
         self.take(key, 0)
     }
 
-    /// Gives tokens back to the bucket of a key, capped at full, and reports what is left then.
+    /// Gives tokens back to the bucket of a key, capped at full. The decision shows the tokens left afterwards.
     pub fn refund(&self, key: &K, amount: u64) -> Decision {
         self.refund_as(key, &self.quota, amount)
     }
 
-    /// Gives tokens back to the bucket of a key under a quota of its own: the one that they were
-    /// [taken](Self::take_as) under. A smaller one would forget what was spent beyond its capacity.
+    /// Gives tokens back to the bucket of a key under the quota that they were [taken](Self::take_as) under. A smaller
+    /// quota would drop tokens spent beyond its capacity.
     pub fn refund_as(&self, key: &K, quota: &Quota, amount: u64) -> Decision {
         self.store.refund_now(&MemoryKey::of(&self.name, key), quota, amount)
     }
 
-    /// Forgets the bucket of a key: it is full again. Says whether there was anything to forget.
+    /// Deletes the bucket of a key: it is full again. Returns whether it was stored.
     pub fn reset(&self, key: &K) -> bool {
         self.store.reset_now(&MemoryKey::of(&self.name, key))
     }
 
-    /// The quota of keys that have none of their own.
+    /// Quota of [`take`](Self::take).
     #[must_use]
     pub fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// Its store.
+    /// Store of its buckets.
     #[must_use]
     pub fn store(&self) -> &Arc<MemoryStore<C>> {
         &self.store

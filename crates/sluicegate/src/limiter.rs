@@ -1,4 +1,4 @@
-//! Request in, verdict out.
+//! The limiter: turns requests into charges of a store, and decisions into verdicts.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::verdict::Verdict;
 
 /// Checks requests against a set of rules, and charges buckets that need no rule.
 ///
-/// Clones share everything. The rules can be [replaced](Self::replace_rules) at any time; every verdict
-/// is made by one set of them, whole.
+/// Clones share state. The rules can be [replaced](Self::replace_rules) at any time; every verdict is made by exactly
+/// one set.
 ///
 /// ```
 /// use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
@@ -39,7 +39,7 @@ use crate::verdict::Verdict;
 ///
 /// # Panics
 ///
-/// None of its methods does.
+/// None of its methods panics.
 #[derive(Debug)]
 pub struct Limiter<S = MemoryStore> {
     store: Arc<S>,
@@ -49,7 +49,7 @@ pub struct Limiter<S = MemoryStore> {
 #[derive(Debug)]
 struct Rules {
     current: ArcSwap<RuleSet>,
-    /// Held while a set takes the place of another, so that versions only grow.
+    /// Held while a set replaces another, so that versions only grow.
     replacing: Mutex<()>,
 }
 
@@ -65,13 +65,13 @@ impl<S: Store> Limiter<S> {
         Self::on(Arc::new(store), rules)
     }
 
-    /// A limiter over a store that others use too.
+    /// A limiter over a shared store.
     pub fn on(store: Arc<S>, rules: RuleSet) -> Self {
         let current = ArcSwap::from_pointee(rules.with_version(1));
         Self { store, rules: Arc::new(Rules { current, replacing: Mutex::new(()) }) }
     }
 
-    /// Its store.
+    /// Store of its buckets.
     #[must_use]
     pub fn store(&self) -> &Arc<S> {
         &self.store
@@ -83,9 +83,8 @@ impl<S: Store> Limiter<S> {
         self.rules.current.load_full()
     }
 
-    /// Puts another set of rules in force, whole and with its overrides, and returns its version. Buckets keep
-    /// what was spent: a rule or a subject whose quota changed goes on with the tokens that are left, and
-    /// nothing is refilled for free.
+    /// Puts another set of rules with its overrides in force, atomically, and returns its version. Spent tokens stay
+    /// spent: a rule or a subject whose quota changed continues with the tokens that are left, without a free refill.
     pub fn replace_rules(&self, rules: RuleSet) -> u64 {
         let _one_at_a_time = self.rules.replacing.lock();
         let version = self.rules.current.load().version() + 1;
@@ -108,7 +107,7 @@ impl<S: Store> Limiter<S> {
         Ok(tiers.verdict(charged.decisions, charged.degraded))
     }
 
-    /// [`check`](Self::check)s a request and keeps a handle on the charge, that can give it back.
+    /// [`check`](Self::check)s a request and returns a handle that can give the charge back.
     ///
     /// # Errors
     ///
@@ -123,8 +122,8 @@ impl<S: Store> Limiter<S> {
         Ok(self.reservation(tiers, charged, request))
     }
 
-    /// Takes `cost` tokens from the bucket of a key that needs no rule. A store in trouble answers by a bucket
-    /// in this process; [`take_or`](Self::take_or) says whether it did.
+    /// Takes `cost` tokens from the bucket of a key, without a rule. While the store is in trouble, a bucket in this
+    /// process answers; [`take_or`](Self::take_or) tells when it did.
     ///
     /// # Errors
     ///
@@ -137,8 +136,8 @@ impl<S: Store> Limiter<S> {
         Ok(self.take_or(key, quota, cost, OnError::default()).await?.decisions[0])
     }
 
-    /// [`take`](Self::take)s, with a policy for store trouble, and says whether that had to answer. There
-    /// is one decision.
+    /// [`take`](Self::take)s with a policy for store trouble. The result has one decision and tells whether the policy
+    /// answered.
     ///
     /// # Errors
     ///
@@ -159,7 +158,7 @@ impl<S: Store> Limiter<S> {
         self.store.charge(&[charge]).await
     }
 
-    /// Looks at the bucket of a key, spending nothing.
+    /// Decision for a cost of zero: shows the bucket of a key and spends nothing.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl<S: Store> Limiter<S> {
         self.take(key, quota, 0).await
     }
 
-    /// Gives tokens back to the bucket of a key, capped at full, and reports what is left then.
+    /// Gives tokens back to the bucket of a key, capped at full. The decision shows the tokens left afterwards.
     ///
     /// # Errors
     ///
@@ -182,7 +181,7 @@ impl<S: Store> Limiter<S> {
         self.store.refund(&self.take_key(key), quota, amount).await
     }
 
-    /// Forgets the bucket of a key: it is full again. Says whether there was anything to forget.
+    /// Deletes the bucket of a key: it is full again. Returns whether it was stored.
     ///
     /// # Errors
     ///
@@ -191,16 +190,16 @@ impl<S: Store> Limiter<S> {
         self.store.reset(&self.take_key(key)).await
     }
 
-    /// Gives `amount` tokens back to every bucket that the rules give a request, each capped at full, and
-    /// says what is left in each. A request that is blocked has no bucket to give to.
+    /// Gives `amount` tokens back to every bucket of a request, each capped at full. The verdict shows the tokens left
+    /// in each. A blocked request has no bucket to give to.
     ///
     /// # Errors
     ///
-    /// Store trouble, the first there was. Buckets that it did not hit have been given to.
+    /// The first store trouble. Buckets without trouble have received their tokens.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future part way gives to some buckets and not to others; never twice.
+    /// Dropping the future part way credits some buckets and not others; never twice.
     pub async fn refund_all(
         &self,
         request: &Request<'_>,
@@ -248,7 +247,7 @@ impl<S: Store> Limiter<S> {
         request: &Request<'_>,
     ) -> Reservation<S> {
         let granted = tiers.charged.iter().zip(&charged.decisions).filter(|(_, d)| d.is_granted());
-        // What a store in trouble charged, and where, is not known: nothing of it can be given back.
+        // The charges of a store in trouble are unknown: nothing of them can be given back.
         let paid = granted
             .filter(|_| !charged.degraded)
             .map(|(tier, _)| {
@@ -322,7 +321,7 @@ impl<S: LocalStore> Limiter<S> {
     }
 }
 
-/// What to charge for a request.
+/// Charges of a request, one for each of its tiers.
 #[inline]
 pub(crate) fn charges<'a, K>(
     tiers: &'a Tiers<K>,

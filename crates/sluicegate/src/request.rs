@@ -1,12 +1,12 @@
-//! What is asked: attributes, a plan, a cost.
+//! A request: attributes, a plan, a cost.
 
 use smallvec::SmallVec;
 
 use crate::rules::Attribute;
 
-/// A request to be checked against the rules: what is known about it, its plan, and what it costs.
+/// A request to be checked against the rules: its attributes, its plan and its cost.
 ///
-/// It borrows everything, so that making one costs next to nothing.
+/// It borrows everything: making one allocates nothing, as long as it has few extra attributes.
 ///
 /// ```
 /// use sluicegate::Request;
@@ -38,7 +38,7 @@ impl Default for Request<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of which nothing is known, that costs one token.
+    /// A request without attributes that costs one token.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -52,50 +52,50 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Who asks.
+    /// Sets the attribute `user_id`.
     #[must_use]
     pub const fn user_id(mut self, user_id: &'a str) -> Self {
         self.user_id = Some(user_id);
         self
     }
 
-    /// From which address. Any text will do; give one address one spelling.
+    /// Sets the attribute `ip`. Any text is accepted; spell one address one way.
     #[must_use]
     pub const fn ip(mut self, ip: &'a str) -> Self {
         self.ip = Some(ip);
         self
     }
 
-    /// For what: a path, or better the route's template.
+    /// Sets the attribute `endpoint`: a path, or better the route's template.
     #[must_use]
     pub const fn endpoint(mut self, endpoint: &'a str) -> Self {
         self.endpoint = Some(endpoint);
         self
     }
 
-    /// To do what with it.
+    /// Sets the attribute `method`.
     #[must_use]
     pub const fn method(mut self, method: &'a str) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// Under which plan. Names are case-sensitive; without a plan the rules for `default` apply.
+    /// Sets the plan. Names are case-sensitive; without a plan the rules for `default` apply.
     #[must_use]
     pub const fn plan(mut self, plan: &'a str) -> Self {
         self.plan = Some(plan);
         self
     }
 
-    /// How many tokens it takes from every bucket; zero only looks.
+    /// Sets the tokens to take from every bucket; zero is a peek.
     #[must_use]
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
     }
 
-    /// Anything else, by name. The names of the methods above mean the same here; of two values for
-    /// one name the last counts.
+    /// Sets any attribute by name. The names of the methods above set the same attributes; of two values for one name
+    /// the last counts.
     #[must_use]
     pub fn attribute(mut self, name: &'a str, value: &'a str) -> Self {
         match name {
@@ -109,7 +109,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// The value of an attribute, if it is known.
+    /// Value of an attribute, if it is set.
     #[inline]
     #[must_use]
     pub fn get(&self, attribute: &Attribute) -> Option<&'a str> {
@@ -126,19 +126,19 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The attributes that have no method of their own, by name, in the order in which they were given.
+    /// Attributes without a method of their own, with their names, in the order in which they were set.
     pub fn others(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.others.iter().copied()
     }
 
-    /// Its plan; an empty one is none.
+    /// Its plan; `None` if it is empty.
     #[inline]
     #[must_use]
     pub fn get_plan(&self) -> Option<&'a str> {
         self.plan.filter(|plan| !plan.is_empty())
     }
 
-    /// Its cost.
+    /// Tokens to take from every bucket.
     #[inline]
     #[must_use]
     pub const fn get_cost(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! A charge that can be corrected, once.
+//! Reservations: charges that can be corrected once.
 
 use sluicegate_core::Quota;
 use smallvec::SmallVec;
@@ -8,18 +8,17 @@ use crate::rules::{Mode, Override};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::verdict::Verdict;
 
-/// How often more is asked of buckets that others empty meanwhile.
+/// Most retries of a settlement whose buckets other charges empty meanwhile.
 const ROUNDS_MAX: usize = 4;
 
-/// A charge that can still be given back: in part when the work turned out cheaper, or whole when it was
-/// not done at all; and that can be [settled](Self::settle) when the work turned out dearer. If its
-/// [verdict](Self::verdict) is a denial, nothing was charged and there is nothing to correct.
+/// A charge that can still be given back, in part when the work cost less or whole when it was not done, and
+/// [settled](Self::settle) when it cost more. If its [verdict](Self::verdict) is a denial, nothing was charged and
+/// nothing is corrected.
 ///
-/// A [degraded](Verdict::is_degraded) verdict is not corrected either: the store was in trouble, and what
-/// it charged is not known.
+/// A [degraded](Verdict::is_degraded) verdict is not corrected either: the store was in trouble, and its charges are
+/// unknown.
 ///
-/// Giving back takes the handle, so nothing is ever given back twice: that does not compile. Dropping it
-/// keeps the charge.
+/// Giving back consumes the handle, so giving back twice does not compile. Dropping the handle keeps the charge.
 ///
 /// ```
 /// # use sluicegate::{Limiter, MemoryStore, Quota, Request, Rule, RuleSet};
@@ -53,7 +52,7 @@ pub struct Reservation<S: Store> {
 #[derive(Debug)]
 pub(crate) struct Paid<K> {
     pub(crate) rule_id: u64,
-    /// Text, of which a short one is not allocated.
+    /// UTF-8 text, inline where it is short.
     pub(crate) subject: SmallVec<[u8; 32]>,
     pub(crate) key: K,
     pub(crate) quota: Quota,
@@ -83,24 +82,22 @@ impl<S: Store> Reservation<S> {
         self.verdict
     }
 
-    /// Keeps `cost` of what was charged and gives the rest back, to every bucket; all is kept if `cost`
-    /// is not less.
+    /// Keeps `cost` tokens of the charge and gives the rest back to every bucket; keeps all if `cost` is not less.
     ///
     /// # Errors
     ///
-    /// Store trouble, the first there was. Buckets that it did not hit have been given back to; in the others
-    /// the charge stays.
+    /// The first store trouble. Buckets without trouble have received their tokens; in the others the charge stays.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future part way gives back to some buckets and not to others; never twice.
+    /// Dropping the future part way credits some buckets and not others; never twice.
     pub async fn commit(mut self, cost: u64) -> Result<(), S::Error> {
         self.give_back(self.cost.saturating_sub(cost)).await
     }
 
-    /// Corrects the charge to what the work did cost: gives back what was too much, or takes what was too
-    /// little, from every bucket that was charged. A bucket that has not so much left is emptied, and
-    /// the rest is forgiven: nobody goes into debt. Says what is left then.
+    /// Corrects the charge to the actual cost of the work, in every bucket that was charged: gives the excess back, or
+    /// takes the shortfall. A bucket that has less left is emptied and the rest is forgiven: no bucket goes into debt.
+    /// The verdict shows the tokens left afterwards.
     ///
     /// # Errors
     ///
@@ -147,7 +144,7 @@ impl<S: Store> Reservation<S> {
         result
     }
 
-    /// What is still to be taken if the work did cost so much.
+    /// Tokens still to be taken for this cost.
     fn more(&self, cost: u64) -> More {
         let more = if self.verdict.is_allowed() { cost.saturating_sub(self.cost) } else { 0 };
         let part = |bucket: &Paid<S::Key>| (more, bucket.quota(&self.limiter));
@@ -156,8 +153,8 @@ impl<S: Store> Reservation<S> {
 }
 
 impl<K> Paid<K> {
-    /// The quota that the bucket is counted by now. Correcting under the one it was charged by would
-    /// forget what was spent since beyond that one's capacity.
+    /// The quota that the bucket is counted by now. Correcting under the quota of the charge would drop tokens spent
+    /// since beyond that one's capacity.
     fn quota<S: Store>(&self, limiter: &Limiter<S>) -> Quota {
         let rules = limiter.rules();
         let Some(rule) = rules.get(self.rule_id) else { return self.quota };
@@ -165,13 +162,13 @@ impl<K> Paid<K> {
         match rules.overrides().get(self.rule_id, subject) {
             None => *rule.quota(),
             Some(Override::Quota(quota)) => *quota,
-            // Nobody counts it now, so the last who did was this charge, as far as is known.
+            // No rule counts it now: the quota of this charge is the last known one.
             Some(Override::Unlimited | Override::Blocked) => self.quota,
         }
     }
 }
 
-/// What is still to be taken from each bucket that was charged, in their order, and by which quota.
+/// Tokens still to be taken from each bucket that was charged, in their order, and its quota.
 struct More {
     parts: SmallVec<[(u64, Quota); 4]>,
 }
@@ -186,7 +183,7 @@ impl More {
         parts.map(charge).collect()
     }
 
-    /// Notes what became of the last charge: what was not granted is tried again with what is left.
+    /// Records the result of the last charge: a part that was not granted is retried with the tokens left.
     fn note<K>(&mut self, charged: Charged, paid: &[Paid<K>], verdict: &mut Verdict) {
         let parts = paid.iter().zip(&mut self.parts).filter(|(_, (cost, _))| *cost > 0);
         for ((bucket, (cost, _)), decision) in parts.zip(charged.decisions) {

@@ -1,4 +1,4 @@
-//! The tiers of a request: which rules apply, by which quota each is charged, and to which bucket.
+//! The tiers of a request: the rules that apply, with the quota and the bucket of each.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::rules::{Matches, Mode, Number, Override, RuleSet};
 use crate::store::{Charge, Space, Store};
 use crate::verdict::{Judged, Verdict};
 
-/// What the rule of a blocked subject answers.
+/// Decision of the rule of a blocked subject.
 pub(crate) const BLOCKED: Decision =
     Decision { outcome: Outcome::Never, limit: 0, remaining: 0, reset_after: 0 };
 
 /// The tiers of a request, ready to be charged.
 pub(crate) struct Tiers<K> {
     pub(crate) rules: Guard<Arc<RuleSet>>,
-    /// Those whose buckets are asked.
+    /// Tiers whose buckets are charged.
     pub(crate) charged: SmallVec<[Charging<K>; 4]>,
-    /// Those that answer without. If one of them is enforced, no bucket is asked.
+    /// Tiers whose subject is blocked. If one of them is enforced, no bucket is charged.
     blocked: SmallVec<[(u32, Number); 4]>,
-    /// Whether there are others, that limit nothing.
+    /// A rule applied that limits nothing.
     is_unlimited: bool,
 }
 
 /// A tier whose bucket is charged.
 pub(crate) struct Charging<K> {
-    /// The position of its rule.
+    /// Position of its rule in the set.
     pub(crate) rule: u32,
     pub(crate) overridden: Option<Number>,
     pub(crate) key: K,
@@ -78,14 +78,14 @@ impl<K> Tiers<K> {
         tiers
     }
 
-    /// Is an enforced tier blocked? Then no bucket is asked.
+    /// Returns whether an enforced tier is blocked: then no bucket is charged.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         let is_enforced = |(rule, _): &(u32, _)| self.rules.rule(*rule).mode() == Mode::Enforce;
         self.blocked.iter().any(is_enforced)
     }
 
-    /// What to charge for a request of this cost, or to ask of the buckets where it is a probe.
+    /// Charges of a request of this cost; probes where it is one.
     #[inline]
     pub(crate) fn charges(&self, cost: u64, is_probe: bool) -> impl Iterator<Item = Charge<'_, K>> {
         self.charged.iter().map(move |tier| {
@@ -98,7 +98,7 @@ impl<K> Tiers<K> {
         })
     }
 
-    /// The verdict, once the buckets have answered: by as many decisions as there were charges.
+    /// The verdict by the decisions of the charges, in their order.
     #[inline]
     pub(crate) fn verdict(
         self,
@@ -125,8 +125,8 @@ impl<K> Tiers<K> {
     }
 }
 
-/// The key of the bucket that the rule at this position has for a request, whose attributes it needs are
-/// all there.
+/// Key of the bucket that the rule at this position has for a request. The request has every attribute of its key
+/// pattern.
 #[inline]
 pub(crate) fn key<S: Store>(
     store: &S,

@@ -1,4 +1,4 @@
-//! Several things asked at once: one charge, all or nothing.
+//! Several requests and buckets in one charge, all or nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,55 +14,54 @@ use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::tiers::{BLOCKED, Tiers};
 use crate::verdict::Verdict;
 
-/// The most that a front door should let anybody ask at once: all of it is one step of the store, which
-/// nobody else gets between. [`Limiter::check_together`] itself does not count.
+/// Most asks that a front door should accept in one call: they are one atomic step of the store, which blocks other
+/// charges. [`Limiter::check_together`] itself has no bound.
 pub const ASKS_MAX: usize = 64;
 
-/// One of several things that are asked at once.
+/// One part of [`Limiter::check_together`].
 #[derive(Clone, Copy, Debug)]
 pub enum Ask<'a, 'r> {
-    /// The rules that apply to a request, for its cost.
+    /// The rules that apply to a request, charged with its cost.
     Request {
-        /// The request.
+        /// The request to check.
         request: &'a Request<'r>,
-        /// It can deny, and is not charged.
+        /// A probe can deny the whole, and is never charged.
         is_probe: bool,
     },
-    /// A bucket without a rule: one of those of [`Limiter::take`].
+    /// A bucket without a rule, as of [`Limiter::take`].
     Take {
-        /// Its name.
+        /// Key of the bucket.
         key: &'a str,
-        /// What it holds and how it refills.
+        /// Quota of the bucket.
         quota: &'a Quota,
-        /// How many tokens to take.
+        /// Tokens to take; zero is a peek.
         cost: u64,
-        /// What answers for it while the store is in trouble.
+        /// Policy while the store is in trouble.
         on_error: OnError,
-        /// It can deny, and is not charged.
+        /// A probe can deny the whole, and is never charged.
         is_probe: bool,
     },
-    /// Nothing: it denies the whole, without a bucket.
+    /// Denies the whole, without a bucket.
     Blocked,
 }
 
-/// The answer to one [`Ask`]: whether it was granted by itself. If another was not, nothing was charged all
-/// the same, and its figures show that.
+/// Answer to one [`Ask`]. If any other ask was denied, nothing was charged, and the figures show that.
 #[derive(Debug)]
 pub enum Answer {
-    /// To a request.
+    /// Verdict of a request.
     Verdict(Verdict),
-    /// To a bucket without a rule, or where there is none.
+    /// Decision of a bucket without a rule, or of a block.
     Decision(Decision),
 }
 
-/// The answer to all that was asked [together](Limiter::check_together).
+/// Answer of [`Limiter::check_together`].
 #[derive(Debug)]
 pub struct Together {
     answers: Vec<Answer>,
     degraded: bool,
 }
 
-/// An ask, ready to be charged.
+/// An [`Ask`] with its buckets found.
 enum Asked<'a, K> {
     Request { tiers: Tiers<K>, cost: u64, is_probe: bool },
     Take { key: K, quota: &'a Quota, cost: u64, on_error: OnError, is_probe: bool },
@@ -72,14 +71,14 @@ enum Asked<'a, K> {
 type Charges<'a, K> = SmallVec<[Charge<'a, K>; 8]>;
 
 impl<S: Store> Limiter<S> {
-    /// Checks several requests, and buckets without a rule, as one: every bucket of all of them is charged, or
-    /// none. All are judged by one set of rules; one that replaces others replaces them in every request.
+    /// Checks several requests and buckets without a rule as one: every bucket of all of them is charged, or none. All
+    /// are judged by one set of rules; a rule that replaces others replaces them in every request.
     ///
-    /// - A bucket that several of them share is charged with their costs together, and each shows that.
-    /// - A probe can deny, and is never charged. It is judged by what its buckets held before, and by its own
-    ///   cost alone; a cost of zero is granted, as ever.
+    /// - A bucket that several of them share is charged with the sum of their costs, and each answer shows that.
+    /// - A probe can deny, and is never charged. It is judged by the state of its buckets before the charge, and by its
+    ///   own cost alone; a cost of zero is granted.
     /// - A request that is [blocked](crate::Override::Blocked) by an enforced rule denies the whole, as
-    ///   [`Ask::Blocked`] does. Then the others are answered as probes are.
+    ///   [`Ask::Blocked`] does. The others are then answered as probes.
     ///
     /// ```
     /// use sluicegate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, Rule, RuleSet};
@@ -90,7 +89,7 @@ impl<S: Store> Limiter<S> {
     /// let everybody = Quota::per_second(100)?;
     /// let asks = [
     ///     Ask::Request { request: &sender, is_probe: false },
-    ///     // Whoever is flooded is sent nothing more, but does not pay for what others send.
+    ///     // A receiver that is flooded is sent nothing more, but does not pay for messages of others.
     ///     Ask::Request { request: &receiver, is_probe: true },
     ///     Ask::Take {
     ///         key: "mail",
@@ -119,9 +118,9 @@ impl<S: Store> Limiter<S> {
         Ok(Together::new(asked, charged))
     }
 
-    /// [`refund_all`](Self::refund_all) of requests that were charged [together](Self::check_together) with each
-    /// other and with those `beside` them: what a rule of any of them replaces was not charged, and gets nothing.
-    /// The answers are in the order of the refunds.
+    /// [`refund_all`](Self::refund_all) of requests that were charged [together](Self::check_together) with each other
+    /// and with those `beside` them: a bucket whose rule was replaced by a rule of any of them was not charged, and gets
+    /// nothing. The answers are in the order of the refunds.
     ///
     /// # Cancel safety
     ///
@@ -145,9 +144,9 @@ impl<S: Store> Limiter<S> {
         verdicts
     }
 
-    /// What the rules in force now make of the asks.
+    /// Finds the tiers of all asks under the rules in force now.
     fn asked<'a>(&self, asks: &[Ask<'a, '_>]) -> Vec<Asked<'a, S::Key>> {
-        // One verdict borrows the rules. Where there are more, each counts a reference, so that all have the same.
+        // A single verdict borrows the rules. Several count references, so that all have the same set.
         if let [Ask::Request { request, is_probe }] = *asks {
             let tiers = self.tiers(request);
             return vec![Asked::Request { tiers, cost: request.get_cost(), is_probe }];
@@ -187,7 +186,7 @@ impl<S: LocalStore> Limiter<S> {
     }
 }
 
-/// The parts of one charge of all of them. If one is blocked, the others are only asked.
+/// Charges of all asks. If one is blocked, the others become probes.
 fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
     let is_blocked = asked.iter().any(Asked::is_blocked);
     let mut charges = Charges::new();
@@ -218,7 +217,7 @@ impl<K> Asked<'_, K> {
         }
     }
 
-    /// How many parts of the charge are its own.
+    /// Number of charges of this ask.
     fn len(&self) -> usize {
         match self {
             Self::Request { tiers, .. } => tiers.charged.len(),
@@ -227,7 +226,7 @@ impl<K> Asked<'_, K> {
         }
     }
 
-    /// The answer, by the decisions on its own parts.
+    /// The answer by the decisions of its own charges.
     fn answer(self, decisions: &[Decision], degraded: bool) -> Answer {
         match self {
             Self::Request { tiers, .. } => {
@@ -240,7 +239,7 @@ impl<K> Asked<'_, K> {
 }
 
 impl Answer {
-    /// Was it granted by itself?
+    /// Returns whether this ask was granted by itself.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         match self {
@@ -249,7 +248,7 @@ impl Answer {
         }
     }
 
-    /// How long to wait before asking again: zero when it was granted, `None` for never.
+    /// Wait before the same ask is granted: zero when it was granted, `None` for never.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -258,7 +257,7 @@ impl Answer {
         }
     }
 
-    /// How long the work must wait in line before it may start: see [`Verdict::delay`].
+    /// Delay before the work may start: see [`Verdict::delay`].
     #[must_use]
     pub fn delay(&self) -> Duration {
         match self {
@@ -280,13 +279,13 @@ impl Together {
         Self { answers, degraded }
     }
 
-    /// Was everything granted, and so charged?
+    /// Returns whether everything was granted, and so charged.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.answers.iter().all(Answer::is_allowed)
     }
 
-    /// Was the store in trouble, so that some buckets were answered for by their policy for that?
+    /// Returns whether the store was in trouble, so that some decisions were made by [`OnError`].
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.degraded
@@ -298,7 +297,7 @@ impl Together {
         &self.answers
     }
 
-    /// How long to wait before asking again, the longest of all: zero when allowed, `None` for never.
+    /// Longest wait of all asks before the same call is granted: zero when allowed, `None` for never.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.answers
@@ -307,7 +306,7 @@ impl Together {
             .try_fold(Duration::ZERO, |longest, wait| wait.map(|wait| wait.max(longest)))
     }
 
-    /// How long the work must wait in line before it may start, the longest of all; zero if it was denied.
+    /// Longest delay of all asks before the work may start; zero if the call was denied.
     #[must_use]
     pub fn delay(&self) -> Duration {
         if !self.is_allowed() {

@@ -1,4 +1,4 @@
-//! The answer to a request: its tiers' decisions, and what they come to.
+//! The answer to a request, made of its tiers' decisions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::rules::{Mode, Number, Override, Rule, RuleSet};
 /// and the verdict names the denying tier with the longest wait, because that is when the client may come
 /// back; never is longest. Ties go by [`Scope`](crate::Scope) and then by the lowest rule id.
 ///
-/// A subject that is [blocked](Override::Blocked) by an enforced rule is denied for good: then no bucket was
-/// asked, and the tiers that it is blocked in are the only ones.
+/// A subject that is [blocked](Override::Blocked) by an enforced rule is denied whatever the wait: then no bucket was
+/// charged, and the verdict has only the tiers with the block.
 pub struct Verdict {
-    /// Borrowed from the limiter without counting references, so that threads do not meet over it.
+    /// Borrowed from the limiter without counting references, so that threads do not contend for a counter.
     rules: Guard<Arc<RuleSet>>,
     tiers: SmallVec<[Judged; 4]>,
     violated: Option<u32>,
@@ -27,25 +27,24 @@ pub struct Verdict {
     unlimited: bool,
 }
 
-/// A rule applied to a request, and what its bucket answered.
+/// A rule applied to a request, with the decision of its bucket.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Tier<'a> {
-    /// The rule.
+    /// The rule that applied.
     pub rule: &'a Rule,
-    /// Its bucket's answer; never, if its subject is blocked.
+    /// Decision of its bucket; `Never` if its subject is blocked.
     pub decision: &'a Decision,
-    /// The quota that its bucket was charged by: the override's if there is one that has a quota, else the
-    /// rule's.
+    /// The quota that its bucket was charged by: that of the override if it has one, else the rule's.
     pub quota: &'a Quota,
-    /// What its subject has instead of the rule's quota, if anything.
+    /// The override of its subject, if any.
     pub overridden: Option<&'a Override>,
 }
 
-/// A tier as a verdict keeps it.
+/// Stored form of a [`Tier`].
 #[derive(Debug)]
 pub(crate) struct Judged {
-    /// The position of its rule.
+    /// Position of its rule in the set.
     pub(crate) rule: u32,
     pub(crate) overridden: Option<Number>,
     pub(crate) decision: Decision,
@@ -63,7 +62,7 @@ impl Verdict {
         verdict
     }
 
-    /// The position of the denying tier with the longest wait.
+    /// Position of the denying tier with the longest wait.
     #[inline]
     fn find_violated(&self) -> Option<u32> {
         if self.tiers.iter().all(|tier| tier.decision.is_granted()) {
@@ -80,7 +79,7 @@ impl Verdict {
             .map(|(position, _)| position)
     }
 
-    /// Tells what is left in the bucket of a rule now that the charge was corrected. The outcome stays.
+    /// Sets the figures of a rule's bucket after the charge was corrected. The outcome stays.
     pub(crate) fn set_left(&mut self, rule_id: u64, left: &Decision) {
         let rules = &self.rules;
         let of_rule = |tier: &&mut Judged| rules.rule(tier.rule).rule_id() == rule_id;
@@ -89,21 +88,22 @@ impl Verdict {
         }
     }
 
-    /// May the request go ahead (perhaps after a [`delay`](Self::delay))?
+    /// Returns whether the request is allowed, perhaps after a [`delay`](Self::delay).
     #[inline]
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.violated.is_none()
     }
 
-    /// Was the store in trouble, so that some tiers were answered by their rules' policy for that?
+    /// Returns whether the store was in trouble, so that some tiers were decided by their rules'
+    /// [`OnError`](crate::OnError).
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.degraded
     }
 
-    /// Did a rule apply that limits nothing: its mode is [unlimited](Mode::Unlimited), or its subject
-    /// [is](Override::Unlimited)? It is not among the tiers.
+    /// Returns whether a rule applied that limits nothing, because its mode is [unlimited](Mode::Unlimited) or its
+    /// subject [is](Override::Unlimited). It is not among the tiers.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.unlimited
@@ -119,14 +119,14 @@ impl Verdict {
         })
     }
 
-    /// The tier that denied it.
+    /// The tier that denied it: the enforced one with the longest wait. `None` if it was allowed.
     #[must_use]
     pub fn violated(&self) -> Option<Tier<'_>> {
         self.violated.and_then(|position| self.tiers().nth(position as usize))
     }
 
-    /// The tier whose figures sum the verdict up: the one that denied it, else the enforced one with the
-    /// least remaining. `None` if no enforced rule applied.
+    /// The tier with the figures of the whole verdict: the one that denied it, else the enforced one with the least
+    /// remaining. `None` if no enforced rule applied.
     #[must_use]
     pub fn tightest(&self) -> Option<Tier<'_>> {
         self.violated().or_else(|| {
@@ -136,14 +136,14 @@ impl Verdict {
         })
     }
 
-    /// How long to wait before asking again: zero when allowed, `None` for never.
+    /// Wait before the same request is allowed: zero when allowed, `None` for never.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.violated().map_or(Some(Duration::ZERO), |tier| tier.decision.retry_after())
     }
 
-    /// How long the work must wait in line before it may start: the longest delay of its enforced
-    /// `leaky_bucket` tiers; zero if there are none, or if it was denied.
+    /// Delay before the work may start: the longest of its enforced `leaky_bucket` tiers; zero without any, and if it
+    /// was denied.
     #[must_use]
     pub fn delay(&self) -> Duration {
         if !self.is_allowed() {
@@ -161,7 +161,7 @@ impl Verdict {
 }
 
 impl Tier<'_> {
-    /// Does its denial count?
+    /// Returns whether its denial denies the request.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
         self.rule.mode() == Mode::Enforce

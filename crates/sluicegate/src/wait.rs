@@ -15,33 +15,32 @@ use crate::request::Request;
 use crate::store::Store;
 use crate::verdict::Verdict;
 
-/// Why waiting was no use.
+/// Reason why waiting did not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WaitError<E> {
-    /// The tokens would come too late: not before this long.
+    /// The tokens refill too late.
     #[error("not before {} ms, which is too late", retry_after.as_micros().div_ceil(1000))]
     TooLate {
-        /// How long it would take at least.
+        /// Least wait that would be needed.
         retry_after: Duration,
     },
     /// The cost is more than the bucket can hold.
     #[error("the cost is more than the bucket can hold")]
     Never,
-    /// Store trouble.
+    /// The store is in trouble.
     #[error(transparent)]
     Store(E),
 }
 
 impl<S: Store> Limiter<S> {
-    /// Takes `cost` tokens from the bucket of a key as soon as there are enough, but not later than
-    /// `within` from now. With a `leaky_bucket` the work may start within that time too: its delay is
-    /// part of it.
+    /// Takes `cost` tokens from the bucket of a key as soon as it has enough, but not later than `within` from now. With
+    /// a `leaky_bucket` the work may also start within that time: its delay is part of it.
     ///
     /// # Errors
     ///
-    /// At once, if it cannot be done in time (as far as is known: others may take tokens meanwhile, and
-    /// then it fails later), or never; and store trouble.
+    /// Immediately, if the wait is known to be too long, or never suffices; later, if other charges take the tokens
+    /// meanwhile; and store trouble.
     ///
     /// # Cancel safety
     ///
@@ -63,8 +62,7 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Errors
     ///
-    /// As [`until_granted`](Self::until_granted). Whoever would have to stand in a queue for too long is
-    /// taken out of it again.
+    /// As [`until_granted`](Self::until_granted). A request that would be delayed for too long is refunded.
     ///
     /// # Cancel safety
     ///
@@ -91,7 +89,7 @@ impl<S: Store> Limiter<S> {
             if retry_after > left {
                 return Err(WaitError::TooLate { retry_after });
             }
-            // The rules may be others by then.
+            // The rules may have changed by then.
             drop(reservation);
             sleep_until(now() + retry_after).await;
         }
@@ -105,8 +103,8 @@ impl<K: Hash + Sync + ?Sized, C: Clock> KeyedLimiter<K, C> {
     ///
     /// # Errors
     ///
-    /// At once, if it cannot be done in time (as far as is known: others may take tokens meanwhile, and
-    /// then it fails later), or never.
+    /// Immediately, if the wait is known to be too long, or never suffices; later, if other charges take the tokens
+    /// meanwhile.
     ///
     /// # Cancel safety
     ///
@@ -122,7 +120,7 @@ impl<K: Hash + Sync + ?Sized, C: Clock> KeyedLimiter<K, C> {
     }
 }
 
-/// Tries, sleeps exactly as long as it was told, and tries again. Nothing is spent before it returns.
+/// Tries, sleeps for the wait of the denial, and tries again. Nothing is spent before it returns.
 async fn until_granted<E, F>(
     quota: &Quota,
     within: Duration,
@@ -141,7 +139,7 @@ where
             Outcome::Denied { retry_after } => Duration::from_micros(retry_after),
             Outcome::Never => return Err(WaitError::Never),
         };
-        // A queue lets work out when all that is before it is out, whenever it was let in.
+        // Work leaves a queue after all work before it, independently of the time of its own admission.
         let earliest = if is_queue { decision.reset_after() } else { retry_after };
         if earliest.max(retry_after) > left {
             return Err(WaitError::TooLate { retry_after: earliest.max(retry_after) });
@@ -150,18 +148,18 @@ where
     }
 }
 
-/// The quota, or where it is a queue, one that lets nobody in who could not start in time.
+/// The quota; for a queue, with a longest wait, so that it denies work that could not start in time.
 fn starting_within(quota: &Quota, left: Duration) -> Quota {
     if quota.algorithm() != Algorithm::LeakyBucket {
         return *quota;
     }
     let left = Duration::from_micros(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
     let max_wait = quota.max_wait().map_or(left, |max_wait| max_wait.min(left));
-    // A wait that is too long to be counted is no bound.
+    // A wait that is too long to be counted exactly bounds nothing.
     quota.with_max_wait(max_wait).unwrap_or(*quota)
 }
 
-/// The runtime's time, which its timers go by and its tests can pause.
+/// Time of the runtime, which its timers follow and its tests can pause.
 fn now() -> Instant {
     Instant::now()
 }
