@@ -2,22 +2,21 @@
 
 use std::fmt;
 
-/// The name of something known about a request.
+/// Name of an attribute of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Attribute {
-    /// `user_id`: who asks.
+    /// `user_id`: the user or account.
     UserId,
-    /// `ip`: from which address.
+    /// `ip`: the client's address.
     Ip,
-    /// `endpoint`: for what.
+    /// `endpoint`: the path, or the route's template.
     Endpoint,
-    /// `method`: to do what with it.
+    /// `method`: the method of the request.
     Method,
-    /// `plan`: under which plan. Rules have a column for it; as an attribute it lets one rule have a
-    /// bucket for every plan.
+    /// `plan`: the plan. Rules have a column for it; as an attribute it gives one rule a bucket for every plan.
     Plan,
-    /// Anything else.
+    /// Any other attribute, by its name.
     Other(Box<str>),
 }
 
@@ -35,7 +34,7 @@ impl Attribute {
         }
     }
 
-    /// Its name.
+    /// Name in key patterns, conditions and requests.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -48,7 +47,7 @@ impl Attribute {
         }
     }
 
-    /// May this be the name of an attribute: letters, digits, `_`, `-` and `.`, not too many?
+    /// Returns whether this is a valid name: letters, digits, `_`, `-` and `.`, at most [`NAME_BYTES_MAX`] of them.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         (1..=NAME_BYTES_MAX).contains(&name.len())
@@ -56,7 +55,7 @@ impl Attribute {
     }
 }
 
-/// The longest name of an attribute.
+/// Longest name of an attribute, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 
 impl fmt::Display for Attribute {

@@ -1,24 +1,24 @@
-//! Conditions: what an attribute must be for a rule to apply, and what it must not be.
+//! Conditions on attributes: globs that must match, and exceptions that must not.
 
 use std::fmt;
 
 use super::glob::{Glob, GlobError};
 
-/// The longest list of exceptions, in bytes: a few hundred paths or addresses.
+/// Longest list of exceptions, in bytes: a few hundred paths or addresses.
 pub(crate) const EXCEPT_BYTES_MAX: usize = 8192;
-/// The most exceptions with a `*` in them: each has to be tried.
+/// Most exceptions with a `*`: each of them is tried in turn.
 pub(crate) const EXCEPT_STARS_MAX: usize = 64;
 
-/// What parts a glob from its exceptions.
+/// Separator between a glob and its exceptions.
 const BUT_NOT: &str = " !";
 
 /// A parsed condition.
 ///
 /// | written | holds for |
 /// |---|---|
-/// | `/api/**` | what the glob matches |
-/// | `!/login\|/signup` | what none of the globs matches, and requests that lack the attribute |
-/// | `/api/** !/api/login\|/api/me/*` | what the first glob matches and none of the others does |
+/// | `/api/**` | values that the glob matches |
+/// | `!/login\|/signup` | values that none of the globs matches, and requests that lack the attribute |
+/// | `/api/** !/api/login\|/api/me/*` | values that the first glob matches and none of the others does |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     text: Box<str>,
@@ -29,7 +29,7 @@ pub struct Condition {
 /// Globs of which none may match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Except {
-    /// Those without a `*`, in order, so that one of many is soon found.
+    /// Exceptions without a `*`, sorted for binary search.
     literals: Box<[Box<str>]>,
     globs: Box<[Glob]>,
 }
@@ -59,13 +59,13 @@ impl Condition {
         &self.text
     }
 
-    /// What the attribute must match; `None` if anything will do that is no exception.
+    /// Glob that the attribute must match; `None` if only exceptions are given.
     #[must_use]
     pub fn glob(&self) -> Option<&Glob> {
         self.glob.as_ref()
     }
 
-    /// Does it hold for this value of its attribute, or for a request that lacks it?
+    /// Returns whether it holds for this value of its attribute; `None` is a request that lacks it.
     #[inline]
     #[must_use]
     pub fn holds(&self, value: Option<&str>) -> bool {

@@ -1,47 +1,46 @@
-//! Why a rule applies to a request, or does not.
+//! Reasons why a rule applies to a request or does not.
 
 use super::attribute::Attribute;
 use super::rule::{DEFAULT_PLAN, Rule};
 use super::set::RuleSet;
 use crate::request::Request;
 
-/// Whether a rule applies to a request, and if not, why. Of several reasons it is the first in the order
-/// of this list.
+/// Result of matching a rule with a request. Of several reasons it is the first in the order of this list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Applies {
     /// It applies.
     Yes,
-    /// It is switched off.
+    /// It is inactive.
     SwitchedOff,
-    /// It is for another plan than the request's.
+    /// It is for a plan other than the request's.
     OtherPlan,
-    /// It is for requests whose plan no other rule with its key pattern names, and one does.
+    /// It is for the plan `default`, and another rule with its key pattern names the request's plan.
     Superseded {
-        /// The rule that names the plan.
+        /// Id of the rule that names the plan.
         rule_id: u64,
     },
-    /// A condition fails, or the endpoint of its key pattern is another: the attribute is different, or the
-    /// request lacks it.
+    /// A condition fails, or the endpoint of its key pattern does not match: the attribute is different, or the request
+    /// lacks it.
     ConditionFails {
-        /// What the condition is on.
+        /// Attribute of the condition.
         attribute: Attribute,
     },
-    /// The request lacks what the rule tells buckets apart by.
+    /// The request lacks an attribute of the key pattern.
     AttributeMissing {
-        /// What it lacks.
+        /// Attribute that it lacks.
         attribute: Attribute,
     },
-    /// It would apply, but a rule that does replaces it.
+    /// A rule that applies replaces it.
     Replaced {
-        /// The first rule that does.
+        /// Id of the first rule that replaces it.
         rule_id: u64,
     },
 }
 
 impl RuleSet {
-    /// Says of every rule, in the order of their ids, whether it applies to a request, and if not, why. Those
-    /// that do are the ones of [`matching`](Self::matching).
+    /// Matches every rule, in the order of their ids, with a request. Those that apply are the ones of
+    /// [`matching`](Self::matching).
     pub fn explain(&self, request: &Request<'_>) -> impl Iterator<Item = (&Rule, Applies)> {
         let matched = self.has_replacing().then(|| self.matches(request));
         (0..).zip(self.rules()).map(move |(position, rule)| {
@@ -56,7 +55,7 @@ impl RuleSet {
         })
     }
 
-    /// Whether a rule applies as long as no other replaces it.
+    /// Matches a rule with a request, without regard to rules that replace it.
     fn applies(&self, rule: &Rule, request: &Request<'_>) -> Applies {
         if !rule.is_active() {
             return Applies::SwitchedOff;

@@ -1,8 +1,8 @@
 //! Globs: `*` stays within one path segment, `**` crosses them.
 //!
-//! Matching keeps the set of places in the pattern that the text so far can have led to, as bits, and
-//! moves all of them along with every byte: its time is linear in the text, whatever the pattern, and
-//! it never goes back.
+//! Matching keeps the set of positions in the pattern that the text so far can have led to, as bits, and advances all
+//! of them with every byte: its time is linear in the text, whatever the pattern, and it never backtracks. Written by
+//! hand for these two properties.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::condition::{EXCEPT_BYTES_MAX, EXCEPT_STARS_MAX};
 
-/// The longest glob, in bytes.
+/// Longest glob, in bytes.
 pub(crate) const GLOB_BYTES_MAX: usize = 256;
 
 /// A parsed glob. Without a `*` it matches one text only.
@@ -21,7 +21,7 @@ pub struct Glob {
     steps: Option<Box<[Step]>>,
 }
 
-/// Why a glob was refused.
+/// Reason for refusing a glob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GlobError {
@@ -49,7 +49,7 @@ enum Step {
     StarStar,
 }
 
-/// Places in a pattern, as bits: a place for every step and one behind the last.
+/// Positions in a pattern, as bits: one for every step and one behind the last.
 #[derive(Clone, Copy, Default)]
 struct Places([u64; GLOB_BYTES_MAX / 64 + 1]);
 
@@ -110,7 +110,7 @@ impl Glob {
         self.steps.is_none().then_some(&self.text)
     }
 
-    /// Does it match the whole of `text`?
+    /// Returns whether it matches the whole of `text`.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let Some(steps) = &self.steps else { return *self.text == *text };
@@ -135,16 +135,16 @@ impl Glob {
     }
 }
 
-/// Adds a place and, since a star may match nothing, the one behind it.
+/// Adds a position and, since a star may match nothing, the one behind it.
 fn enter(steps: &[Step], place: usize, places: &mut Places) {
     places.insert(place);
     if let Some(Step::Star | Step::StarStar) = steps.get(place) {
-        // Behind a star there is never another.
+        // A star never follows a star.
         places.insert(place + 1);
     }
 }
 
-/// The steps of a glob. Stars in a row are one step: more than two say no more than two.
+/// Steps of a glob. Stars in a row are one step: more than two mean the same as two.
 fn steps(text: &[u8]) -> Vec<Step> {
     let mut steps = Vec::with_capacity(text.len());
     for &byte in text {

@@ -1,8 +1,7 @@
-//! Finding the rules that apply without looking at those that don't.
+//! Index of the rules by endpoint and plan, to find those that apply without testing the others.
 //!
-//! Rules are grouped by the endpoints they are for: one endpoint, or all that begin with the same whole
-//! segments, down a tree with a step for every segment; a rule for any endpoint is at its root. Within a
-//! group they are listed by plan.
+//! Rules are grouped by the endpoints they are for: one endpoint, or all that begin with the same whole segments, in a
+//! tree with a level for every segment; a rule for any endpoint is at its root. Within a group they are listed by plan.
 //!
 //! ```text
 //!   /api/search      in endpoints      a request for /api/users/7 looks at endpoints["/api/users/7"],
@@ -11,8 +10,8 @@
 //!   **/login, none   the root
 //! ```
 //!
-//! So a request looks into one group for every segment of its endpoint that some rule asks for, and in
-//! each at two lists, however many rules there are for other endpoints and plans.
+//! A request visits one group for every segment of its endpoint that a rule names, and in each two lists,
+//! independently of the number of rules for other endpoints and plans.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -29,17 +28,17 @@ pub(crate) type Matches = SmallVec<[u32; 8]>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     root: Node,
-    /// By an endpoint.
+    /// Rules for one endpoint, by that endpoint.
     endpoints: HashMap<String, Group>,
-    /// By a key pattern and a plan: the rule that names them. There is at most one.
+    /// The rule with this key pattern and plan. There is at most one.
     named: HashMap<String, HashMap<String, u32>>,
 }
 
-/// Rules for endpoints that begin with certain segments.
+/// Rules for endpoints that begin with the segments of this node.
 #[derive(Clone, Debug, Default)]
 struct Node {
     group: Group,
-    /// By the next segment. Globs are short, so this is not deep.
+    /// Children by the next segment. Globs are short, so the tree is not deep.
     below: HashMap<String, Self>,
 }
 
@@ -69,7 +68,7 @@ impl Group {
 }
 
 impl Index {
-    /// The index of these rules; the ones that are switched off are not in it.
+    /// The index of these rules, without the inactive ones.
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for (position, rule) in (0..).zip(rules).filter(|(_, rule)| rule.is_active()) {
@@ -82,7 +81,7 @@ impl Index {
         index
     }
 
-    /// The narrowest group that has every endpoint this rule can be for.
+    /// The narrowest group that contains every endpoint of this rule.
     fn group_of(&mut self, rule: &Rule) -> &mut Group {
         if let Some(endpoint) = rule.endpoint_globs().find_map(|glob| glob.literal()) {
             return self.endpoints.entry_ref(endpoint).or_default();
@@ -136,7 +135,7 @@ impl Index {
         }
     }
 
-    /// The rule with this key pattern that names the plan and whose conditions match, if there is one.
+    /// The rule with this key pattern that names the plan and whose conditions match, if any.
     pub(super) fn naming<'r>(
         &self,
         rules: &'r [Rule],
@@ -149,7 +148,7 @@ impl Index {
     }
 }
 
-/// The whole segments that every text a glob matches begins with: those in front of its first star's.
+/// The whole segments that every match of a glob begins with: those before the segment of its first star.
 fn fixed_segments(glob: &str) -> impl Iterator<Item = &str> {
     glob.split('/').take_while(|segment| !segment.contains('*'))
 }

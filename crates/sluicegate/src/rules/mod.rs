@@ -1,4 +1,4 @@
-//! Rules: which limits there are, and which of them a request meets.
+//! Rules: limits, and the conditions under which they apply to a request.
 
 mod attribute;
 mod condition;

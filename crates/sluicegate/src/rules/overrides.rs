@@ -1,6 +1,6 @@
-//! What single subjects of a rule have instead of its quota.
+//! Overrides: quotas, exemptions and blocks for single subjects of a rule.
 //!
-//! They are found by their rule first and by their subject then, so that a rule without any costs nothing:
+//! They are found by their rule first and then by their subject, so that a rule without overrides costs nothing:
 //!
 //! ```text
 //!   rule 1    user 42: #1, user 7: #2        #1  1000/s burst 5000
@@ -8,7 +8,7 @@
 //!                                            #3  blocked
 //! ```
 //!
-//! What is carried around with a request is the number: it fits in a word, and an [`Override`] does not.
+//! A request carries the number: it fits in a word, and an [`Override`] does not.
 
 use std::hash::BuildHasher;
 use std::num::NonZero;
@@ -21,28 +21,26 @@ use thiserror::Error;
 
 use super::rule::Rule;
 
-/// The most overrides of one set of rules: some 120 MB of them.
+/// Most overrides of one set of rules: some 120 MB.
 pub const OVERRIDES_MAX: usize = 1_000_000;
 
 const _: () = assert!(OVERRIDES_MAX < u32::MAX as usize);
 
-/// What one subject of a rule has instead of the rule's quota.
+/// Replacement of the rule's quota for one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Override {
     /// Another quota.
     Quota(Quota),
     /// No limit: the rule does not apply.
     Unlimited,
-    /// Nothing at all: the rule answers never.
+    /// A block: the rule denies every request, with `Never`.
     Blocked,
 }
 
-/// What single subjects of rules have instead of their rules' quotas. It never changes, and clones share
-/// everything.
+/// Overrides of single subjects of rules. Immutable; clones share state.
 ///
-/// The subject of a rule is who its buckets are about: see [`Rule::subject`]. An override is for all
-/// buckets of that subject under that rule. How long it is to last is for whoever keeps them to know: an
-/// expired one is to be left out of the next set.
+/// See [`Rule::subject`] for the subject of a rule. An override is for all buckets of that subject under that rule.
+/// Expiry is left to the caller, who leaves expired overrides out of the next set.
 ///
 /// ```
 /// use sluicegate::rules::{Override, Overrides};
@@ -66,7 +64,7 @@ pub struct Overrides(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By the rule's id.
+    /// Overrides of a rule, by the rule's id.
     rules: HashMap<u64, Arc<Subjects>>,
     all: All,
 }
@@ -74,39 +72,39 @@ struct Inner {
 /// The overrides of one rule, by subject.
 type Subjects = HashTable<Number>;
 
-/// Every override, by number.
+/// All overrides, indexed by number.
 #[derive(Debug, Default)]
 struct All {
     all: Vec<(Range<usize>, Override)>,
-    /// Their subjects, one behind the other. Whoever is the last to look at a set frees it, perhaps in the midst
-    /// of a check: that must not take as long as freeing each of them.
+    /// Their subjects, concatenated. The last user of a set frees it, perhaps during a check: that must not take as long
+    /// as freeing each subject.
     subjects: String,
     hasher: DefaultHashBuilder,
 }
 
-/// Which override of its set one is, counted from one.
+/// Number of an override in its set, from 1.
 pub(crate) type Number = NonZero<u32>;
 
-/// Why overrides were refused.
+/// Reason for refusing overrides.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OverridesError {
-    /// Two for one subject.
+    /// Two overrides for one subject of a rule.
     #[error("rule_id {rule_id} has two overrides for subject `{}`", subject.escape_debug())]
     SameSubject {
-        /// The rule.
+        /// Id of the rule.
         rule_id: u64,
-        /// The subject.
+        /// The subject with two overrides.
         subject: String,
     },
-    /// Too many.
+    /// More than [`OVERRIDES_MAX`].
     #[error("there are more than {OVERRIDES_MAX} overrides")]
     TooMany,
 }
 
 impl Overrides {
-    /// The overrides of these rules, by id, and subjects. Those of a rule that is not in the set they are
-    /// used [with](super::RuleSet::with_overrides) do nothing there.
+    /// Overrides by rule id and subject. Those of a rule that is not in the set they are used
+    /// [with](super::RuleSet::with_overrides) do nothing there.
     ///
     /// # Errors
     ///
@@ -130,19 +128,19 @@ impl Overrides {
         Ok(Self(Arc::new(Inner { rules: rules.collect(), all })))
     }
 
-    /// How many there are.
+    /// Number of overrides.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.all.all.len()
     }
 
-    /// Are there none?
+    /// Returns whether it has no overrides.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.all.all.is_empty()
     }
 
-    /// What a subject of a rule has instead of the rule's quota, if anything.
+    /// The override of a subject of a rule, if any.
     #[must_use]
     pub fn get(&self, rule_id: u64, subject: &str) -> Option<&Override> {
         let number = self.0.all.find(self.0.rules.get(&rule_id)?, subject)?;
@@ -157,7 +155,7 @@ impl Overrides {
 }
 
 impl All {
-    /// One more, if there may be.
+    /// Next free number; an error at [`OVERRIDES_MAX`].
     fn push(&mut self, subject: &str, instead: Override) -> Option<Number> {
         let number = u32::try_from(self.all.len() + 1).ok().and_then(NonZero::new);
         let number = number.filter(|_| self.all.len() < OVERRIDES_MAX)?;
@@ -195,7 +193,7 @@ impl All {
 /// The overrides of a set's rules, by the rules' positions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overridden {
-    /// Empty where there are none at all.
+    /// Empty without any overrides.
     rules: Arc<[Option<Arc<Subjects>>]>,
 }
 
@@ -208,7 +206,7 @@ impl Overridden {
         Self { rules: rules.iter().map(of_rule).collect() }
     }
 
-    /// The override of a subject, who is only asked for where the rule at this position has any.
+    /// The override of a subject. `subject` is only called if the rule at this position has overrides.
     #[inline]
     pub(super) fn find<'s>(
         &self,

@@ -1,4 +1,4 @@
-//! Key patterns: text with `{attribute}` placeholders that says which requests share a bucket.
+//! Key patterns: text with `{attribute}` placeholders. Requests with the same values share a bucket.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use super::glob::Glob;
 use crate::compat::floor_char_boundary;
 use crate::request::Request;
 
-/// The longest key pattern.
+/// Longest key pattern, in bytes.
 pub(crate) const PATTERN_BYTES_MAX: usize = 256;
-/// The most placeholders in one.
+/// Most placeholders of a key pattern.
 pub(crate) const PLACEHOLDERS_MAX: usize = 8;
 
-/// What a pattern for one endpoint begins with.
+/// Prefix of a pattern for one endpoint.
 const ENDPOINT_PREFIX: &str = "endpoint:";
 
 /// A parsed key pattern.
@@ -38,12 +38,12 @@ enum Piece {
     Placeholder(Attribute),
 }
 
-/// Why a key pattern was refused, and where: `at` is a byte offset into it.
+/// Reason for refusing a key pattern: `at` is the byte offset of the mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "`at` is explained once, above")]
 pub enum PatternError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("an empty key pattern names no bucket")]
     Empty,
     /// It is too long.
@@ -58,13 +58,13 @@ pub enum PatternError {
     /// A placeholder that names no attribute.
     #[error("`{name}` is not the name of an attribute: use letters, digits, `_`, `-` and `.`")]
     BadName { at: usize, name: String },
-    /// The same placeholder again.
+    /// A duplicate placeholder.
     #[error("`{{{name}}}` is here already")]
     Twice { at: usize, name: String },
     /// Too many placeholders.
     #[error("a key pattern has at most {PLACEHOLDERS_MAX} placeholders")]
     TooMany { at: usize },
-    /// `endpoint:` and nothing behind it.
+    /// `endpoint:` without an endpoint.
     #[error("an endpoint is missing behind `endpoint:`")]
     NoEndpoint { at: usize },
     /// A control character.
@@ -133,14 +133,13 @@ impl Pattern {
         &self.attributes
     }
 
-    /// The endpoints it is for, if it is for some only.
+    /// Endpoints that it is limited to, if any.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Glob> {
         self.endpoint.as_ref()
     }
 
-    /// The bucket key that people read: the pattern with its placeholders filled in. `None` if the
-    /// request lacks one of them.
+    /// Readable bucket key: the pattern with its placeholders filled in. `None` if the request lacks one of them.
     #[must_use]
     pub fn bucket_key(&self, request: &Request<'_>) -> Option<String> {
         let mut key = String::with_capacity(self.text.len());
@@ -188,7 +187,7 @@ fn split(text: &str) -> Result<(Vec<Piece>, Vec<Attribute>), PatternError> {
     Ok((pieces, placeholders))
 }
 
-/// Brings the attribute that all of a subject's buckets have in common to the front.
+/// Moves the subject's attribute to the front.
 fn subject_first(mut placeholders: Vec<Attribute>) -> Vec<Attribute> {
     let position = |attribute: &Attribute| placeholders.iter().position(|p| p == attribute);
     if let Some(subject) = position(&Attribute::UserId).or_else(|| position(&Attribute::Ip)) {

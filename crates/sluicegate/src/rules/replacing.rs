@@ -1,8 +1,7 @@
-//! Rules that put others out of force.
+//! Rules that replace others by name.
 //!
-//! Names are numbered once, when a set is made, so that nothing is compared but numbers while a request waits.
-//! All replacing happens at once: a rule that is replaced replaces others nevertheless, and the order of
-//! rules does not matter.
+//! Names are numbered once, when a set is made, so that checks only compare numbers. All replacing happens at once: a
+//! rule that is replaced still replaces others, and the order of rules does not matter.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -10,20 +9,20 @@ use smallvec::SmallVec;
 use super::index::Matches;
 use super::rule::Rule;
 
-/// Which name of its set one is.
+/// Number of a name in its set.
 type Name = u32;
 
-/// Who replaces whom in a set of rules.
+/// The names of a set's rules, and the names that each rule replaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replacing {
-    /// By position: the name of a rule that another replaces.
+    /// By position: the name of a rule, if another rule replaces it.
     names: Box<[Option<Name>]>,
-    /// By position: whom a rule replaces, if it replaces anybody.
+    /// By position: the names that a rule replaces.
     replaces: HashMap<u32, Box<[Name]>>,
 }
 
 impl Replacing {
-    /// Nothing at all if no rule replaces any name.
+    /// `None` if no rule replaces any name.
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut numbers: HashMap<&str, Name> = HashMap::new();
         for name in rules.iter().flat_map(Rule::replaces) {
@@ -49,7 +48,7 @@ impl Replacing {
         self.replaces.is_empty()
     }
 
-    /// Takes every rule out that another of these replaces, be it of the same request or of another.
+    /// Removes every rule that another of these replaces, of the same request or of another.
     pub(super) fn drop_replaced(&self, matched: &mut [Matches]) {
         let replaced: SmallVec<[Name; 8]> = matched
             .iter()
@@ -90,7 +89,7 @@ mod tests {
         rule.with_name(name).unwrap().with_replaces(replaces).unwrap()
     }
 
-    /// Several requests are one call: what one of them meets replaces what another does.
+    /// Several requests are one call: a rule of one of them replaces rules of the others.
     #[test]
     fn rules_are_replaced_across_requests() {
         let rules = [
@@ -107,7 +106,7 @@ mod tests {
             matched.into_iter().map(Matches::into_vec).collect()
         };
         assert_eq!(left(&[&[0], &[1, 3], &[4]]), [vec![], vec![1], vec![4]]);
-        // One that is replaced itself, in another request, replaces nevertheless.
+        // A rule that is itself replaced in another request still replaces.
         assert_eq!(left(&[&[0, 4], &[1], &[2]]), [vec![4], vec![], vec![2]]);
         assert_eq!(left(&[&[0, 3], &[], &[4]]), [vec![0, 3], vec![], vec![4]]);
         assert_eq!(left(&[]), Vec::<Vec<u32>>::new());

@@ -1,4 +1,4 @@
-//! One rule: a limit, whom it counts, and when it applies.
+//! One rule: a quota, a key pattern for its buckets, and conditions.
 
 use std::time::Duration;
 
@@ -13,60 +13,60 @@ use super::spec::RuleSpec;
 use crate::compat::floor_char_boundary;
 use crate::request::Request;
 
-/// The longest name of a plan.
+/// Longest name of a plan, in bytes.
 pub(crate) const PLAN_BYTES_MAX: usize = 32;
-/// The most conditions of one rule.
+/// Most conditions of one rule.
 pub(crate) const CONDITIONS_MAX: usize = 16;
-/// The longest name.
+/// Longest name of a rule, in bytes.
 pub(crate) const RULE_NAME_BYTES_MAX: usize = 128;
-/// The most names that one rule replaces.
+/// Most names that one rule replaces.
 pub(crate) const REPLACES_MAX: usize = 32;
-/// The longest description.
+/// Longest description, in bytes.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 1024;
 
 /// The plan of rules for requests whose own plan no other rule names.
 pub(crate) const DEFAULT_PLAN: &str = "default";
 
-/// What a rule is about, for people; and the order in which ties between denials are broken.
+/// Subject of a rule, for display and headers. Ties between denials are broken in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Everybody together.
+    /// All requests together.
     Global,
-    /// An address.
+    /// A client address.
     Ip,
-    /// An endpoint.
+    /// A path or route.
     Endpoint,
-    /// A user.
+    /// A user or account.
     User,
-    /// Anything else.
+    /// Any other subject.
     Custom,
 }
 
-/// Whether a rule's denials count.
+/// Effect of a rule's denials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// They deny the request.
     #[default]
     Enforce,
-    /// They are only recorded: what would have happened.
+    /// They are only recorded, as would-be denials.
     Shadow,
-    /// There are none: the rule applies, and so can replace others, but it has no buckets and limits nobody.
+    /// The rule applies, and so can replace others, but it has no buckets and limits nothing.
     Unlimited,
 }
 
-/// What a rule's answer is while its store is in trouble.
+/// Policy of a rule while its store is in trouble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnError {
     /// A bucket in this process answers, with a share of the quota.
     #[default]
     Local,
-    /// Yes.
+    /// The rule allows.
     Allow,
-    /// No.
+    /// The rule denies.
     Deny,
 }
 
-/// A limit, whom it counts, and when it applies.
+/// A quota, a key pattern for its buckets, and the conditions under which it applies.
 ///
 /// ```
 /// use sluicegate::{Quota, Rule};
@@ -93,36 +93,36 @@ pub struct Rule {
     replaces: Box<[Box<str>]>,
 }
 
-/// Why a rule was refused.
+/// Reason for refusing a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Its key pattern.
+    /// The key pattern is not valid.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A condition.
+    /// A condition is not valid.
     #[error("condition on {attribute}: {error}")]
     Glob {
-        /// The attribute it is about.
+        /// Attribute of the condition.
         attribute: String,
-        /// What is wrong with it.
+        /// Error of its glob.
         error: GlobError,
     },
-    /// A condition on something that cannot be an attribute.
+    /// A condition on a name that no attribute can have.
     #[error(
         "`{name}` is not the name of an attribute (at most {NAME_BYTES_MAX} letters, digits, `_`, `-`, `.`)"
     )]
     AttributeName {
-        /// The name.
+        /// The name as given.
         name: String,
     },
-    /// Two conditions on one attribute.
+    /// Duplicate conditions on one attribute.
     #[error("there is a condition on `{attribute}` already")]
     SameCondition {
-        /// The attribute.
+        /// The attribute with two conditions.
         attribute: String,
     },
-    /// Too many conditions.
+    /// More conditions than a rule may have.
     #[error("a rule has at most {CONDITIONS_MAX} conditions")]
     TooManyConditions,
     /// The plan's name is too long, or has control characters in it.
@@ -131,27 +131,26 @@ pub enum RuleError {
     /// A name, its own or one that it replaces, is empty, too long, or has control characters in it.
     #[error("a name has 1 to {RULE_NAME_BYTES_MAX} bytes and no control characters")]
     Name,
-    /// Too many names.
+    /// More names to replace than a rule may have.
     #[error("a rule replaces at most {REPLACES_MAX} names")]
     TooManyReplaced,
-    /// One name twice.
+    /// A duplicate name to replace.
     #[error("`{name}` is replaced already")]
     SameReplaced {
-        /// The name.
+        /// The name as given.
         name: String,
     },
-    /// Its own name.
+    /// A rule that replaces its own name.
     #[error("a rule cannot replace itself")]
     ReplacesItself,
 }
 
 impl Rule {
-    /// A rule that is enforced, for every plan, without conditions; its scope is what its key pattern
-    /// suggests.
+    /// A rule that is enforced, for every plan, without conditions; its scope is derived from its key pattern.
     ///
     /// # Errors
     ///
-    /// What is wrong with the key pattern, and where.
+    /// The first mistake in the key pattern, with its position.
     pub fn new(rule_id: u64, key_pattern: &str, quota: Quota) -> Result<Self, PatternError> {
         let key_pattern = Pattern::parse(key_pattern)?;
         Ok(Self {
@@ -191,8 +190,8 @@ impl Rule {
         Ok(self)
     }
 
-    /// This rule for requests whose `attribute` is as a [`Condition`] says, such as `/api/**` or `!/login`,
-    /// besides its other conditions, which are on other attributes.
+    /// This rule for requests whose `attribute` meets a [`Condition`], such as `/api/**` or `!/login`, in addition to its
+    /// other conditions, which are on other attributes.
     ///
     /// # Errors
     ///
@@ -227,13 +226,12 @@ impl Rule {
         self.replaces_others()
     }
 
-    /// This rule in place of all rules with one of these names: wherever it applies, they do not. It does not
-    /// matter what its own mode is, nor whether it is replaced itself.
+    /// This rule in place of all rules with one of these names: wherever it applies, they do not, whatever its own mode
+    /// and even if it is itself replaced.
     ///
     /// # Errors
     ///
-    /// Names that are empty, too long, here twice or the rule's own, or have control characters in them; and
-    /// too many.
+    /// Names that are empty, too long, duplicated or the rule's own, or have control characters in them; and too many.
     pub fn with_replaces(mut self, names: &[impl AsRef<str>]) -> Result<Self, RuleError> {
         if names.len() > REPLACES_MAX {
             return Err(RuleError::TooManyReplaced);
@@ -254,7 +252,7 @@ impl Rule {
         if replaces_itself { Err(RuleError::ReplacesItself) } else { Ok(self) }
     }
 
-    /// This rule enforced, in the shadow, or without a limit.
+    /// This rule in another mode.
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -268,14 +266,14 @@ impl Rule {
         self
     }
 
-    /// This rule switched on or off.
+    /// This rule active or inactive.
     #[must_use]
     pub fn with_is_active(mut self, is_active: bool) -> Self {
         self.is_active = is_active;
         self
     }
 
-    /// This rule with a note for people; what is longer than a kilobyte is cut.
+    /// This rule with a description for people, truncated to a kilobyte.
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
         let end = floor_char_boundary(description, DESCRIPTION_BYTES_MAX);
@@ -283,37 +281,37 @@ impl Rule {
         self
     }
 
-    /// Its number, which names its buckets and breaks ties.
+    /// Its id, which names its buckets and breaks ties.
     #[must_use]
     pub fn rule_id(&self) -> u64 {
         self.rule_id
     }
 
-    /// Which requests share a bucket.
+    /// Its key pattern: requests with the same values of its placeholders share a bucket.
     #[must_use]
     pub fn key_pattern(&self) -> &Pattern {
         &self.key_pattern
     }
 
-    /// What it is about.
+    /// Its scope.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// What each of its buckets holds.
+    /// Quota of each of its buckets.
     #[must_use]
     pub fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// The plan it is for, if it is for one.
+    /// The plan it is for; `None` for all plans.
     #[must_use]
     pub fn plan(&self) -> Option<&str> {
         self.plan.as_deref()
     }
 
-    /// Whether its denials count.
+    /// Effect of its denials.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
@@ -325,25 +323,25 @@ impl Rule {
         self.on_error
     }
 
-    /// Is it switched on?
+    /// Returns whether it is active: an inactive rule never applies.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.is_active
     }
 
-    /// The note for people.
+    /// Its description for people; empty if absent.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// What must hold, besides the endpoint that the key pattern may name; in the order of the names.
+    /// Its conditions, in the order of the names, without the endpoint that the key pattern may name.
     #[must_use]
     pub fn conditions(&self) -> &[(Attribute, Condition)] {
         &self.conditions
     }
 
-    /// By what name others replace it, if it has one.
+    /// Name by which other rules replace it, if any.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -354,8 +352,8 @@ impl Rule {
         self.replaces.iter().map(AsRef::as_ref)
     }
 
-    /// The columns that this rule is made of: [`RuleSpec::build`] makes the same rule of them. Tokens and period
-    /// are as they were written, where they were; a rate of 0.016 a second is one per 62.5 s.
+    /// Columns of this rule: [`RuleSpec::build`] makes the same rule of them. Tokens and period are as written where they
+    /// were given; a rate of 0.016 a second is one per 62.5 s.
     #[must_use]
     pub fn spec(&self) -> RuleSpec {
         let (tokens, period_us) = self.quota.rate().tokens_and_period_us();
@@ -385,16 +383,16 @@ impl Rule {
         }
     }
 
-    /// The attribute that says who its buckets are about: `user_id` if its key pattern has it, else `ip`, else
-    /// the first placeholder. `None` if it has none.
+    /// Attribute of the subject of its buckets: `user_id` if its key pattern has it, else `ip`, else the first
+    /// placeholder. `None` without placeholders.
     #[must_use]
     pub fn subject_attribute(&self) -> Option<&Attribute> {
         self.key_pattern.attributes().first()
     }
 
-    /// Who a request's bucket is about, and whose override counts: the value of the
-    /// [subject attribute](Self::subject_attribute); for a rule without placeholders, its key pattern.
-    /// `None` if the request lacks it.
+    /// Subject of a request's bucket, by which overrides are found: the value of the
+    /// [subject attribute](Self::subject_attribute); for a rule without placeholders, its key pattern. `None` if the
+    /// request lacks it.
     #[inline]
     #[must_use]
     pub fn subject<'r>(&'r self, request: &'r Request<'_>) -> Option<&'r str> {
@@ -404,14 +402,14 @@ impl Rule {
         }
     }
 
-    /// The name that people read of a request's bucket, such as `user:42`. `None` if the request lacks one of
-    /// the key pattern's attributes.
+    /// Readable name of a request's bucket, such as `user:42`. `None` if the request lacks one of the key pattern's
+    /// attributes.
     #[must_use]
     pub fn bucket_key(&self, request: &Request<'_>) -> Option<String> {
         self.key_pattern.bucket_key(request)
     }
 
-    /// Do all its conditions hold, and does the endpoint match in its key pattern if it names one?
+    /// Returns whether all its conditions hold, and the endpoint of its key pattern, if any, matches.
     #[must_use]
     pub fn conditions_match(&self, request: &Request<'_>) -> bool {
         self.failing_condition(request).is_none()
@@ -432,7 +430,7 @@ impl Rule {
             .or_else(|| is_other_endpoint().then_some(&Attribute::Endpoint))
     }
 
-    /// Does the request have every attribute that its key pattern asks for?
+    /// Returns whether the request has every attribute of its key pattern.
     #[must_use]
     pub fn attributes_present(&self, request: &Request<'_>) -> bool {
         self.missing_attribute(request).is_none()
@@ -453,7 +451,7 @@ impl Rule {
     }
 }
 
-/// A name that a rule can have.
+/// Checks the length and characters of a rule's name.
 fn checked_name(name: &str) -> Result<Box<str>, RuleError> {
     let is_sound = (1..=RULE_NAME_BYTES_MAX).contains(&name.len());
     if is_sound && !name.contains(char::is_control) {

@@ -14,11 +14,10 @@ use super::rule::Rule;
 use super::spec::RULE_ID_MAX;
 use crate::request::Request;
 
-/// The most rules in one set.
+/// Most rules in one set.
 pub const RULES_MAX: usize = 10_000;
 
-/// Rules that belong together, and what single subjects have instead of their quotas. It never changes: a
-/// change is another set. Clones share everything.
+/// A set of rules with their overrides. Immutable: a change is another set. Clones share state.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     /// In the order of their ids.
@@ -30,51 +29,51 @@ pub struct RuleSet {
     version: u64,
 }
 
-/// One reason why a set of rules was refused. Positions count from zero, in the list that was given.
+/// Reason for refusing a set of rules. Positions count from zero, in the given list.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleSetError {
-    /// Two rules with one id.
+    /// Two rules with the same id.
     #[error("rule_id {rule_id} is there twice")]
     SameId {
-        /// The id.
+        /// The id as given.
         rule_id: u64,
-        /// The position of the rule that has it first.
+        /// Position of the first rule that has it.
         first: usize,
-        /// The position of the other.
+        /// Position of the second rule.
         second: usize,
     },
-    /// Two rules with one key pattern and one plan.
+    /// Two rules with the same key pattern and plan.
     #[error("key_pattern `{key_pattern}` is there twice for {}", plan_text(plan.as_deref()))]
     SamePattern {
-        /// The key pattern.
+        /// The duplicate key pattern.
         key_pattern: String,
-        /// The plan.
+        /// Its plan; `None` for all plans.
         plan: Option<String>,
-        /// The position of the rule that has them first.
+        /// Position of the first rule that has them.
         first: usize,
-        /// The position of the other.
+        /// Position of the second rule.
         second: usize,
     },
     /// An id that is too large to name buckets by.
     #[error("rule_id {rule_id} is above {RULE_ID_MAX}")]
     IdTooLarge {
-        /// The id.
+        /// The id as given.
         rule_id: u64,
     },
-    /// Too many rules.
+    /// More than [`RULES_MAX`] rules.
     #[error("{rules} rules are more than {RULES_MAX}")]
     TooMany {
-        /// How many there are.
+        /// Number of rules given.
         rules: usize,
     },
 }
 
-/// Every reason why a set of rules was refused: at least one.
+/// Every reason for refusing a set of rules: at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSetErrors(Vec<RuleSetError>);
 
-/// What only one rule of a set may have: its id, and its key pattern together with its plan.
+/// Values that must be unique in a set: a rule's id, and its key pattern together with its plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim<'a> {
     pub(super) rule_id: Option<u64>,
@@ -90,8 +89,8 @@ impl RuleSet {
     ///
     /// # Errors
     ///
-    /// Every clash between two of them: the same id, or the same key pattern and plan (be they switched
-    /// on or not); or that an id is above 2^53 - 1, or that there are more than [`RULES_MAX`].
+    /// Every clash between two of them: the same id, or the same key pattern and plan (active or not); ids above
+    /// 2^53 - 1; and more than [`RULES_MAX`] rules.
     pub fn new(mut rules: Vec<Rule>) -> Result<Self, RuleSetErrors> {
         if rules.len() > RULES_MAX {
             return Err(RuleSetErrors(vec![RuleSetError::TooMany { rules: rules.len() }]));
@@ -113,8 +112,8 @@ impl RuleSet {
         Ok(Self { rules: rules.into(), index, replacing, ..Self::default() })
     }
 
-    /// The same rules with these overrides instead of any they had. The rules and their index are shared with
-    /// the set it was made of, not made again.
+    /// The same rules with these overrides instead of any they had. The rules and their index are shared with this set,
+    /// not rebuilt.
     #[must_use]
     pub fn with_overrides(mut self, overrides: Overrides) -> Self {
         self.overridden = Overridden::new(&self.rules, &overrides);
@@ -140,13 +139,13 @@ impl RuleSet {
         found.ok().and_then(|position| u32::try_from(position).ok())
     }
 
-    /// What single subjects have instead of their rules' quotas.
+    /// Its overrides.
     #[must_use]
     pub fn overrides(&self) -> &Overrides {
         &self.overrides
     }
 
-    /// Which set this is: the limiter that holds it counts the sets it has held, from 1.
+    /// Version: the limiter that holds it counts its sets, from 1.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -162,15 +161,15 @@ impl RuleSet {
         self.applying(request).into_iter().map(|position| &self.rules[position as usize])
     }
 
-    /// Does any of its rules replace others?
+    /// Returns whether any of its rules replaces others.
     #[inline]
     #[must_use]
     pub fn has_replacing(&self) -> bool {
         !self.replacing.is_empty()
     }
 
-    /// Takes the rules out that another rule replaces which one of these requests meets. These are the
-    /// [`matches`](Self::matches) of the requests of one call.
+    /// Removes the rules that another matching rule of the same call replaces. These are the [`matches`](Self::matches)
+    /// of the requests of one call.
     #[inline]
     pub(crate) fn drop_replaced(&self, matched: &mut [Matches]) {
         if self.has_replacing() {
@@ -191,7 +190,7 @@ impl RuleSet {
         self.replacing.by(position, matched)
     }
 
-    /// The rules that a request meets, whether or not one replaces another.
+    /// Rules that match a request, before replacing.
     #[inline]
     pub(crate) fn matches(&self, request: &Request<'_>) -> Matches {
         self.index.matches(&self.rules, request)
@@ -202,7 +201,7 @@ impl RuleSet {
         &self.rules[position as usize]
     }
 
-    /// Which override the rule at this position has for the subject of a request, if any.
+    /// Number of the override that the rule at this position has for the subject of a request, if any.
     #[inline]
     pub(crate) fn overridden(&self, position: u32, request: &Request<'_>) -> Option<Number> {
         let subject = || self.rule(position).subject(request);
@@ -215,7 +214,7 @@ impl RuleSet {
         number.and_then(|number| self.overrides.numbered(number))
     }
 
-    /// The quota of the rule at this position, or the one that this override has instead.
+    /// Quota of the rule at this position, or that of this override.
     #[inline]
     pub(crate) fn quota(&self, position: u32, overridden: Option<Number>) -> &Quota {
         match self.numbered(overridden) {
@@ -230,7 +229,7 @@ impl RuleSet {
     }
 }
 
-/// Everything that two of these rules cannot both have, in the order of the rules that have it again.
+/// Clashes between these rules, in the order of the second rule of each.
 pub(super) fn clashes<'a>(rules: impl IntoIterator<Item = Claim<'a>>) -> Vec<RuleSetError> {
     let (mut ids, mut patterns) = (HashMap::new(), HashMap::new());
     let mut clashes = Vec::new();

@@ -1,4 +1,4 @@
-//! A rule as somebody wrote it, column by column, before it is known to make sense.
+//! Columns of a rule as written, before validation.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,59 +7,58 @@ use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, QuotaField, Rate, R
 
 use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
 
-/// The largest id of a rule: up to it, every language that reads our JSON or runs our scripts has it
-/// exactly.
+/// Largest id of a rule: JavaScript and Lua represent integers up to it exactly.
 pub(crate) const RULE_ID_MAX: u64 = (1 << 53) - 1;
 
-/// What a rule without a limit has for tokens if none are given. Nobody notices if it is enforced one day
-/// without a thought for them.
+/// Tokens of a rule in `Unlimited` mode if none are given: so many that enforcing it later without setting them
+/// hardly limits anything.
 pub(crate) const UNLIMITED_TOKENS: u64 = 1_000_000;
-/// In what time they come in.
+/// Period of [`UNLIMITED_TOKENS`].
 pub(crate) const UNLIMITED_PERIOD: Duration = Duration::from_secs(1);
 
-/// The columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a
-/// [`Rule`] of them, or says about each column what is wrong with it.
+/// Columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a [`Rule`] of them, or
+/// returns an error for each column that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSpec {
-    /// Its number, which names its buckets.
+    /// Id, which names its buckets.
     pub rule_id: u64,
-    /// Which requests share a bucket.
+    /// Text with `{attribute}` placeholders; requests with the same values share a bucket.
     pub key_pattern: String,
-    /// What it is about; what the key pattern suggests if none is given.
+    /// Scope; derived from the key pattern if absent.
     pub scope: Option<Scope>,
-    /// Tokens per second, instead of `tokens` and `period` or beside them if they agree.
+    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
     pub rate_per_second: Option<Decimal>,
     /// Tokens per `period`.
     pub tokens: Option<u64>,
-    /// In what time they come in.
+    /// Time in which `tokens` refill.
     pub period: Option<Duration>,
-    /// The most that can be taken at once; the tokens of one period if none is given.
+    /// Most tokens that can be taken at once; the tokens of one period if absent.
     pub burst_capacity: Option<u64>,
-    /// How it is counted.
+    /// Algorithm that counts the limit.
     pub algorithm: Algorithm,
-    /// How a token bucket refills.
+    /// Refill of a token bucket.
     pub refill: Refill,
-    /// The longest wait in line of a leaky bucket.
+    /// Longest delay of a leaky bucket; bounded by its capacity alone if absent.
     pub max_wait: Option<Duration>,
-    /// For which plan; empty for all.
+    /// Plan that it is for; empty for all.
     pub plan: String,
-    /// Whether its denials count.
+    /// Effect of its denials.
     pub mode: Mode,
-    /// What it answers while its store is in trouble.
+    /// Policy while its store is in trouble.
     pub on_error: OnError,
-    /// Whether it is switched on.
+    /// An inactive rule never applies.
     pub is_active: bool,
-    /// A note for people.
+    /// Text for people, at most a kilobyte.
     pub description: String,
-    /// Attributes and what they must be: see [`Condition`](super::Condition).
+    /// Attributes and their conditions: see [`Condition`](super::Condition).
     pub conditions: Vec<(String, String)>,
-    /// By what name others replace it; empty for none.
+    /// Name by which other rules replace it; empty for none.
     pub name: String,
-    /// The names of the rules that do not apply where it does.
+    /// Names of the rules that do not apply where it does.
     pub replaces: Vec<String>,
 }
 
-/// A rule of which nothing is written: switched on, enforced, for every plan.
+/// A rule with no columns given: active, enforced, for every plan.
 impl Default for RuleSpec {
     fn default() -> Self {
         Self {
@@ -85,16 +84,16 @@ impl Default for RuleSpec {
     }
 }
 
-/// What is wrong with one column.
+/// Error in one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The column.
+    /// Name of the column.
     pub field: &'static str,
-    /// Which of several: the attribute of a condition.
+    /// Attribute of the condition, where the column is `conditions`.
     pub of: Option<String>,
-    /// The byte offset of the mistake in its text, where one is known.
+    /// Byte offset of the mistake in its text, where known.
     pub at: Option<usize>,
-    /// What is wrong.
+    /// Reason, in lower case without a full stop.
     pub reason: String,
 }
 
@@ -118,14 +117,14 @@ impl RuleSpec {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, column by column.
+    /// Every error, column by column.
     pub fn build(&self) -> Result<Rule, Vec<FieldError>> {
         let mut errors = Vec::new();
         if self.rule_id > RULE_ID_MAX {
             errors.push(error("rule_id", format_args!("is at most {RULE_ID_MAX}")));
         }
         let quota = self.quota(&mut errors);
-        // A stand-in lets the other columns be looked at too.
+        // A substitute quota, so that the other columns are checked too.
         let some_quota = quota.or_else(|| Quota::per_second(1).ok());
         let rule = some_quota.and_then(|quota| {
             Rule::new(self.rule_id, &self.key_pattern, quota)
@@ -164,7 +163,7 @@ impl RuleSpec {
                 Ok(with_condition) => rule = with_condition,
                 Err(wrong) => {
                     let reason = match wrong {
-                        // Which condition it is about is said already.
+                        // `of` names the condition already.
                         RuleError::Glob { error, .. } => error.to_string(),
                         wrong => wrong.to_string(),
                     };
@@ -188,7 +187,7 @@ impl RuleSpec {
         rule
     }
 
-    /// Looks at what `finish` would have looked at, had the key pattern been sound.
+    /// Checks the columns of `finish` where the key pattern is not valid.
     fn check_without_rule(&self, is_needed: bool, errors: &mut Vec<FieldError>) {
         if is_needed
             && let Some(rule) = Quota::per_second(1).ok().and_then(|q| Rule::new(0, "x", q).ok())
@@ -197,8 +196,8 @@ impl RuleSpec {
         }
     }
 
-    /// The quota of `tokens` and `period`, or `rate_per_second`, or both if they agree; of a rule without a
-    /// limit also of none of them.
+    /// The quota of `tokens` and `period`, or `rate_per_second`, or both if they agree; of a rule in `Unlimited` mode
+    /// also of none of them.
     fn quota(&self, errors: &mut Vec<FieldError>) -> Option<Quota> {
         let (rate_field, rate) = match self.rate(errors) {
             Ok(rate) => rate,
@@ -223,7 +222,7 @@ impl RuleSpec {
                 _ => rate_field,
             };
             errors.push(error(field, wrong));
-            // Without the column at fault, the others show what is wrong with them.
+            // Without the column at fault, the others are checked too.
             match field {
                 "burst_capacity" if capacity.is_some() => capacity = None,
                 "refill" if refill != Refill::default() => refill = Refill::default(),

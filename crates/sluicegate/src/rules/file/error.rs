@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where: collected, put in order, and shown.
+//! Errors of a rules file with their positions: collected, sorted and rendered.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,18 +7,17 @@ use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use crate::compat::floor_char_boundary;
 
-/// The most mistakes that are reported of one file; the others are counted.
+/// Most errors that are reported for one file; the others are counted.
 const ERRORS_MAX: usize = 100;
-/// A line is shown if its mistake begins within this many bytes.
+/// A line is shown if its error begins within this number of bytes.
 const SHOWN_BYTES_MAX: usize = 1024;
-/// How much is shown of what a message quotes.
+/// Longest message, in characters; the rest is truncated.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// Everything that is wrong with a file of rules: at least one [`FileError`].
+/// All errors of a rules file: at least one [`FileError`].
 ///
-/// It displays as a person wants to see it, every mistake with its file, line, column and a caret
-/// under it; [`coloured`](Self::coloured) for terminals. Characters that could control a terminal are
-/// shown as something harmless.
+/// Displays every error with its file, line, column and a caret under it; [`coloured`](Self::coloured) for terminals.
+/// Characters that could control a terminal are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileErrors {
     name: String,
@@ -26,21 +25,21 @@ pub struct FileErrors {
     left_out: usize,
 }
 
-/// One thing that is wrong with a file of rules.
+/// One error of a rules file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     line: usize,
     column: usize,
     message: String,
-    /// The line, and the part of it that is meant; `None` if it is too long to be shown.
+    /// The line, and the range of the error in it; `None` if it is too long to be shown.
     shown: Option<(String, Range<usize>)>,
 }
 
-/// Mistakes while they are being found.
+/// Errors found so far.
 #[derive(Debug)]
 pub(super) struct Problems<'t> {
     text: &'t str,
-    /// Where each line starts.
+    /// Byte offset of the start of each line.
     lines: Vec<usize>,
     found: Vec<(Range<usize>, String)>,
     left_out: usize,
@@ -55,13 +54,13 @@ impl FileErrors {
         &self.name
     }
 
-    /// The mistakes, in the order of the file: all of them, or the first hundred found.
+    /// The errors, in the order of the file: all of them, or the first hundred found.
     #[must_use]
     pub fn errors(&self) -> &[FileError] {
         &self.errors
     }
 
-    /// How many mistakes were found besides [`errors`](Self::errors).
+    /// Number of errors found besides [`errors`](Self::errors).
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
@@ -126,7 +125,7 @@ impl FileError {
         self.column
     }
 
-    /// What is wrong.
+    /// Message, in lower case without a full stop.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -145,7 +144,7 @@ impl std::error::Error for FileError {}
 
 impl<'t> Problems<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        // What stands in front of some files to say how they are encoded is not in their first line.
+        // A byte order mark is not part of the first line.
         let first = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(first).chain(newlines.map(|(at, _)| at + 1)).collect();
@@ -164,7 +163,7 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// The line, from 1, that a place in the text is in.
+    /// Line, from 1, of a byte offset.
     pub(super) fn line_of(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at).max(1)
     }
@@ -200,8 +199,7 @@ impl<'t> Problems<'t> {
     }
 }
 
-/// Text without characters that do something to a terminal rather than being shown by it: control
-/// characters, and those that change the direction of what follows.
+/// Replaces characters that control a terminal: control characters, and those that change the direction of text.
 fn printable(text: impl Iterator<Item = char>) -> String {
     let harmless = |c: char| match c {
         '\t' => ' ',

@@ -1,5 +1,4 @@
-//! Rules from a file, `rules.toml`: read whole, or refused with everything that is wrong with it; and rules
-//! [written](to_toml) as such a file.
+//! Rules files, `rules.toml`: read whole or refused with all errors, and [written](to_toml).
 //!
 //! ```toml
 //! [[rule]]
@@ -24,9 +23,9 @@
 //! `max_wait` (like `period`), `mode`, `on_error`, `conditions` (attributes and what they must match), `name`
 //! and `replaces` (names of rules that do not apply where this one does). Numbers are taken as they are written: 0.016 a second is one every 62.5 s, exactly.
 //!
-//! Rules without a `rule_id` are numbered 1, 2, 3 in the order of the file, leaving out the ids that are
-//! given. A rule's id names its buckets: give it one, and keep it, if what was spent is to stay with the
-//! rule when others come and go.
+//! Rules without a `rule_id` are numbered 1, 2, 3 in the order of the file, leaving out the ids that are given. A
+//! rule's id names its buckets: give it one, and keep it, so that spent tokens stay with the rule when others are
+//! added or removed.
 
 mod error;
 mod row;
@@ -46,24 +45,22 @@ use super::set::{RULES_MAX, RuleSet, RuleSetError, clashes};
 use crate::compat::floor_char_boundary;
 use crate::suggest::unknown;
 
-/// The largest file of rules, in bytes: as many rules as there may be, at 400 bytes each. Whoever reads one
-/// need read no more than one byte beyond this.
+/// Largest rules file, in bytes: the most rules of a set, at 400 bytes each. A reader can stop one byte beyond it.
 pub const RULES_FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What the tables of a file are called.
+/// Name of the tables of a file.
 const RULE: &str = "rule";
 
 impl RuleSet {
     /// Reads a set of rules from the text of a `rules.toml`: see [`file`](crate::rules::file).
-    /// `name` is what to call the file where something is wrong with it.
+    /// `name` is the name of the file in errors.
     ///
-    /// A file without any rule would lift every limit, and is more likely a mistake: it must say
-    /// `rule = []`.
+    /// A file without any rule would lift every limit, and is more likely a mistake: it must say `rule = []`.
     ///
     /// # Errors
     ///
-    /// All that is wrong, each with its place. Only of a rule with a mistake in its TOML nothing else is
-    /// reported, and nothing that merely follows from another mistake.
+    /// All errors with their positions, except those that follow from another error, and further errors of a rule with
+    /// invalid TOML.
     ///
     /// ```
     /// use sluicegate::RuleSet;
@@ -102,7 +99,7 @@ fn read(text: &str, problems: &mut Problems<'_>) -> Option<RuleSet> {
         problems.add(tables[RULES_MAX].span(), too_many);
         return None;
     }
-    // A rule goes on up to the next one. Where its TOML is broken, its values are guesses.
+    // A rule extends to the next one. Where its TOML is broken, its values are guesses.
     let mut broken: Vec<_> = syntax_errors.iter().map(toml::de::Error::span).collect();
     broken.sort_unstable_by_key(|span| span.as_ref().map(|span| span.start));
     let is_sound = |position: usize| {
@@ -137,7 +134,7 @@ fn rule_tables<'d, 't>(
         problems.add(key.span(), unknown("key", key.get_ref(), &[RULE]));
     }
     let Some(rules) = document.get(RULE) else {
-        // Of what a misspelt or broken file has no rules for, enough is said already.
+        // A misspelt key or invalid TOML is reported already.
         if problems.is_empty() {
             problems.add(0..0, "there are no rules here: write `rule = []` if that is meant");
         }
@@ -150,7 +147,7 @@ fn rule_tables<'d, 't>(
     Vec::new()
 }
 
-/// Reports what two rules cannot both have, where the second of them has it.
+/// Reports clashes between two rules, at the second of them.
 fn report_clashes(rows: &[Row<'_>], problems: &mut Problems<'_>) {
     for clash in clashes(rows.iter().map(Row::claim)) {
         let (first, second, column) = match clash {

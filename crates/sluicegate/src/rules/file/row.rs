@@ -18,7 +18,7 @@ use crate::rules::set::Claim;
 use crate::rules::spec::{FieldError, RuleSpec};
 use crate::suggest::unknown;
 
-/// Every column.
+/// Names of all columns.
 const COLUMNS: [&str; 20] = [
     "rule_id",
     "name",
@@ -42,24 +42,23 @@ const COLUMNS: [&str; 20] = [
     "version",
 ];
 
-/// The columns that make a quota together: while one of them cannot be read, nothing can be said about
-/// the others.
+/// Columns that make a quota together: while one of them cannot be parsed, the others are not checked.
 const OF_QUOTA: [&str; 7] =
     ["rate_per_second", "tokens", "period", "burst_capacity", "algorithm", "refill", "max_wait"];
 
-/// A rule as it is written, and where.
+/// A rule as written, with the positions of its columns.
 #[derive(Debug)]
 pub(super) struct Row<'d> {
     text: &'d str,
     header: Range<usize>,
     columns: &'d DeTable<'d>,
     spec: RuleSpec,
-    /// The columns that could not be read, about which enough is said already.
+    /// Columns that could not be parsed and are reported already.
     unread: HashSet<&'static str>,
 }
 
 impl<'d> Row<'d> {
-    /// Reads every column that there is; `None` if this is no table at all.
+    /// Parses all columns; `None` if this is not a table.
     pub(super) fn new(
         text: &'d str,
         table: &'d Spanned<DeValue<'d>>,
@@ -121,7 +120,7 @@ impl<'d> Row<'d> {
                 spec.is_active = is_active.ok_or_else(|| expected("true or false", value))?;
             }
             "description" => spec.description = text(value)?,
-            // These two belong to rules in a database. A file may have them, and must have them right.
+            // These two belong to rules in a database. A file may have them, and they must be valid.
             "created_at" => instant(value)?,
             "version" => drop(whole(value)?),
             _ => {}
@@ -146,20 +145,20 @@ impl<'d> Row<'d> {
         }
     }
 
-    /// The id that it is given, if it is.
+    /// The id in the file, if it has a valid one.
     pub(super) fn given_id(&self) -> Option<u64> {
         let is_given = self.columns.contains_key("rule_id") && !self.unread.contains("rule_id");
         is_given.then_some(self.spec.rule_id)
     }
 
-    /// Takes an id unless it is given one.
+    /// Takes the next free id unless the file gives one.
     pub(super) fn number(&mut self, free_ids: &mut impl Iterator<Item = u64>) {
         if self.given_id().is_none() {
             self.spec.rule_id = free_ids.next().unwrap_or_default();
         }
     }
 
-    /// What no other rule may have, as far as it could be read.
+    /// Values that must be unique, as far as they could be parsed.
     pub(super) fn claim(&self) -> Claim<'_> {
         let (spec, is_read) = (&self.spec, |column| !self.unread.contains(column));
         let plan = Some(spec.plan.as_str()).filter(|plan| !plan.is_empty());
@@ -170,7 +169,7 @@ impl<'d> Row<'d> {
         }
     }
 
-    /// The rule that it makes, unless something is wrong with it.
+    /// The rule; `None` if it has errors, which are reported.
     pub(super) fn rule(&self, problems: &mut Problems<'_>) -> Option<Rule> {
         match self.spec.build() {
             Ok(rule) => Some(rule),
@@ -183,14 +182,14 @@ impl<'d> Row<'d> {
         }
     }
 
-    /// Does this follow from a column that could not be read?
+    /// Returns whether this error follows from a column that could not be parsed.
     fn follows(&self, error: &FieldError) -> bool {
         let is_of_quota = |column: &str| OF_QUOTA.contains(&column);
         self.unread.contains(error.field)
             || (is_of_quota(error.field) && self.unread.iter().any(|unread| is_of_quota(unread)))
     }
 
-    /// What an error is about.
+    /// Range of an error in the file.
     fn place(&self, error: &FieldError) -> Range<usize> {
         let span = self.span_of(error.field);
         if let Some(name) = error.of.as_deref() {
@@ -214,7 +213,7 @@ impl<'d> Row<'d> {
         }
     }
 
-    /// Where a column's value is; the head of the rule if it has no such column.
+    /// Range of a column's value; the header of the rule if it lacks the column.
     pub(super) fn span_of(&self, column: &str) -> Range<usize> {
         self.columns.get(column).map_or_else(|| self.header.clone(), Spanned::span)
     }
@@ -260,7 +259,7 @@ fn whole(value: &Spanned<DeValue<'_>>) -> Result<u64, String> {
     }
 }
 
-/// A number as it is written, never by way of a float.
+/// A decimal number as written, never converted to a float.
 fn decimal(value: &Spanned<DeValue<'_>>) -> Result<Decimal, String> {
     let written = match value.get_ref() {
         DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),

@@ -1,7 +1,6 @@
-//! Where a character of a TOML string's value stands in the file.
+//! Positions in a TOML string: from an offset into its value to an offset into the file.
 
-/// The offset into `raw`, a TOML string with its quotes, of the character at `at` in its value. What
-/// cannot be found is taken to be at the start.
+/// Offset into `raw`, a TOML string with its quotes, of the character at `at` in its value; zero if it cannot be found.
 pub(super) fn locate(raw: &str, at: usize) -> usize {
     let (quotes, has_escapes) = match raw.as_bytes() {
         [b'"', b'"', b'"', ..] => (3, true),
@@ -12,7 +11,7 @@ pub(super) fn locate(raw: &str, at: usize) -> usize {
     };
     let mut offset = quotes;
     if quotes == 3 {
-        // The first newline does not belong to the value.
+        // The first newline is not part of the value.
         let rest = &raw[offset..];
         offset += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
     }
@@ -24,7 +23,7 @@ pub(super) fn locate(raw: &str, at: usize) -> usize {
             Some(c) => (c.len_utf8(), c.len_utf8()),
             None => return 0,
         };
-        // A line's end that is escaped stands for nothing, and so never for the character.
+        // An escaped end of line has no character in the value.
         if value_len >= at && bytes > 0 {
             return offset;
         }
@@ -32,7 +31,7 @@ pub(super) fn locate(raw: &str, at: usize) -> usize {
     }
 }
 
-/// How many bytes the escape sequence at the start of `raw` has, and how many those that it stands for.
+/// Lengths in bytes of the escape sequence at the start of `raw` and of its value.
 fn escape(raw: &str) -> (usize, usize) {
     let digits = match raw.as_bytes().get(1) {
         Some(b'x') => 2,

@@ -9,8 +9,8 @@ use crate::rules::pattern::Pattern;
 use crate::rules::rule::{Mode, OnError, Scope};
 use crate::rules::spec::{RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 
-/// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads
-/// back equal. Columns that say no more than is taken for granted are left out.
+/// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads back
+/// equal. Columns with default values are left out.
 ///
 /// ```
 /// use sluicegate::rules::file::to_toml;
@@ -31,8 +31,8 @@ use crate::rules::spec::{RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What no rule can have, such as two conditions on one attribute, is written as it is, for whoever reads it
-/// to refuse.
+/// Invalid columns, such as two conditions on one attribute, are written as they are, and reading the file refuses
+/// them.
 #[must_use]
 pub fn to_toml(rules: &[RuleSpec]) -> String {
     if rules.is_empty() {
@@ -42,7 +42,7 @@ pub fn to_toml(rules: &[RuleSpec]) -> String {
     tables.join("\n")
 }
 
-/// One `[[rule]]`. What is left out is what [`RuleSpec::default`] has.
+/// One `[[rule]]`, without the columns that are as in [`RuleSpec::default`].
 fn table(spec: &RuleSpec) -> String {
     let mut table = Table("[[rule]]\n".into());
     table.column("rule_id", Some(spec.rule_id));
@@ -74,7 +74,7 @@ fn table(spec: &RuleSpec) -> String {
     table.0
 }
 
-/// Are tokens and period what a rule without a limit has where none are written?
+/// Returns whether tokens and period are the defaults of a rule in `Unlimited` mode.
 fn is_taken_for_granted(spec: &RuleSpec) -> bool {
     let rate = (spec.tokens, spec.period);
     spec.mode == Mode::Unlimited
@@ -85,14 +85,14 @@ fn is_taken_for_granted(spec: &RuleSpec) -> bool {
 struct Table(String);
 
 impl Table {
-    /// A column, if there is something in it.
+    /// A text column, unless it is empty.
     fn column(&mut self, name: &str, value: Option<impl fmt::Display>) {
         if let Some(value) = value {
             self.write(format_args!("{name} = {value}\n"));
         }
     }
 
-    /// A column of one of several words.
+    /// A column with a name of an enum, if given.
     fn word(&mut self, name: &str, word: Option<&str>) {
         self.column(name, word.map(Text));
     }
@@ -117,7 +117,7 @@ impl Table {
     }
 
     fn write(&mut self, text: fmt::Arguments<'_>) {
-        // A string takes whatever is written.
+        // Writing to a string does not fail.
         let _ = self.0.write_fmt(text);
     }
 }
@@ -133,7 +133,7 @@ impl fmt::Display for Text<'_> {
                 '"' | '\\' => write!(f, "\\{c}")?,
                 '\n' => f.write_str("\\n")?,
                 '\t' => f.write_str("\\t")?,
-                // Among them are those that would turn a terminal's colours, or its text, around.
+                // Among them are those that would change a terminal's colours, or the direction of its text.
                 c if c.is_control() || is_invisible(c) => write_escape(f, c)?,
                 c => f.write_char(c)?,
             }
@@ -147,12 +147,12 @@ fn write_escape(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     if code <= 0xFFFF { write!(f, "\\u{code:04X}") } else { write!(f, "\\U{code:08X}") }
 }
 
-/// Characters that are not seen, but change how what is around them is.
+/// Invisible characters that change the display of text around them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
-/// The name of a column, in quotes if it needs them.
+/// Name of a column, quoted where TOML requires it.
 struct Key<'a>(&'a str);
 
 impl fmt::Display for Key<'_> {
@@ -166,7 +166,7 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// A time in the largest unit it is a whole number of, from days to seconds; less than a second in
+/// A duration in the largest unit that it is a whole number of, from days to seconds; less than a second in
 /// milliseconds or microseconds, and anything else in decimal seconds.
 struct Period(Duration);
 
