@@ -1,19 +1,19 @@
-//! What Sluicegate's tests against real servers are made of.
+//! Harness of tests against real servers.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`servers`] | private Redis and Valkey servers of five versions, on free ports, gone when dropped |
+//! | [`servers`] | private Redis and Valkey servers of five versions, on free ports, killed on drop |
 //! | [`sentinel`] | a master, two replicas and three sentinels |
-//! | [`cluster`] | three masters and three replicas, with slots that can be held half-moved |
-//! | [`postgres`] | a private PostgreSQL, on a free port, gone when dropped |
-//! | [`proxy`] | a TCP proxy that delays, slices, stalls, swallows and resets, and counts what it did |
+//! | [`cluster`] | three masters and three replicas, with slots that can be held half migrated |
+//! | [`postgres`] | a private PostgreSQL, on a free port, killed on drop |
+//! | [`proxy`] | a TCP proxy that delays, slices, stalls, discards and resets, with counters |
 //! | [`shim`] | a wall clock that a test can step, for any child process |
-//! | [`oracle`] | how much too much was admitted, exactly; and a bucket to compare with |
-//! | [`seed`] | randomness that a failed test can repeat |
-//! | [`noise`] | how long a busy machine kept a test waiting |
-//! | [`tls`] | certificates, right ones and wrong ones |
+//! | [`oracle`] | the exact excess of admissions over a quota; and a reference bucket |
+//! | [`seed`] | random choices that a failed test can repeat |
+//! | [`noise`] | scheduling delays of a busy machine |
+//! | [`tls`] | certificates, valid and invalid |
 //!
-//! Everything here is for tests: what goes wrong panics, with the server's log in the message.
+//! Every failure panics, with the server's log in the message.
 //! `make servers` fetches the servers; a missing one is a panic, never a skipped test.
 #![expect(
     clippy::disallowed_methods,
@@ -22,7 +22,7 @@
     clippy::panic,
     clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "test support: it waits for other processes in real time, and whatever goes wrong fails the test"
+    reason = "test support: it waits for other processes in real time, and every failure fails the test"
 )]
 
 pub mod cluster;

@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Event {
     /// Time in microseconds of any clock.
     pub time_us: u64,
-    /// Tokens.
+    /// Number of tokens charged.
     pub cost: u64,
 }
 
@@ -151,9 +151,9 @@ impl ExactBucket {
 }
 
 /// The decisions of an exact bucket on these events in order.
-pub fn replay(quota: Quota, asked: &[Event]) -> Vec<bool> {
+pub fn replay(quota: Quota, events: &[Event]) -> Vec<bool> {
     let mut bucket = ExactBucket::new(quota);
-    asked.iter().map(|&event| bucket.charge(event)).collect()
+    events.iter().map(|&event| bucket.charge(event)).collect()
 }
 
 #[cfg(test)]
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_finds_what_all_windows_find() {
-        let mut seed = Seed::announce("one_pass_finds_what_all_windows_find");
+    fn one_pass_equals_all_windows() {
+        let mut seed = Seed::announce("one_pass_equals_all_windows");
         for _ in 0..2_000 {
             let (quota, len) = (random_quota(&mut seed), seed.below(30));
             let log = random_log(&mut seed, len);
@@ -211,9 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn what_an_exact_bucket_admits_is_never_too_much_and_one_more_is() {
-        let mut seed =
-            Seed::announce("what_an_exact_bucket_admits_is_never_too_much_and_one_more_is");
+    fn an_exact_bucket_never_over_admits_and_one_more_token_would() {
+        let mut seed = Seed::announce("an_exact_bucket_never_over_admits_and_one_more_token_would");
         let mut refused = 0;
         for _ in 0..1_000 {
             let quota = random_quota(&mut seed);

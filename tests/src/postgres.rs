@@ -60,7 +60,7 @@ pub struct Postgres {
     process: RwLock<Process>,
 }
 
-// ===== starting and ending =====
+// ===== lifecycle =====
 
 impl Postgres {
     /// Starts a server that trusts all local connections, and waits until it replies.
@@ -163,7 +163,7 @@ impl Drop for Postgres {
     }
 }
 
-// ===== using it =====
+// ===== databases and SQL =====
 
 impl Postgres {
     /// Port on the loopback interface.
@@ -211,7 +211,7 @@ impl Postgres {
     }
 }
 
-// ===== the programs =====
+// ===== programs =====
 
 /// Initialises the data folder of a server.
 fn initialise(folder: &Path, password: Option<&str>) {

@@ -68,13 +68,13 @@ impl Process {
 
     /// Exit status; `None` while it is running.
     pub fn ended(&self) -> Option<ExitStatus> {
-        self.child.lock().try_wait().expect("our own child can be asked for its state")
+        self.child.lock().try_wait().expect("the state of our own child is available")
     }
 
     /// Sends `signal`, unless the process has ended: its id may have been reused.
     pub fn signal(&self, signal: Signal) {
         let mut child = self.child.lock();
-        if child.try_wait().expect("our own child can be asked for its state").is_none() {
+        if child.try_wait().expect("the state of our own child is available").is_none() {
             kill_process(self.pid, signal).expect("our own child can be sent a signal");
         }
     }

@@ -41,7 +41,7 @@ pub enum Member {
     Sentinel(usize),
 }
 
-// ===== making it =====
+// ===== starting =====
 
 impl SentinelSet {
     /// Starts them, and waits until the replicas are in sync and the sentinels know all members.
@@ -118,7 +118,7 @@ fn sentinel(flavour: Flavour, master: u16) -> Builder {
         .config(format!("sentinel parallel-syncs {MASTER_NAME} {SERVERS}"))
 }
 
-// ===== asking it =====
+// ===== queries =====
 
 impl SentinelSet {
     /// The servers, including dead ones.
@@ -174,7 +174,7 @@ impl SentinelSet {
             self.try_master().is_some_and(|master| {
                 let mut others = (0..self.servers.len()).filter(|&index| index != master);
                 others.all(|index| Some(index) == excused || self.follows(index, master))
-            }) && self.living_sentinels().all(knows_everybody)
+            }) && self.living_sentinels().all(knows_all_members)
         });
     }
 
@@ -205,13 +205,13 @@ fn named_master(sentinel: &RedisServer) -> Option<u16> {
 }
 
 /// The line of `INFO sentinel` counts the sentinel itself, and dead ones.
-fn knows_everybody(sentinel: &RedisServer) -> bool {
+fn knows_all_members(sentinel: &RedisServer) -> bool {
     let line = sentinel.info("sentinel", "master0").unwrap_or_default();
     line.contains(&format!("slaves={}", SERVERS - 1))
         && line.contains(&format!("sentinels={SENTINELS}"))
 }
 
-// ===== hurting it =====
+// ===== faults =====
 
 impl SentinelSet {
     /// Kills the master (SIGKILL) and returns its index.

@@ -47,7 +47,7 @@ impl Certificates {
     /// If they cannot be made or written.
     pub fn new() -> Self {
         let folder = TempDir::with_prefix("sluicegate-tls-").expect("a temporary folder");
-        let (good, other) = (authority("sluicegate tests"), authority("somebody else"));
+        let (good, other) = (authority("sluicegate tests"), authority("another authority"));
         let here = &["localhost", "127.0.0.1"];
         write(folder.path(), "authority", &good.pem(), None);
         write(folder.path(), "other-authority", &other.pem(), None);

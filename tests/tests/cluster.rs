@@ -1,4 +1,4 @@
-//! The cluster does what its harness says.
+//! Tests of the cluster harness.
 
 use redis::Value;
 use sluicegate_tests::cluster::{Cluster, SLOTS};
@@ -22,7 +22,7 @@ fn a_slot_moves_in_steps() {
     };
     let migration = cluster.begin_migration(slot, to);
     migration.migrate(&keys[..1]);
-    // Half-moved: each of the three answers that a client has to know.
+    // Half migrated: each of the three redirections that a client must handle.
     assert_eq!(code(from, &["GET", keys[0]]), "ASK");
     assert_eq!(code(to, &["GET", keys[0]]), "MOVED");
     assert_eq!(code(from, &["MGET", keys[0], keys[1]]), "TRYAGAIN");
@@ -54,13 +54,13 @@ fn replicas_take_over_on_request_and_after_a_death() {
     cluster.kill(master);
     let heir = cluster.wait_for_failover(&replicas);
     assert_eq!((heir, cluster.owner_of(slot)), (replicas[0], replicas[0]));
-    // The dead one comes back as a replica. It has to find the others: its memory of them is on disk.
+    // The killed node comes back as a replica. It finds the others by its configuration file.
     cluster.nodes()[master].restart();
     cluster.wait_ok();
     assert_eq!(cluster.replicas_of(heir), [master]);
 }
 
-/// The oldest knows no slot ranges.
+/// The oldest version has no slot ranges.
 #[test]
 fn the_oldest_flavour_makes_a_cluster_and_so_do_passwords() {
     let cluster = Cluster::start_with(Flavour::Redis62, |_, node| node.requirepass("secret"));
@@ -80,7 +80,7 @@ fn clients_are_sent_to_the_proxies() {
     let error = cluster.nodes()[other].try_command(&["GET", "k"]).unwrap_err();
     let (address, _) = error.redirect_node().unwrap();
     assert_eq!(address, format!("127.0.0.1:{}", proxies[owner].port()));
-    // Replication goes through them, too, and the nodes' own talk does not.
+    // Replication goes through them too, and the cluster bus does not.
     proxies[owner].set_both(Faults::BLACK_HOLE);
     let mut connection = cluster.nodes()[owner].connection().unwrap();
     redis::cmd("SET").arg("k").arg("v").exec(&mut connection).unwrap();

@@ -1,4 +1,4 @@
-//! Every fault of the proxy acts, and says so.
+//! Every fault of the proxy acts, and is counted.
 #![expect(clippy::disallowed_methods, reason = "these tests are about real time")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -16,7 +16,7 @@ use sluicegate_tests::wait;
 const SOON: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A server that sends back what it gets; when a client is done sending, it says `bye` and is done.
+/// An echo server; at the end of a client's stream, it sends `bye` and closes.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -48,7 +48,7 @@ fn connect(proxy: &FaultProxy) -> TcpStream {
     stream
 }
 
-/// Sends something, and waits until it has come back.
+/// Sends a text, and waits until it has come back.
 fn ping(stream: &mut TcpStream, text: &[u8]) -> Duration {
     let started = Instant::now();
     stream.write_all(text).unwrap();
@@ -171,7 +171,7 @@ fn slices_arrive_as_slices() {
         total += stream.read(&mut [0; 60]).unwrap();
         reads += 1;
     }
-    // A piece has one to three bytes; a slow reader may still see a few of them at once.
+    // A slice has one to three bytes; a slow reader may still see a few of them at once.
     assert!(reads >= 5, "{reads} reads");
     let slices = proxy.counts().down.slices;
     assert!((20..=60).contains(&slices), "{slices} slices");
@@ -204,7 +204,7 @@ fn a_black_hole_loses_requests_or_answers() {
         stream.write_all(format!("INCR {key}\r\n").as_bytes()).unwrap();
         assert!(is_silent(stream));
     };
-    // Answers are lost: the server has done it.
+    // Replies are lost: the server has run the command.
     let (mut first, mut second) = (connect(&proxy), connect(&proxy));
     proxy.set(Direction::Down, Faults::BLACK_HOLE);
     ask(&mut first, "down");
@@ -215,7 +215,7 @@ fn a_black_hole_loses_requests_or_answers() {
     ask(&mut second, "up");
     assert_eq!(proxy.counts().up.swallowed_bytes, 9);
     assert_eq!(server.command(&["GET", "up"]), redis::Value::Nil);
-    // What has lost bytes is broken, what has not goes on.
+    // A connection that lost bytes is reset, others continue.
     let mut third = connect(&proxy);
     proxy.heal();
     assert!(is_reset(&mut first) && is_reset(&mut second));
@@ -268,13 +268,13 @@ fn one_half_closes_and_the_other_lives() {
     let proxy = FaultProxy::start(echo());
     let mut stream = connect(&proxy);
     ping(&mut stream, b"a");
-    // The server sees the end, and can still answer.
+    // The server sees the end, and can still reply.
     proxy.half_close(Direction::Up);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     assert_eq!(rest, b"bye");
     assert_eq!(proxy.counts().up.half_closed, 1);
-    // The client sees the end, and what it says is still heard.
+    // The client sees the end, and its requests still arrive.
     let server = RedisServer::start(Flavour::Redis70);
     proxy.retarget(server.port());
     let mut stream = connect(&proxy);
@@ -348,7 +348,7 @@ fn a_dropped_proxy_ends_its_connections_and_its_listener() {
 }
 
 #[test]
-fn what_it_holds_is_bounded() {
+fn its_buffers_are_bounded() {
     let proxy = FaultProxy::start(echo());
     proxy.set(Direction::Up, Faults::STALL);
     let mut stream = connect(&proxy);

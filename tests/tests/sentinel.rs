@@ -1,4 +1,4 @@
-//! The sentinels do what their harness says.
+//! Tests of the sentinel harness.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sluicegate_tests::servers::Flavour;
 use sluicegate_tests::wait;
 
 #[test]
-fn a_killed_master_is_replaced_and_what_was_held_back_is_lost() {
+fn a_killed_master_is_replaced_and_unreplicated_data_is_lost() {
     let set = SentinelSet::start(Flavour::Redis70);
     let former = set.master();
     assert_eq!(former, 0);
@@ -40,7 +40,7 @@ fn a_living_master_is_replaced_on_request() {
     assert_eq!(error.code(), Some("READONLY"));
 }
 
-/// The split brain that a rate limiter has to live with: two masters for a while.
+/// The split brain that a rate limiter must survive: two masters for a while.
 #[test]
 fn a_cut_off_master_lives_and_is_replaced() {
     let (set, proxies) = SentinelSet::start_proxied(Flavour::Valkey8);
@@ -52,7 +52,7 @@ fn a_cut_off_master_lives_and_is_replaced() {
     for index in [former, master] {
         assert_eq!(set.servers()[index].info("replication", "role").as_deref(), Some("master"));
     }
-    // When it is back it is made a replica, which the sentinels take eight seconds to dare.
+    // When it is back it is made a replica, which the sentinels do after eight seconds.
     proxies[former].heal();
     set.wait_ok();
     assert_eq!(set.master(), master);

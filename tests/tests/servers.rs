@@ -1,4 +1,4 @@
-//! The servers do what their harness says.
+//! Tests of the server harness.
 #![expect(clippy::disallowed_methods, reason = "these tests are about real time")]
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
@@ -63,7 +63,7 @@ fn a_dropped_server_is_gone() {
     assert!(!runs(pid) && !folder.exists());
 }
 
-/// The signal of `--pdeathsig` goes by the thread that started the child, which is easy to miss.
+/// The signal of `--pdeathsig` is tied to the thread that started the child, which is easy to miss.
 #[test]
 fn a_server_outlives_the_thread_that_started_it() {
     let start = || RedisServer::start(Flavour::Redis70);
@@ -88,7 +88,7 @@ fn a_killed_test_leaves_no_server_behind() {
     let file = folder.path().join("pid");
     let test = Process::start(std::env::current_exe().unwrap(), |command| {
         command.args(["--ignored", "--exact", "servers::starts_a_server_and_waits"]);
-        // What a killed test leaves in the folder for temporary files goes with ours.
+        // Temporary files that a killed test leaves behind are removed with ours.
         command.env("TMPDIR", folder.path()).env(PID_FILE, &file);
     });
     let read = || fs::read_to_string(&file).unwrap_or_default();
@@ -100,7 +100,7 @@ fn a_killed_test_leaves_no_server_behind() {
 }
 
 fn runs(pid: u32) -> bool {
-    // A dead process that nobody has waited for does not run, either.
+    // A zombie does not run, either.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -118,7 +118,7 @@ fn a_replica_has_the_data_of_its_master() {
 }
 
 #[test]
-fn passwords_and_users_are_asked_for() {
+fn passwords_and_users_are_required() {
     let server = RedisServer::builder(Flavour::Redis70)
         .requirepass("secret")
         .acl_user("app", "on >app ~sg:* +get")
@@ -150,7 +150,7 @@ fn the_unix_socket_answers() {
 
 // ===== TLS =====
 
-/// What a strict client says of a certificate: openssl's number, 0 if all is well.
+/// A strict client's verification of a certificate: openssl's number, 0 if it is valid.
 fn verdict(server: &RedisServer, authority: &Path, client: Option<&Pair>) -> String {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-verify_ip", "127.0.0.1", "-ign_eof", "-connect"]);
@@ -164,7 +164,7 @@ fn verdict(server: &RedisServer, authority: &Path, client: Option<&Pair>) -> Str
         .stderr(Stdio::null())
         .spawn()
         .expect("openssl");
-    // QUIT ends the conversation, so that openssl ends.
+    // QUIT ends the connection, so that openssl ends.
     let _ = child.stdin.take().unwrap().write_all(b"PING\r\nQUIT\r\n");
     String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
 }
@@ -190,7 +190,7 @@ fn certificates_are_wrong_in_the_way_they_say() {
 }
 
 #[test]
-fn client_certificates_are_asked_for() {
+fn client_certificates_are_required() {
     let certificates = Certificates::new();
     let server = RedisServer::builder(Flavour::Redis70)
         .tls(&certificates, ServerCertificate::Good)
@@ -214,9 +214,9 @@ fn our_time_us() -> i128 {
     since.as_micros().cast_signed()
 }
 
-/// Whether what `ask` says is our time and `offset_us`, however long the answer takes.
+/// Does `ask` return our time plus `offset_us`, with any latency?
 fn is_off_by(offset_us: i128, ask: impl FnOnce() -> i128) -> bool {
-    // Valkey 9 interpolates, which is right to some microseconds only.
+    // Valkey 9 interpolates, with an error of some microseconds.
     const SLACK_US: i128 = 1_000;
     let before = our_time_us();
     let said = ask() - offset_us;

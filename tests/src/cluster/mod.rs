@@ -31,7 +31,7 @@ pub struct Cluster {
     ids: Vec<String>,
 }
 
-// ===== making it =====
+// ===== starting =====
 
 impl Cluster {
     /// Starts a cluster and waits until every node reports it as ok.
@@ -127,7 +127,7 @@ fn start_nodes(flavour: Flavour, special: impl Fn(usize, Builder) -> Builder) ->
     (0..NODES).map(start).collect()
 }
 
-// ===== asking it =====
+// ===== queries =====
 
 impl Cluster {
     /// All nodes, including dead ones.
@@ -155,7 +155,7 @@ impl Cluster {
     ///
     /// If the slot has no owner.
     pub fn owner_of(&self, slot: u16) -> usize {
-        self.index_of(&topology::owner(self.any(), slot).expect("somebody owns the slot"))
+        self.index_of(&topology::owner(self.any(), slot).expect("the slot has an owner"))
     }
 
     /// Indices of the living nodes that report themselves as masters.
@@ -229,7 +229,7 @@ fn is_ok(node: &RedisServer) -> bool {
         && (replication.contains("role:master") || replication.contains("master_link_status:up"))
 }
 
-// ===== hurting it =====
+// ===== faults =====
 
 impl Cluster {
     /// Kills a node (SIGKILL).

@@ -10,7 +10,7 @@ use super::Direction;
 /// Counters of a proxy since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections.
+    /// Counters of connections.
     pub connections: ConnectionCounts,
     /// Bytes from clients to the server.
     pub up: LaneCounts,

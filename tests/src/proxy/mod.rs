@@ -1,4 +1,4 @@
-//! A TCP proxy that breaks connections on purpose, and counts what it did.
+//! A TCP proxy that injects faults, and counts them.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -7,13 +7,13 @@
 //! let proxy = FaultProxy::start(6379);
 //! // A client connects to proxy.port() ...
 //! proxy.set(Direction::Down, Faults { latency: Duration::from_millis(50), ..Faults::NONE });
-//! // ... asks something, and then:
+//! // ... sends a request, and then:
 //! assert!(proxy.counts().down.delayed_bytes > 0, "the fault never acted");
 //! proxy.heal();
 //! ```
 //!
-//! It runs on a thread of its own, so that tests with and without a runtime can use it. What it holds
-//! is bounded: a mebibyte for each direction of a connection, and then it stops reading.
+//! It runs on a thread of its own, so that tests with and without a runtime can use it. Its buffers
+//! are bounded: a mebibyte for each direction of a connection, and then it stops reading.
 
 mod connection;
 mod counts;

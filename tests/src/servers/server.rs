@@ -52,7 +52,7 @@ pub struct RedisServer {
     stopped: AtomicBool,
 }
 
-// ===== starting and ending =====
+// ===== lifecycle =====
 
 impl RedisServer {
     /// Starts a server with the default configuration, and waits until it listens.
@@ -133,7 +133,7 @@ impl RedisServer {
     }
 }
 
-// ===== where it is =====
+// ===== address and process =====
 
 impl RedisServer {
     /// Server and version.
@@ -190,7 +190,7 @@ impl RedisServer {
     }
 }
 
-// ===== asking it =====
+// ===== queries =====
 
 impl RedisServer {
     /// Sends a command on a separate connection, as a user with all permissions.

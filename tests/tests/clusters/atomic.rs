@@ -1,4 +1,4 @@
-//! Charges over several slots, from several processes at once: user, address and everybody.
+//! Charges over several slots, from several processes at once: user, address and global.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::clusters::support::{
 const USERS: usize = 6;
 const ADDRESSES: usize = 3;
 
-/// All requests that can be made: each user from each address, and everybody's bucket.
+/// All possible requests: each user from each address, and the global bucket.
 struct World {
     targets: Vec<Target>,
     /// Every bucket, its quota, and the targets that charge it.
@@ -27,7 +27,7 @@ struct World {
 }
 
 impl World {
-    fn new(store: &RedisStore, user: Quota, address: Quota, everybody: Quota) -> Self {
+    fn new(store: &RedisStore, user: Quota, address: Quota, global: Quota) -> Self {
         let mut world = Self { targets: Vec::new(), buckets: Vec::new() };
         for number in 0..USERS * ADDRESSES {
             let (user_name, address_name) =
@@ -35,7 +35,7 @@ impl World {
             let tiers = vec![
                 (key(store, &user_name), user),
                 (key(store, &address_name), address),
-                (key(store, "everybody"), everybody),
+                (key(store, "global"), global),
             ];
             tiers.iter().for_each(|(key, quota)| world.note(key, *quota, number));
             world.targets.push(Target { tiers, on_error: OnError::Deny });
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// The most that any bucket admitted above what it may, less what late answers explain.
+    /// The largest excess of any bucket, less the part that late replies explain.
     fn excess(&self, log: &Log) -> i128 {
         let of = |(_, quota, targets): &(RedisKey, Quota, Vec<usize>)| {
             let excess = log.only(|answer| targets.contains(&answer.target)).excess(quota);
@@ -59,7 +59,7 @@ impl World {
         self.buckets.iter().map(of).max().unwrap()
     }
 
-    /// What one atomic step for each request would have granted, in the order of their coming.
+    /// The grants of one atomic step per request, in the order of arrival.
     fn granted_at_once(&self, log: &Log) -> u64 {
         let bucket = |(_, quota, _): &(RedisKey, Quota, Vec<usize>)| {
             let (tokens, period_us) = quota.rate().tokens_and_period_us();
@@ -93,14 +93,14 @@ fn three_stores(trial: &Trial, test: &str, deny_cache_max: usize) -> Vec<Arc<Red
     (0..3).map(|_| trial.store(&url, special)).collect()
 }
 
-/// Lets a load run for a while, ends it, and waits until everything is undone that is to be.
+/// Runs a load for a while, ends it, and waits until all undos are done.
 fn run(trial: &Trial, load: Load, stores: &[Arc<RedisStore>], for_: Duration) -> Log {
     let until_us = trial.now_us() + micros(for_);
     wait::until("the load", for_ + SOON, || trial.now_us() >= until_us);
     let log = load.finish(trial);
     let calls = || stores.iter().map(|store| store.health().stats.calls).sum::<u64>();
     let mut last = (0, trial.now_us());
-    // Undos are sent by tasks of their own: it is quiet when nothing has been sent for a while.
+    // Undos are sent by separate tasks: they are done when nothing has been sent for a while.
     wait::until("the undos", SOON, || {
         let idle = stores.iter().all(|store| {
             let stats = store.health().stats;
@@ -114,8 +114,8 @@ fn run(trial: &Trial, load: Load, stores: &[Arc<RedisStore>], for_: Duration) ->
     log
 }
 
-/// Buckets that refill, far too many requests: no bucket of any tier ever admits more than B + R t. How much
-/// less than one atomic step would is measured.
+/// Buckets that refill, far too many requests: no bucket of any tier ever admits more than B + R t. The
+/// difference to one atomic step is measured.
 #[test]
 fn cluster_never_admits_more_than_any_tier_may() {
     let mut trial = Trial::new("cluster_never_admits_more_than_any_tier_may");
@@ -143,8 +143,8 @@ fn cluster_never_admits_more_than_any_tier_may() {
     }
 }
 
-/// Buckets that hardly refill: when all is undone, every bucket of every tier is short of exactly what was
-/// granted through it, and nothing of what was denied.
+/// Buckets that hardly refill: when all undos are done, every bucket of every tier lacks exactly the grants
+/// through it, and nothing of the denied charges.
 #[test]
 fn cluster_charges_all_tiers_or_none() {
     let mut trial = Trial::new("cluster_charges_all_tiers_or_none");
@@ -160,7 +160,7 @@ fn cluster_charges_all_tiers_or_none() {
         let granted = log.only(|answer| targets.contains(&answer.target)).granted();
         let look = Target { tiers: vec![(key.clone(), *quota)], on_error: OnError::Deny };
         let charged = trial.runtime.block_on(stores[0].charge(&look.charges(0))).unwrap();
-        // The time to full is what is missing, to the microsecond.
+        // The time to full shows the missing tokens, to the microsecond.
         let token_us = 3_600_000_000_i64;
         let off = charged.decisions[0].reset_after as i64 - granted as i64 * token_us;
         assert!(
@@ -207,14 +207,14 @@ fn cluster_keeps_the_denied_off_shared_slots() {
     trial.line(&format!(
         "denied=2000 in {seconds} s or less: calls={calls} (<= 5 a second) answered without={hits}"
     ));
-    // What is known is forgotten after a second, and then asked for once: three charges, two undos.
+    // An entry expires after a second, and then Redis is asked once: three charges, two undos.
     assert!(calls <= 5 * seconds, "{:?}", store.health());
     assert!(hits + seconds >= 2_000);
 }
 
-// ===== how much less =====
+// ===== price of several slots =====
 
-/// Waits for the start of a second, so that windows have the same part in every run.
+/// Waits for the start of a second, so that windows are aligned in every run.
 fn wait_for_window(server: &RedisServer) {
     wait::until("a second to begin", SOON, || {
         let time: Vec<u64> = redis::from_redis_value(server.command(&["TIME"])).unwrap();
@@ -222,15 +222,15 @@ fn wait_for_window(server: &RedisServer) {
     });
 }
 
-/// What is granted under far too many requests, with everybody's bucket of each algorithm, in a cluster and on
-/// one server, where a charge is one step: so much less is the price of several slots. Nothing is asserted but
-/// that it works at all.
+/// Grants under far too many requests, with a global bucket of each algorithm, in a cluster and on one
+/// server, where a charge is one step: the difference is the price of several slots. Only success is
+/// asserted.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn cluster_grants_less_than_one_server() {
     let mut trial = Trial::new("cluster_grants_less_than_one_server");
     let server = RedisServer::start(Flavour::Redis70);
-    let everybody = |algorithm| per_second(100, 100).with_algorithm(algorithm).unwrap();
+    let global = |algorithm| per_second(100, 100).with_algorithm(algorithm).unwrap();
     for algorithm in Algorithm::ALL {
         let several = three_stores(&trial, algorithm.name(), 65_536);
         let url = server.url();
@@ -238,12 +238,8 @@ fn cluster_grants_less_than_one_server() {
             .map(|_| trial.store(&url, |store| store.budget(BUDGET_LONG).prefix(algorithm.name())))
             .collect();
         let granted = [several, one].map(|stores| {
-            let world = World::new(
-                &stores[0],
-                per_second(20, 30),
-                per_second(40, 60),
-                everybody(algorithm),
-            );
+            let world =
+                World::new(&stores[0], per_second(20, 30), per_second(40, 60), global(algorithm));
             let shape = Shape { tasks: 6, cost_max: 4, ..Shape::default() };
             wait_for_window(&server);
             let load = trial.load(&stores, world.targets, shape);

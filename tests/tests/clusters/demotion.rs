@@ -1,4 +1,4 @@
-//! T29: masters that are masters no more, and leave their connections open.
+//! T29: former masters that leave their connections open.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::clusters::load::Shape;
 use crate::clusters::sentinel::{sentinel_url, two_stores, wait_caught_up, wait_replicated};
 use crate::clusters::support::{SOON, Target, Trial, errors, per_second, users_of};
 
-/// How long clients may take to the new master, and be told READONLY at a stretch.
+/// Time in which clients must reach the new master, and longest run of READONLY errors.
 const MOVED_WITHIN: Duration = Duration::from_secs(1);
 
-/// An administrator moves the master by hand and leaves its connections open. Clients are told READONLY,
-/// drop the connection, and are with the new one within a second.
+/// An administrator demotes the master and leaves its connections open. Clients get READONLY, drop the
+/// connection, and use the new master within a second.
 #[test]
 fn t29_a_demoted_master_is_left() {
     let mut trial = Trial::new("t29_a_demoted_master_is_left");
@@ -38,12 +38,13 @@ fn t29_a_demoted_master_is_left() {
     let log = load.finish(&trial);
     let readonly = errors(&stores, TroubleKind::ReadOnly);
     let stretch = watch.longest(&trial);
-    // From the demotion on the old one refuses everything: a gap in the answers is the way to the new one.
+    // After the demotion the old master refuses everything: a gap in the replies is the switch to the new
+    // one.
     let moved = log.gap_max();
     let left = users_of(&set.servers()[former]);
     let excess = log.by_redis().excess(&quota);
     trial.line(&format!(
-        "READONLY answers={readonly} sentinels told after {} ms; all clients at the new master within {moved:?} (1s) \
+        "READONLY answers={readonly} sentinels switched after {} ms; all clients at the new master within {moved:?} (1s) \
          of the demotion, longest READONLY {stretch:?} (1s); left at the old one {left}; over-admission {} (<= 100 + {})",
         (told_us - from_us) / 1000,
         excess.tokens,
@@ -55,14 +56,14 @@ fn t29_a_demoted_master_is_left() {
     assert!(excess.tokens <= 100 + excess.slack, "{excess:?}");
 }
 
-/// Has a sentinel watch another master under the same name, as an administrator does by hand.
+/// Makes a sentinel watch another master under the same name, as an administrator does.
 fn tell(sentinel: &RedisServer, port: u16) {
     sentinel.command(&["SENTINEL", "REMOVE", MASTER_NAME]);
     sentinel.command(&["SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", &port.to_string(), "2"]);
 }
 
-/// One name for whoever is master: the old one is demoted, the name points at the new one, and open
-/// connections stay where they are. Clients are told READONLY, connect anew, and are at the new one.
+/// One name for the master: the old one is demoted, the name points at the new one, and open connections
+/// stay. Clients get READONLY, reconnect, and reach the new one.
 #[test]
 fn t29_a_name_that_is_pointed_elsewhere_is_followed() {
     let mut trial = Trial::new("t29_a_name_that_is_pointed_elsewhere_is_followed");

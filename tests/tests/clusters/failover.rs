@@ -1,4 +1,4 @@
-//! T30: masters of a cluster that die, and what the others' clients see of it.
+//! T30: masters of a cluster that die, and the effect on clients of the others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,19 @@ const CLUSTERS: usize = 5;
 const ROUNDS: usize = 4;
 const NAMES_PER_MASTER: usize = 4;
 
-/// What one death of a master came to.
+/// Result of one killed master.
 #[derive(Clone, Copy, Debug)]
 struct Death {
     gap: Duration,
-    asked_elsewhere: u64,
+    checks_elsewhere: u64,
     failed_elsewhere: u64,
     excess: i128,
     slack: i128,
 }
 
-/// A master of a cluster is killed under load, again and again (`cluster-require-full-coverage no`, or else
-/// the nodes themselves refuse everything). Its slots are without answers for three node timeouts at most;
-/// the other masters' slots see no error at all; no bucket admits more than B above what it may.
+/// A master of a cluster is killed under load, repeatedly (`cluster-require-full-coverage no`, otherwise the
+/// nodes themselves refuse everything). Its slots have no replies for three node timeouts at most; slots of
+/// other masters see no error at all; no bucket admits more than B above its quota.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn t30_a_killed_master_of_a_cluster_is_replaced() {
@@ -54,13 +54,13 @@ fn t30_a_killed_master_of_a_cluster_is_replaced() {
     let gap = deaths.iter().map(|death| death.gap).max().unwrap();
     let excess = deaths.iter().map(|death| death.excess).max().unwrap();
     let failed: u64 = deaths.iter().map(|death| death.failed_elsewhere).sum();
-    let asked: u64 = deaths.iter().map(|death| death.asked_elsewhere).sum();
+    let checks: u64 = deaths.iter().map(|death| death.checks_elsewhere).sum();
     trial.line(&format!(
         "kills={} redirects={redirects} gap<={gap:?} (6s) over-admission {excess} (<= 100 + slack) errors in other slots \
-         {failed} of {asked} (0)",
+         {failed} of {checks} (0)",
         deaths.len(),
     ));
-    trial.acted("an answer elsewhere", asked);
+    trial.acted("an answer elsewhere", checks);
     assert!(gap <= GAP_MAX, "{deaths:?}");
     assert_eq!(failed, 0, "{deaths:?}");
     assert!(deaths.iter().all(|death| death.excess <= 100 + death.slack), "{deaths:?}");
@@ -95,15 +95,15 @@ fn death(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>], round
     let worst = excesses.max_by_key(|excess| excess.tokens - excess.slack).unwrap();
     Death {
         gap: theirs.gap_max(),
-        asked_elsewhere: others.len(),
+        checks_elsewhere: others.len(),
         failed_elsewhere: others.degraded(),
         excess: worst.tokens,
         slack: worst.slack,
     }
 }
 
-/// A master of a cluster is stopped, replaced, and wakes up: its clients are told MOVED at most, and no bucket
-/// admits more than B above what it may.
+/// A master of a cluster is stopped, replaced, and continued: its clients get MOVED at most, and no bucket
+/// admits more than B above its quota.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn t30_a_stopped_master_of_a_cluster_is_not_gone_back_to() {

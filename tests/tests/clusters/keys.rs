@@ -1,4 +1,4 @@
-//! T32: names with anything in them, in a cluster.
+//! T32: names of any bytes in a cluster.
 
 use redis::{RedisResult, Value};
 use sluicegate::{OnError, RedisStore, Space, Store as _};
@@ -7,14 +7,14 @@ use sluicegate_tests::proxy::FaultProxy;
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::RedisServer;
 
-use crate::clusters::resharding::said;
+use crate::clusters::resharding::error_count;
 use crate::clusters::support::{
     BUDGET_LONG, Target, Trial, cluster_url, hardly_any, rounds, shared_cluster,
 };
 
 const SCRIPT: &str = include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 
-/// Names that choose slots, end keys early or confuse whoever reads them, were they not hashed.
+/// Names that would select slots, end keys early or confuse parsers, if they were not hashed.
 fn odd_names(seed: &mut Seed) -> Vec<Vec<u8>> {
     let mut names: Vec<Vec<u8>> = [
         "",
@@ -50,8 +50,8 @@ fn odd_names(seed: &mut Seed) -> Vec<Vec<u8>> {
     names
 }
 
-/// Requests whose buckets have such names are charged in a cluster like all others: no node ever says
-/// CROSSSLOT, the slot is the one that the nodes compute, and no name can choose it.
+/// Requests whose buckets have such names are charged in a cluster like all others: no node ever replies
+/// CROSSSLOT, the slot equals that of the nodes, and no name can select it.
 #[test]
 fn t32_names_with_braces_and_bytes() {
     let mut trial = Trial::new("t32_names_with_braces_and_bytes");
@@ -95,15 +95,15 @@ fn t32_names_with_braces_and_bytes() {
 
 fn crossed(cluster: &Cluster) -> u64 {
     let errorstats = |node: &RedisServer| node.text(&["INFO", "errorstats"]);
-    cluster.nodes().iter().map(|node| said(&errorstats(node), "CROSSSLOT")).sum()
+    cluster.nodes().iter().map(|node| error_count(&errorstats(node), "CROSSSLOT")).sum()
 }
 
 fn unexpected(store: &RedisStore) -> u64 {
     store.health().stats.errors(sluicegate::TroubleKind::Unexpected)
 }
 
-/// How evenly the slots of names are spread that all try to have the same one; and what a fair spread
-/// exceeds once in a hundred thousand times (63 degrees of freedom).
+/// Chi-squared of the slots of names that all try to select the same one; and the value that a fair
+/// distribution exceeds once in a hundred thousand times (63 degrees of freedom).
 fn spread(store: &RedisStore, seed: &mut Seed) -> (f64, f64) {
     const GROUPS: usize = 64;
     const NAMES: usize = 20_000;
@@ -118,8 +118,8 @@ fn spread(store: &RedisStore, seed: &mut Seed) -> (f64, f64) {
     (chi2, 124.0)
 }
 
-/// The script declares all keys that it touches, and the servers see to it: the same script with one more
-/// key, which it is not told of, is refused. Without the header that asks for it, it would not be.
+/// The script declares all keys that it touches, and the servers enforce it: the same script with one more,
+/// undeclared key is refused. Without the header that requires it, it would not be.
 #[test]
 fn t32_the_servers_refuse_undeclared_keys() {
     let trial = Trial::new("t32_the_servers_refuse_undeclared_keys");

@@ -1,4 +1,4 @@
-//! Tasks that ask stores, again and again.
+//! Tasks that charge stores in a loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use crate::clusters::log::{Answer, Log};
 use crate::clusters::support::{SOON, Target, Trial, micros};
 
-/// How the load asks.
+/// Shape of a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Tasks of each store.
+    /// Tasks per store.
     pub(crate) tasks: usize,
-    /// Between two requests of a task.
+    /// Pause between two requests of a task.
     pub(crate) pace: Duration,
-    /// Costs are one to this.
+    /// Maximum cost; the minimum is one.
     pub(crate) cost_max: u64,
 }
 
@@ -30,15 +30,15 @@ impl Default for Shape {
     }
 }
 
-/// Tasks that ask until they are told to stop.
+/// Tasks that run until they are stopped.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
-    /// Answers by Redis itself, of each store.
+    /// Replies of Redis itself, by store.
     good: Arc<Vec<AtomicU64>>,
     tasks: Vec<JoinHandle<Vec<Answer>>>,
 }
 
-/// What one task needs.
+/// State of one task.
 struct Asker {
     store: Arc<RedisStore>,
     number: usize,
@@ -51,7 +51,7 @@ struct Asker {
 }
 
 impl Trial {
-    /// Every task of every store asks for one of `targets` at random, again and again.
+    /// Starts tasks that charge random `targets` in a loop.
     pub(crate) fn load(
         &mut self,
         stores: &[Arc<RedisStore>],
@@ -109,7 +109,7 @@ impl Asker {
 }
 
 impl Load {
-    /// Waits until Redis itself has answered each store so many more times.
+    /// Waits until Redis itself has answered each store this many more times.
     pub(crate) fn wait_good(&self, more: u64) {
         let count = || self.good.iter().map(|good| good.load(Ordering::Relaxed));
         let before: Vec<u64> = count().collect();
@@ -118,7 +118,7 @@ impl Load {
         });
     }
 
-    /// Ends it: all answers, in the order of their coming.
+    /// Stops the load and returns all answers, in the order of arrival.
     pub(crate) fn finish(self, trial: &Trial) -> Log {
         self.stop.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();

@@ -1,39 +1,39 @@
-//! What stores answered, and how far that is from what may be.
+//! Answers of stores, and their excess over the quota.
 
 use std::time::Duration;
 
 use sluicegate::Quota;
 use sluicegate_tests::oracle::{self, Event};
 
-/// One answer, as its asker saw it.
+/// One answer, as received by its task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) sent_us: u64,
     pub(crate) at_us: u64,
-    /// Which store was asked.
+    /// Index of the store.
     pub(crate) store: usize,
-    /// Which target.
+    /// Index of the target.
     pub(crate) target: usize,
     pub(crate) cost: u64,
     pub(crate) granted: bool,
     pub(crate) degraded: bool,
 }
 
-/// Answers in the order of their coming.
+/// Answers in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log(pub(crate) Vec<Answer>);
 
-/// What was admitted above what may be, in tokens.
+/// Excess over the quota, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excess {
-    /// The worst window's; at or below zero all is well.
+    /// That of the worst window; at or below zero nothing was over-admitted.
     pub(crate) tokens: i128,
-    /// An answer comes later than its decision was made: so much the refill of that time explains.
+    /// A reply arrives later than its decision was made: the refill of that time.
     pub(crate) slack: i128,
 }
 
 impl Log {
-    /// Some of it.
+    /// A part of the log.
     pub(crate) fn only(&self, is: impl Fn(&Answer) -> bool) -> Self {
         Self(self.0.iter().filter(|answer| is(answer)).copied().collect())
     }
@@ -43,7 +43,7 @@ impl Log {
         self.only(|answer| !answer.degraded)
     }
 
-    /// Tokens that were granted.
+    /// Granted tokens.
     pub(crate) fn granted(&self) -> u64 {
         self.0.iter().filter(|answer| answer.granted).map(|answer| answer.cost).sum()
     }
@@ -60,7 +60,7 @@ impl Log {
         self.0.iter().map(|answer| answer.at_us - answer.sent_us).max().unwrap_or_default()
     }
 
-    /// The grants against the oracle, for one bucket with this quota.
+    /// Compares the grants with the oracle, for one bucket with this quota.
     pub(crate) fn excess(&self, quota: &Quota) -> Excess {
         let (tokens, period_us) = quota.rate().tokens_and_period_us();
         let quota = oracle::Quota { capacity: quota.capacity(), tokens, period_us };

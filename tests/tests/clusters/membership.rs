@@ -1,4 +1,4 @@
-//! Which nodes a store knows: at start, after a failover, and when nodes are gone.
+//! Nodes that a store knows: at start, after a failover, and when nodes are gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use sluicegate_tests::servers::free_port;
 use sluicegate_tests::wait;
 
 use crate::clusters::load::Shape;
-use crate::clusters::resharding::told;
+use crate::clusters::resharding::redirections;
 use crate::clusters::support::{
     SOON, Target, Trial, cluster_url, kinds, per_second, rounds, shared_cluster, users_of,
 };
 
-/// A seed that is silent is waited for half a second.
+/// A silent seed delays the start by half a second.
 const STARTED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of the seeds one refuses, one is silent, and one answers: that is enough.
+/// One seed refuses, one is silent, and one replies: that is enough.
 #[test]
 fn cluster_starts_when_seeds_are_down() {
     let trial = Trial::new("cluster_starts_when_seeds_are_down");
@@ -45,9 +45,8 @@ fn cluster_starts_when_seeds_are_down() {
     assert!(started <= STARTED_WITHIN, "{started:?}");
 }
 
-/// Replicas take over from living masters under load, so that a third of all requests are told MOVED at
-/// once: a store has one link to each master all the while, none to those that are masters no more, and makes
-/// few connections.
+/// Replicas take over from living masters under load, so that a third of all requests get MOVED at once: a
+/// store always has one link to each master, none to former masters, and makes few connections.
 #[test]
 fn cluster_failover_leaves_one_link_to_each_master() {
     let mut trial = Trial::new("cluster_failover_leaves_one_link_to_each_master");
@@ -61,8 +60,9 @@ fn cluster_failover_leaves_one_link_to_each_master() {
     let shape = Shape { tasks: 16, pace: Duration::from_millis(10), ..Shape::default() };
     let load = trial.load(&stores, targets.collect(), shape);
     load.wait_good(500);
-    let (accepted, moved, from_us) = (accepted(proxies), told(cluster)["MOVED"], trial.now_us());
-    // Each pair there and back once: a replica that takes over twice within seconds is not believed.
+    let (accepted, moved, from_us) =
+        (accepted(proxies), redirections(cluster)["MOVED"], trial.now_us());
+    // Each pair fails over and back once: nodes ignore a replica that takes over twice within seconds.
     for &former in cluster.masters().iter().take(rounds(1, 3)) {
         let heir = cluster.replicas_of(former)[0];
         for replica in [heir, former] {
@@ -74,7 +74,8 @@ fn cluster_failover_leaves_one_link_to_each_master() {
         }
     }
     let seconds = (trial.now_us() - from_us).div_ceil(1_000_000);
-    let (made, moved) = (self::accepted(proxies) - accepted, told(cluster)["MOVED"] - moved);
+    let (made, moved) =
+        (self::accepted(proxies) - accepted, redirections(cluster)["MOVED"] - moved);
     let log = load.finish(&trial);
     trial.line(&format!(
         "MOVED={moved} redirects={}; one link to each master and none to a replica; connections made in {seconds} s: \
@@ -85,7 +86,8 @@ fn cluster_failover_leaves_one_link_to_each_master() {
         kinds(&stores),
     ));
     trial.acted("MOVED", moved);
-    // A refresh makes one, at most ten a second for each store; the replicas make some of their own.
+    // A refresh makes one connection, at most ten a second for each store; the replicas make some of their
+    // own.
     assert!(made <= 50 * seconds, "{made}");
 }
 

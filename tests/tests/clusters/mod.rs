@@ -1,11 +1,11 @@
-//! Sentinels and clusters under faults, on real servers: T26 to T32, and what a cluster's charges over
-//! several slots promise.
+//! Sentinels and clusters under faults, on real servers: T26 to T32, and the guarantees of
+//! charges over several slots of a cluster.
 //!
-//! Every test prints one line: its seed, how often its faults acted, what was admitted above the oracle and
-//! how much may be, and what else was measured. A test whose fault never acted fails as vacuous.
+//! Every test prints one line: its seed, how often its faults acted, the excess over the oracle and
+//! its bound, and further measurements. A test whose fault never acted fails as vacuous.
 //!
 //! `make test` runs each of the quick ones once; `SLUICEGATE_FAULTS=full` runs all, in many rounds, within ten
-//! minutes. They run one after another, because they measure time and the servers want the processors.
+//! minutes. They run one after another, because they measure time and the servers need the processors.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod atomic;

@@ -1,4 +1,4 @@
-//! T31: the hot slot moves from node to node under load.
+//! T31: the hot slot migrates from node to node under load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::clusters::support::{
     undos_lost,
 };
 
-/// How long a slot is held half moved for somebody to notice.
+/// Time for which a slot is held half migrated until a client notices.
 const NOTICED_WITHIN: Duration = Duration::from_millis(100);
 /// Errors in ten thousand answers.
 const ERRORS_PER_10_000_MAX: u64 = 1;
 
-/// A slot with the tiers of one subject moves there and back under load, key by key, so that requests meet
-/// every answer that a moving slot gives: MOVED, ASK, and TRYAGAIN where some of their keys have moved and
-/// some have not. Nobody sees an error, and nothing is admitted above the limits.
+/// A slot with the tiers of one subject migrates there and back under load, key by key, so that requests get
+/// every reply of a migrating slot: MOVED, ASK, and TRYAGAIN if only some of their keys have migrated.
+/// Callers see no error, and nothing is admitted above the limits.
 #[test]
 fn t31_a_hot_slot_moves_under_load() {
     let mut trial = Trial::new("t31_a_hot_slot_moves_under_load");
@@ -41,7 +41,7 @@ fn move_hot_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>
     let slot = target.tiers[0].0.slot();
     assert!(target.tiers.iter().all(|(key, _)| key.slot() == slot), "one subject, one slot");
     let home = cluster.owner_of(slot);
-    let before = told(cluster);
+    let before = redirections(cluster);
 
     let load = trial.load(stores, vec![target.clone()], Shape { cost_max: 3, ..Shape::default() });
     load.wait_good(200);
@@ -50,10 +50,10 @@ fn move_hot_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>
         let to = if number % 2 == 0 { (home + 1) % 3 } else { home };
         let migration = cluster.begin_migration(slot, to);
         load.wait_good(10);
-        // Some of the keys, and soon the others: when somebody has noticed.
-        let again = told(cluster)["TRYAGAIN"];
+        // Some of the keys first, and the others when a client has noticed.
+        let again = redirections(cluster)["TRYAGAIN"];
         migration.step(1 + trial.seed.below(2) as usize);
-        wait::within(NOTICED_WITHIN, || told(cluster)["TRYAGAIN"] > again);
+        wait::within(NOTICED_WITHIN, || redirections(cluster)["TRYAGAIN"] > again);
         migration.step(3);
         load.wait_good(10);
         migration.finish();
@@ -61,12 +61,14 @@ fn move_hot_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>
     }
     let log = load.finish(trial);
     let redirects: u64 = stores.iter().map(|store| store.health().stats.redirects).sum();
-    let told: BTreeMap<_, _> =
-        told(cluster).into_iter().map(|(word, count)| (word, count - before[word])).collect();
+    let counts: BTreeMap<_, _> = redirections(cluster)
+        .into_iter()
+        .map(|(word, count)| (word, count - before[word]))
+        .collect();
     let worst = quotas.iter().map(|quota| log.by_redis().excess(quota));
     let worst = worst.max_by_key(|excess| excess.tokens - excess.slack).unwrap();
     trial.line(&format!(
-        "{} moves={moves} redirects={redirects} the nodes said {told:?}; errors {} of {} answers (<= 0.01 %), slowest {} \
+        "{} moves={moves} redirects={redirects} error replies {counts:?}; errors {} of {} answers (<= 0.01 %), slowest {} \
          us; over-admission {} (<= {})",
         flavour(cluster),
         log.degraded(),
@@ -76,21 +78,21 @@ fn move_hot_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>
         worst.slack,
     ));
     trial.acted("a redirection", redirects);
-    for (word, count) in &told {
-        // Redis 6.2 says ASK where others say TRYAGAIN.
+    for (word, count) in &counts {
+        // Redis 6.2 replies ASK where others reply TRYAGAIN.
         if *word != "TRYAGAIN" || cluster.nodes()[0].flavour().is_7_or_later() {
             trial.acted(word, *count);
         }
     }
     assert!(worst.tokens <= worst.slack, "{worst:?}");
-    // An undo goes by the clock of the node that charged: told to go elsewhere, it is given up.
+    // An undo uses the clock of the node that charged: it is dropped on a redirection.
     assert!(errors(stores, TroubleKind::Unexpected) <= undos_lost(stores), "{}", kinds(stores));
     (log.degraded(), log.len())
 }
 
-/// A slot that is half moved for a long time, as one with many keys is. Full buckets are not stored, so that
-/// requests with several buckets find some of their keys and miss others, on both nodes, for as long as it
-/// takes; and so do requests with one bucket each that are sent together. All are answered all the while.
+/// A slot that is half migrated for a long time, as one with many keys is. Full buckets are not stored, so
+/// that requests with several buckets find some of their keys and miss others, on both nodes, for the whole
+/// time; and so do requests with one bucket each that are sent in a batch. All are answered all the while.
 #[test]
 fn t31_a_slot_takes_long_to_move() {
     let mut trial = Trial::new("t31_a_slot_takes_long_to_move");
@@ -112,7 +114,7 @@ fn hold_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>]) -
         targets.push(Target { tiers: vec![(key, quota)], on_error: OnError::Deny });
     }
     let slot = targets[0].tiers[0].0.slot();
-    let (home, before) = (cluster.owner_of(slot), told(cluster));
+    let (home, before) = (cluster.owner_of(slot), redirections(cluster));
     let load = trial.load(stores, targets.clone(), Shape { tasks: 8, ..Shape::default() });
     load.wait_good(200);
     let migration = cluster.begin_migration(slot, (home + 1) % 3);
@@ -123,7 +125,7 @@ fn hold_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>]) -
     load.wait_good(100);
     let log = load.finish(trial);
     cluster.migrate_slot(slot, home);
-    let after = told(cluster);
+    let after = redirections(cluster);
     let again = after["TRYAGAIN"] - before["TRYAGAIN"];
     let ask = after["ASK"] - before["ASK"];
     let worst = targets.iter().enumerate().flat_map(|(number, target)| {
@@ -147,20 +149,20 @@ fn hold_slot(trial: &mut Trial, cluster: &Cluster, stores: &[Arc<RedisStore>]) -
     (log.degraded(), log.len())
 }
 
-/// Errors and answers of some runs: all runs are counted together, because one has too few answers to tell.
+/// Errors and answers of several runs: counted together, because one has too few answers to tell.
 fn assert_few(runs: &[(u64, u64)]) {
     let (errors, answers) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
     assert!(errors * 10_000 <= answers * ERRORS_PER_10_000_MAX, "errors and answers: {runs:?}");
 }
 
-/// Stores of two processes that always ask.
+/// Stores of two processes without a deny cache.
 fn two_stores(trial: &Trial, proxies: &[FaultProxy]) -> Vec<Arc<RedisStore>> {
     let url = cluster_url(proxies.iter().map(FaultProxy::port));
     let special = |store: RedisStoreBuilder| store.deny_cache_max(0).budget(BUDGET_LONG);
     (0..2).map(|_| trial.store(&url, special)).collect()
 }
 
-/// The tiers of one subject, under as many rules.
+/// The tiers of one subject, one per rule.
 fn subject(store: &Arc<RedisStore>, name: &str, quotas: &[Quota]) -> Target {
     let key = |rule| store.key(Space::Rule(rule), &[name.as_bytes()]);
     let tiers = (1..).zip(quotas).map(|(rule, quota)| (key(rule), *quota)).collect();
@@ -171,17 +173,17 @@ fn flavour(cluster: &Cluster) -> &'static str {
     cluster.nodes()[0].flavour().name()
 }
 
-/// How often the nodes have said what a moving slot makes them say.
-pub(crate) fn told(cluster: &Cluster) -> BTreeMap<&'static str, u64> {
+/// Number of error replies of the nodes that a migrating slot causes, by code.
+pub(crate) fn redirections(cluster: &Cluster) -> BTreeMap<&'static str, u64> {
     let count = |word: &str| {
         let nodes = cluster.nodes().iter().filter(|node| node.is_running());
-        nodes.map(|node| said(&node.text(&["INFO", "errorstats"]), word)).sum()
+        nodes.map(|node| error_count(&node.text(&["INFO", "errorstats"]), word)).sum()
     };
     ["ASK", "MOVED", "TRYAGAIN"].into_iter().map(|word| (word, count(word))).collect()
 }
 
-/// A line of `INFO errorstats`: `errorstat_ASK:count=3`.
-pub(crate) fn said(errorstats: &str, word: &str) -> u64 {
+/// A count of `INFO errorstats`: `errorstat_ASK:count=3`.
+pub(crate) fn error_count(errorstats: &str, word: &str) -> u64 {
     let start = format!("errorstat_{word}:count=");
     let line = errorstats.lines().find_map(|line| line.strip_prefix(start.as_str()));
     line.map_or(0, |count| count.trim().parse().unwrap())

@@ -14,10 +14,10 @@ use sluicegate_tests::wait;
 use crate::clusters::load::Shape;
 use crate::clusters::support::{SOON, Target, Trial, hardly_any, per_second, rounds, users_of};
 
-/// How long clients may be without a master that dies: 1 s until it counts as dead, the vote, and the
-/// replica's promotion.
+/// Longest time without a master after its death: 1 s until it counts as down, the vote, and the replica's
+/// promotion.
 const GAP_MAX: Duration = Duration::from_secs(6);
-/// How long clients may be told READONLY at a stretch.
+/// Longest run of READONLY errors.
 const READONLY_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) fn sentinel_url(set: &SentinelSet) -> String {
@@ -26,13 +26,13 @@ pub(crate) fn sentinel_url(set: &SentinelSet) -> String {
     format!("redis+sentinel://{}/{MASTER_NAME}", hosts.join(","))
 }
 
-/// Stores of two processes that always ask Redis, and stand in for it with half of a quota each.
+/// Stores of two processes without a deny cache, each with half of a quota as its local share.
 pub(crate) fn two_stores(trial: &Trial, url: &str) -> Vec<Arc<RedisStore>> {
     let store = || trial.store(url, |store| store.deny_cache_max(0).local_share_percent(50));
     vec![store(), store()]
 }
 
-/// Waits until no sentinel is busy with the last death any more: another one meanwhile would go unnoticed.
+/// Waits until no sentinel is busy with the last failover: another failure meanwhile would go unnoticed.
 fn wait_done(set: &SentinelSet) {
     let is_done = |sentinel: &RedisServer| {
         let master = sentinel.command(&["SENTINEL", "MASTER", MASTER_NAME]);
@@ -42,7 +42,7 @@ fn wait_done(set: &SentinelSet) {
     wait::until("the sentinels to be done", SOON, || set.sentinels().iter().all(is_done));
 }
 
-/// Waits until the replicas that live have what the master has now.
+/// Waits until the living replicas have all data of the master.
 pub(crate) fn wait_replicated(set: &SentinelSet) {
     let master = set.master();
     let replicas = (0..set.servers().len()).filter(|&index| index != master);
@@ -51,8 +51,8 @@ pub(crate) fn wait_replicated(set: &SentinelSet) {
     }
 }
 
-/// A link that is up need not flow yet: a master sends nothing before the replica's first acknowledgement,
-/// which may take a second.
+/// A connected replica may not be in sync yet: a master sends nothing before the replica's first
+/// acknowledgement, which may take a second.
 pub(crate) fn wait_caught_up(master: &RedisServer, replica: &RedisServer) {
     let offset = master.info_number("replication", "master_repl_offset");
     wait::until("the replica to catch up", SOON, || {
@@ -63,22 +63,22 @@ pub(crate) fn wait_caught_up(master: &RedisServer, replica: &RedisServer) {
 
 // ===== T26 =====
 
-/// What one death of a master came to.
+/// Result of one killed master.
 #[derive(Clone, Copy, Debug)]
 struct Death {
     gap: Duration,
     by_redis: i128,
-    /// What the local buckets add to that.
+    /// Excess of the local buckets.
     besides: i128,
-    /// New masters: the sentinels may change their minds.
+    /// New masters: the sentinels may switch more than once.
     masters: i128,
     slack: i128,
 }
 
-/// A master is killed under load, again and again. Clients are without one for 6 s at most and need no
-/// restart. A bucket admits at most B more than it may by what is lost with the master, and besides at most the
-/// two halves that stand in, and what comes in at the new master while they do. For as long as one process is
-/// back earlier than the other, which is a second at most, both kinds grant.
+/// A master is killed under load, repeatedly. Clients are without one for 6 s at most and need no restart. A
+/// bucket admits at most B too much by the data lost with the master, and besides at most the two local
+/// halves, and the refill at the new master meanwhile. While one process has reconnected earlier than the
+/// other, for a second at most, both kinds grant.
 #[test]
 fn t26_a_killed_master_is_replaced() {
     let mut trial = Trial::new("t26_a_killed_master_is_replaced");
@@ -140,14 +140,14 @@ fn death(
     Death { gap: log.gap_max(), by_redis: redis.tokens, besides, masters, slack: all.slack }
 }
 
-/// How often a sentinel has taken another server for the master.
+/// Number of times a sentinel has switched the master.
 fn switches(set: &SentinelSet) -> i128 {
     let count = |sentinel: &RedisServer| sentinel.log().matches("+switch-master").count();
     set.sentinels().iter().map(count).max().unwrap() as i128
 }
 
-/// A master is stopped, replaced, and wakes up, with requests that it was sent before and still taking itself
-/// for the master. Nobody waits for it, and nobody goes back to it.
+/// A master is stopped, replaced, and continued, with pending requests and its old role. No request waits for
+/// it, and no client returns to it.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn t26_a_stopped_master_is_not_gone_back_to() {
@@ -167,7 +167,7 @@ fn t26_a_stopped_master_is_not_gone_back_to() {
         let woken_us = trial.now_us();
         set.servers()[former].cont();
         load.wait_good(400);
-        wait::until("nobody to be left at the old master", SOON, || {
+        wait::until("all clients to leave the old master", SOON, || {
             users_of(&set.servers()[former]) == 0
         });
         let log = load.finish(&trial);
@@ -194,24 +194,24 @@ fn t26_a_stopped_master_is_not_gone_back_to() {
 // ===== T27 =====
 
 const HOLES: usize = 10;
-/// What is granted so shortly before the hole may not have left the master yet.
+/// Grants this shortly before the partition may not have left the master yet.
 const LAG_US: u64 = 50_000;
 
-/// What one hole in replication came to.
+/// Result of one gap in replication.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    /// Granted by the old master while nothing was replicated.
+    /// Grants of the old master while nothing was replicated.
     acked: u64,
-    /// Granted by Redis in all, and not known to the new master.
+    /// Grants of Redis in total that the new master does not know.
     lost: i128,
-    /// Above B + R t, on a bucket that was first charged in the hole.
+    /// Excess above B + R t, of a bucket that was first charged in the gap.
     excess: i128,
     slack: i128,
     swallowed: u64,
 }
 
-/// The worst death: replication is black-holed for a second, then the master is killed. What is lost is
-/// what was granted in the hole, and no bucket admits more than B + R λ above what it may.
+/// The worst case: replication is black-holed for a second, then the master is killed. The grants in the gap
+/// are lost, and no bucket admits more than B + R λ above its quota.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn t27_what_was_not_replicated_is_lost_and_no_more() {
@@ -235,25 +235,25 @@ fn t27_what_was_not_replicated_is_lost_and_no_more() {
     trial.acted("a lost grant", lost.iter().filter(|lost| **lost > 0).count() as u64);
     for hole in &holes {
         assert!(hole.lost <= i128::from(hole.acked), "{hole:?}");
-        // λ: the hole of a second, and how long the master lived on until it was killed.
+        // λ: the gap of a second, and the time until the master was killed.
         assert!(hole.excess <= 50 + 2 * 2 + hole.slack, "{hole:?}");
     }
 }
 
 fn hole(trial: &mut Trial, set: &SentinelSet, stores: &[Arc<RedisStore>]) -> Hole {
-    // What is spent from the first is never refilled, so that all of it can be counted; the second is
-    // first charged in the hole, which is the worst.
-    let (kept, worst) = (hardly_any(1_000_000), per_second(2, 50));
-    let kept_target = Target::one(&stores[0], "kept", kept, OnError::Deny);
+    // The first is never refilled, so that all spent tokens can be counted; the second is first charged in
+    // the gap, which is the worst case.
+    let (lasting, worst) = (hardly_any(1_000_000), per_second(2, 50));
+    let lasting_target = Target::one(&stores[0], "lasting", lasting, OnError::Deny);
     let worst_target = Target::one(&stores[0], "worst", worst, OnError::Deny);
-    let before = trial.load(stores, vec![kept_target.clone()], Shape::default());
+    let before = trial.load(stores, vec![lasting_target.clone()], Shape::default());
     before.wait_good(100);
     wait_replicated(set);
     let proxies = set.interpose();
     let opened_us = trial.now_us() - LAG_US;
     proxies.iter().for_each(|proxy| proxy.set_both(Faults::BLACK_HOLE));
     let mut log = before.finish(trial);
-    let load = trial.load(stores, vec![kept_target.clone(), worst_target], Shape::default());
+    let load = trial.load(stores, vec![lasting_target.clone(), worst_target], Shape::default());
     wait::until("a second in the hole", SOON, || trial.now_us() >= opened_us + 1_000_000);
     let former = set.kill_master();
     let killed_us = trial.now_us();
@@ -265,12 +265,13 @@ fn hole(trial: &mut Trial, set: &SentinelSet, stores: &[Arc<RedisStore>]) -> Hol
     let log = log.by_redis();
     let kept_log = log.only(|answer| answer.target == 0);
     let acked = kept_log.only(|answer| (opened_us..=killed_us).contains(&answer.at_us)).granted();
-    let lost = i128::from(kept_log.granted()) - i128::from(spent(trial, &stores[0], &kept_target));
+    let lost =
+        i128::from(kept_log.granted()) - i128::from(spent(trial, &stores[0], &lasting_target));
     let excess = log.only(|answer| answer.target == 1).excess(&worst);
     Hole { acked, lost, excess: excess.tokens, slack: excess.slack, swallowed }
 }
 
-/// Whole tokens that a bucket which does not refill is short of.
+/// Whole tokens missing in a bucket that does not refill.
 fn spent(trial: &Trial, store: &RedisStore, target: &Target) -> u64 {
     use sluicegate::Store as _;
     let charged = trial.runtime.block_on(store.charge(&target.charges(0))).unwrap();

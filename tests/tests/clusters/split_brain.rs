@@ -17,38 +17,38 @@ use crate::clusters::log::Log;
 use crate::clusters::sentinel::sentinel_url;
 use crate::clusters::support::{SOON, Target, Trial, errors, per_second, rounds};
 
-/// After so many seconds without replicas a master takes no more writes.
+/// Seconds without replicas after which a master takes no more writes.
 const LAG_MAX: u64 = 2;
-/// It looks once a second, and counts whole seconds.
+/// The master checks once a second, and counts whole seconds.
 const NOTICED_WITHIN: u64 = 2;
 const MOVED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The sentinel on the isolated side: it names the old master until it can talk to the others again.
+/// The sentinel on the isolated side: it names the old master until the partition heals.
 ///
-/// All real sentinels of the set know the servers by proxies that are cut for everybody, so that the one
-/// that is isolated with its master is played.
-struct Lonely {
+/// All real sentinels of the set reach the servers through proxies that are cut for all of them, so the one
+/// that is isolated with its master is simulated.
+struct IsolatedSentinel {
     port: u16,
-    told: Arc<AtomicU16>,
+    port_named: Arc<AtomicU16>,
 }
 
-impl Lonely {
+impl IsolatedSentinel {
     fn start(master: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, told) =
+        let (port, port_named) =
             (listener.local_addr().unwrap().port(), Arc::new(AtomicU16::new(master)));
-        let shared = Arc::clone(&told);
+        let shared = Arc::clone(&port_named);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let told = Arc::clone(&shared);
-                thread::spawn(move || answer(stream, &told));
+                let port_named = Arc::clone(&shared);
+                thread::spawn(move || answer(stream, &port_named));
             }
         });
-        Self { port, told }
+        Self { port, port_named }
     }
 
     fn tell(&self, master: u16) {
-        self.told.store(master, Ordering::SeqCst);
+        self.port_named.store(master, Ordering::SeqCst);
     }
 
     fn url(&self) -> String {
@@ -56,11 +56,11 @@ impl Lonely {
     }
 }
 
-/// Whatever is asked, the answer is an address: `get-master-addr-by-name` is all that is asked.
-fn answer(mut stream: TcpStream, told: &AtomicU16) {
+/// Replies with an address to every command: `get-master-addr-by-name` is the only one that is sent.
+fn answer(mut stream: TcpStream, port_named: &AtomicU16) {
     let mut question = [0; 1024];
     while stream.read(&mut question).is_ok_and(|len| len > 0) {
-        let port = told.load(Ordering::SeqCst).to_string();
+        let port = port_named.load(Ordering::SeqCst).to_string();
         let text = format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n", port.len());
         if stream.write_all(text.as_bytes()).is_err() {
             return;
@@ -68,23 +68,23 @@ fn answer(mut stream: TcpStream, told: &AtomicU16) {
     }
 }
 
-/// What one split came to.
+/// Result of one split.
 #[derive(Clone, Copy, Debug)]
 struct Split {
-    /// Granted by the old master while it was cut off.
+    /// Grants of the old master while it was partitioned.
     apart: u64,
     excess: i128,
     slack: i128,
-    /// How long after the cut the old master granted for the last time.
+    /// Time between the cut and the last grant of the old master.
     granted_for: Duration,
     moved: Duration,
     refused: u64,
     swallowed: u64,
 }
 
-/// A master is cut off together with one client, and another takes its place. With `min-replicas-max-lag 2`
-/// the old one takes no more writes soon; until then both grant, which is at most B + R (2 s + what it takes
-/// to notice) too much. The client is with the new master within 5 s of the healing.
+/// A master is partitioned together with one client, and another takes its place. With `min-replicas-max-lag
+/// 2` the old one soon takes no more writes; until then both grant, which is at most B + R (2 s + the time to
+/// notice) too much. The client uses the new master within 5 s of the healing.
 #[test]
 #[ignore = "full size: make test-faults"]
 fn t28_a_split_brain_is_short_and_ends() {
@@ -121,12 +121,12 @@ fn split(trial: &mut Trial, round: usize) -> Split {
         server.command(&["CONFIG", "SET", "min-replicas-max-lag", &LAG_MAX.to_string()]);
     }
     let former = set.master();
-    let lonely = Lonely::start(set.servers()[former].port());
+    let lonely = IsolatedSentinel::start(set.servers()[former].port());
     let store = |url: &str| trial.store(url, |store| store.deny_cache_max(0));
     let stores = vec![store(&lonely.url()), store(&sentinel_url(&set))];
     connect_all(trial, &stores);
 
-    // The worst: a bucket that is first charged when the master is cut off already.
+    // The worst case: a bucket that is first charged after the partition.
     let quota = per_second(5, 50);
     let target = Target::one(&stores[0], "split", quota, OnError::Deny);
     proxies[former].set_both(Faults::BLACK_HOLE);
@@ -157,7 +157,7 @@ fn split(trial: &mut Trial, round: usize) -> Split {
     }
 }
 
-/// Both are connected before anything is cut.
+/// Both are connected before the partition.
 fn connect_all(trial: &mut Trial, stores: &[Arc<RedisStore>]) {
     let target = Target::one(&stores[0], "before", per_second(5, 50), OnError::Deny);
     let load = trial.load(stores, vec![target], Shape::default());
@@ -170,7 +170,7 @@ fn swallowed(proxy: &FaultProxy) -> u64 {
     counts.up.swallowed_bytes + counts.down.swallowed_bytes
 }
 
-/// How long after `from_us` the isolated client had an answer by Redis.
+/// Time between `from_us` and the next answer of Redis to the isolated client.
 fn first_after(log: &Log, from_us: u64) -> Duration {
     let mut answers = log.0.iter().filter(|answer| answer.store == 0);
     let first = answers.find(|answer| answer.sent_us > from_us).unwrap();

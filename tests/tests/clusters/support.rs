@@ -1,4 +1,4 @@
-//! What a test is made of: a runtime, a clock and a seed, stores, and what is asked of them.
+//! Shared helpers: a runtime, a clock, a seed, stores and their targets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,27 +16,27 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// What a check may take. More than the default: here the servers and their clients share two processors,
-/// and a late answer counts as an error.
+/// Budget of a check. More than the default: here the servers and their clients share two processors, and a
+/// late reply counts as an error.
 pub(crate) const BUDGET: Duration = Duration::from_millis(100);
 
-/// The same where every late answer spoils the count: the machine may be busy with something else.
+/// Budget for tests in which a late reply spoils the count: the machine may be busy.
 pub(crate) const BUDGET_LONG: Duration = Duration::from_secs(2);
 
-/// How long anything may take that is waited for.
+/// Timeout of all waiting.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// Whether all of it is to run.
+/// Is this the full run?
 pub(crate) fn is_full() -> bool {
     std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
 
-/// How many rounds, in a quick run and in a full one.
+/// Number of rounds, in a quick run and in a full one.
 pub(crate) fn rounds(quick: usize, full: usize) -> usize {
     if is_full() { full } else { quick }
 }
 
-/// A cluster for the tests that leave it as it was, and a proxy in front of each node. It ends with the
+/// A cluster for the tests that leave it unchanged, with a proxy in front of each node. It ends with the
 /// process.
 pub(crate) fn shared_cluster() -> (&'static Cluster, &'static [FaultProxy]) {
     static SHARED: OnceLock<(Cluster, Vec<FaultProxy>)> = OnceLock::new();
@@ -63,9 +63,9 @@ pub(crate) fn cluster_url(ports: impl IntoIterator<Item = u16>) -> String {
     format!("redis+cluster://{}", hosts.join(","))
 }
 
-// ===== a test =====
+// ===== trial =====
 
-/// One test: alone on the machine as far as this target goes, with a runtime, a clock and a seed.
+/// One test: alone in this process, with a runtime, a clock and a seed.
 pub(crate) struct Trial {
     name: &'static str,
     pub(crate) seed: Seed,
@@ -87,7 +87,7 @@ impl Trial {
         Self { name, seed, runtime, started, _alone: alone }
     }
 
-    /// A store as a process of its own would have it.
+    /// A store like that of a separate process.
     pub(crate) fn store(
         &self,
         url: &str,
@@ -98,7 +98,7 @@ impl Trial {
         Arc::new(special(builder).build().unwrap())
     }
 
-    /// A flavour for this run, or for this round of it.
+    /// The flavour of this run, or of this round.
     pub(crate) fn flavour(&mut self, round: usize) -> Flavour {
         let all = Flavour::ALL;
         if is_full() { all[round % all.len()] } else { all[self.seed.below(5) as usize] }
@@ -108,13 +108,13 @@ impl Trial {
         micros(self.started.elapsed())
     }
 
-    /// The line of this test.
-    #[expect(clippy::print_stdout, reason = "what was measured is the result")]
+    /// Prints the line of this test.
+    #[expect(clippy::print_stdout, reason = "the measurements are the result")]
     pub(crate) fn line(&self, text: &str) {
         println!("{} seed={} {text}", self.name, self.seed.seed());
     }
 
-    /// A fault that never acted has proven nothing.
+    /// Fails if a fault never acted: the test would have proven nothing.
     pub(crate) fn acted(&self, what: &str, count: u64) {
         assert!(count > 0, "VACUOUS: {}: {what} never happened", self.name);
     }
@@ -124,9 +124,9 @@ pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap()
 }
 
-// ===== what is asked =====
+// ===== targets =====
 
-/// A request: the buckets it charges, and their policy for trouble.
+/// A request: the buckets it charges, and their policy for store errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) tiers: Vec<(RedisKey, Quota)>,
@@ -151,7 +151,7 @@ pub(crate) fn key(store: &RedisStore, name: &str) -> RedisKey {
     store.key(Space::Take, &[name.as_bytes()])
 }
 
-/// A continuous quota of so many tokens in a second.
+/// A continuous quota of this many tokens per second.
 pub(crate) fn per_second(tokens: u64, capacity: u64) -> Quota {
     Quota::per_second(tokens).unwrap().with_capacity(capacity).unwrap()
 }
@@ -161,15 +161,15 @@ pub(crate) fn hardly_any(capacity: u64) -> Quota {
     Quota::per_hour(1).unwrap().with_capacity(capacity).unwrap()
 }
 
-// ===== how long an error lasts =====
+// ===== duration of errors =====
 
-/// Watches a kind of trouble: for how long it goes on at a stretch.
+/// Measures for how long errors of a kind last.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     task: JoinHandle<Duration>,
 }
 
-/// Errors this far apart are two stretches.
+/// Gap between errors that ends a run of them.
 const STRETCH_ENDS: Duration = Duration::from_millis(300);
 
 impl Trial {
@@ -191,7 +191,7 @@ impl Trial {
 }
 
 impl Watch {
-    /// The longest stretch of any store.
+    /// The longest run of errors of any store.
     pub(crate) fn longest(self, trial: &Trial) -> Duration {
         self.stop.store(true, Ordering::Relaxed);
         trial.runtime.block_on(self.task).unwrap()
@@ -220,17 +220,17 @@ impl Stretch {
     }
 }
 
-/// The sum of a counter over stores.
+/// Sum of a counter over stores.
 pub(crate) fn errors(stores: &[Arc<RedisStore>], kind: TroubleKind) -> u64 {
     stores.iter().map(|store| store.health().stats.errors(kind)).sum()
 }
 
-/// How many charges were not taken back though they should have been.
+/// Number of charges whose undo failed.
 pub(crate) fn undos_lost(stores: &[Arc<RedisStore>]) -> u64 {
     stores.iter().map(|store| store.health().stats.undo_lost).sum()
 }
 
-/// The kinds of errors, and how many there were of each.
+/// Kinds of errors with their counts.
 pub(crate) fn kinds(stores: &[Arc<RedisStore>]) -> String {
     let counted = TroubleKind::ALL.into_iter().map(|kind| (kind, errors(stores, kind)));
     let words: Vec<_> =
@@ -238,7 +238,7 @@ pub(crate) fn kinds(stores: &[Arc<RedisStore>]) -> String {
     words.join(", ")
 }
 
-/// How many connections have run our script on this server and are still open.
+/// Number of open connections that have run the script on this server.
 pub(crate) fn users_of(server: &RedisServer) -> usize {
     let list = server.text(&["CLIENT", "LIST"]);
     list.lines().filter(|line| line.contains("cmd=eval")).count()

@@ -1,7 +1,7 @@
-//! A charge over several slots is denied by one of them: what the others get back.
+//! Undos: a charge over several slots is denied by one of them.
 //!
-//! Time is set by hand. Two buckets live at two nodes: one that has enough, and one that has not and denies.
-//! The denying node's answer is held back, so that the undo comes as late as the test likes.
+//! The clock is manual. Two buckets live on two nodes: one that has enough, and one that denies. The denying
+//! node's reply is held back, so that the undo comes as late as the test needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +23,18 @@ use crate::clusters::support::{
 /// About the year 2100, at the start of a minute: keys expire by the servers' clocks, which must not come
 /// near.
 const START_US: u64 = 4_102_444_800_000_000;
-/// What the denied request costs, of both buckets.
+/// Cost of the denied request, in both buckets.
 const COST: u64 = 2;
-/// No quota here takes longer to fill: a case begins so much after the last.
+/// Distance between cases: no quota here takes longer to fill.
 const CASE_US: u64 = 60_000_000;
 
-/// Two buckets at two nodes, and two processes that know them.
+/// Two buckets on two nodes, and two processes that charge them.
 struct Pair<'a> {
     trial: &'a Trial,
     clock: ManualClock,
-    /// The one that is denied.
+    /// The store that is denied.
     store: Arc<RedisStore>,
-    /// The one that looks.
+    /// The store that peeks.
     other: Arc<RedisStore>,
     spare: (RedisKey, Quota),
     drained: (RedisKey, Quota),
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
         pair
     }
 
-    /// Both have links to both nodes.
+    /// Waits until both have links to both nodes.
     fn wait_ready(&self) {
         for store in [&self.store, &self.other] {
             wait::until("both nodes to answer", SOON, || {
@@ -85,7 +85,7 @@ impl<'a> Pair<'a> {
         assert!(!charged.degraded && charged.decisions[0].is_granted(), "{charged:?}");
     }
 
-    /// What the bucket that has enough holds now.
+    /// A peek at the bucket that has enough.
     fn look(&self) -> Decision {
         let charges = [charge_of(&self.spare, 0)];
         let mut charged = None;
@@ -98,35 +98,35 @@ impl<'a> Pair<'a> {
         charged.unwrap().decisions[0]
     }
 
-    /// Asks for both, while the denying node's answer is held back, until the other bucket is charged.
+    /// Charges both, while the denying node's reply is held back, until the other bucket is charged.
     fn ask(&self) -> JoinHandle<Charged> {
         let before = self.look();
         self.proxies.1.set(Direction::Down, Faults::STALL);
         let (store, spare, drained) =
             (Arc::clone(&self.store), self.spare.clone(), self.drained.clone());
-        let asked = self.trial.runtime.spawn(async move {
+        let pending = self.trial.runtime.spawn(async move {
             let charges = [charge_of(&spare, COST), charge_of(&drained, COST)];
             store.charge(&charges).await.unwrap()
         });
         wait::until("the charge", SOON, || self.look() != before);
-        asked
+        pending
     }
 
     /// Lets the denial through.
-    fn deny(&self, asked: JoinHandle<Charged>) -> Charged {
+    fn deny(&self, pending: JoinHandle<Charged>) -> Charged {
         self.proxies.1.heal();
-        let charged = self.trial.runtime.block_on(asked).unwrap();
+        let charged = self.trial.runtime.block_on(pending).unwrap();
         assert!(!charged.degraded, "{:?}", self.store.health());
         assert!(!charged.decisions[1].is_granted(), "{charged:?}");
         charged
     }
 
-    /// A request that is denied `after` it was charged elsewhere, and undone.
+    /// A request that is denied `after` its charge on the other node, and undone.
     fn denied(&self, after: Duration) -> Charged {
         let calls = self.store.health().stats.calls;
-        let asked = self.ask();
+        let pending = self.ask();
         self.clock.advance(after);
-        let charged = self.deny(asked);
+        let charged = self.deny(pending);
         wait::until("the undo", SOON, || {
             let stats = self.store.health().stats;
             stats.calls == calls + 3 && stats.in_flight == 0
@@ -144,9 +144,10 @@ fn ten(algorithm: Algorithm) -> Quota {
     Quota::per_second(10).unwrap().with_algorithm(algorithm).unwrap()
 }
 
-// ===== what is given back =====
+// ===== refunded tokens =====
 
-/// A bucket from which `spent` was taken, and a charge that is undone after `after_ms`: what it must hold then.
+/// A bucket from which `spent` was taken, a charge that is undone after `after_ms`, and the expected tokens
+/// then.
 struct Case {
     name: &'static str,
     quota: Quota,
@@ -156,8 +157,8 @@ struct Case {
     full_in_ms: u64,
 }
 
-/// Of every algorithm, one undo at once, which is exact, one later, and one too late. Later, a bucket gets
-/// back what has not come in again by itself: it holds what it held when it was charged.
+/// For every algorithm, an immediate undo, which is exact, a later one, and one too late. Later, tokens that
+/// were refilled since are not refunded: the bucket has what it had when it was charged.
 fn cases() -> Vec<Case> {
     let case = |name, quota, spent, [after_ms, remaining, full_in_ms]: [u64; 3]| Case {
         name,
@@ -198,8 +199,8 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn undo_gives_back_what_has_not_come_in_by_itself() {
-    let trial = Trial::new("undo_gives_back_what_has_not_come_in_by_itself");
+fn undo_refunds_tokens_that_were_not_refilled() {
+    let trial = Trial::new("undo_refunds_tokens_that_were_not_refilled");
     let cases = cases();
     on_clusters(|cluster, proxies| {
         for (number, case) in cases.iter().enumerate() {
@@ -211,7 +212,7 @@ fn undo_gives_back_what_has_not_come_in_by_itself() {
             let after = pair.look();
             let (is, must_be) = (after.reset_after, case.full_in_ms * 1000);
             assert_eq!((after.remaining, is), (case.remaining, must_be), "{}", case.name);
-            // What the denied request is told of it is what it held before.
+            // The denied request's decision shows the tokens before it.
             assert_eq!(charged.decisions[0].remaining, before.remaining, "{}", case.name);
         }
         let (flavour, undos) = (cluster.nodes()[0].flavour().name(), cases.len());
@@ -219,8 +220,8 @@ fn undo_gives_back_what_has_not_come_in_by_itself() {
     });
 }
 
-/// Of an exact log, an entry that others came after is undone as well, as long as those are few. Where they are
-/// many it leaves with its period, and so costs no more than a lost undo.
+/// In an exact log, an entry followed by others is undone as well, if those are few. If they are many it
+/// leaves with its period, and so costs no more than a lost undo.
 #[test]
 fn undo_of_an_entry_in_the_middle_of_a_log() {
     let trial = Trial::new("undo_of_an_entry_in_the_middle_of_a_log");
@@ -229,18 +230,18 @@ fn undo_of_an_entry_in_the_middle_of_a_log() {
         let pair = Pair::new(&trial, shared_cluster(), number, log, Duration::from_secs(5));
         pair.charge(&pair.spare, 3);
         pair.clock.advance(Duration::from_millis(1));
-        let asked = pair.ask();
+        let pending = pair.ask();
         for _ in 0..later {
             pair.clock.advance(Duration::from_millis(1));
             pair.charge(&pair.spare, 1);
         }
         let calls = pair.store.health().stats.calls;
-        pair.deny(asked);
+        pair.deny(pending);
         wait::until("the undo", SOON, || pair.store.health().stats.calls == calls + 1);
         wait::until("its answer", SOON, || pair.store.health().stats.in_flight == 0);
         let left = 1_000 - 3 - COST - later;
         assert_eq!(pair.look().remaining, left + undone, "{later} came later");
-        // Entries leave a period after they came: the first one, the undone one, and those that came later.
+        // Entries leave after one period: the first one, the undone one, and the later ones.
         pair.clock.advance(Duration::from_millis(1_000 - later - 1));
         assert_eq!(pair.look().remaining, left + undone + 3);
         pair.clock.advance(Duration::from_millis(1));
@@ -253,17 +254,16 @@ fn undo_of_an_entry_in_the_middle_of_a_log() {
     );
 }
 
-/// The undo is lost in a black hole: the bucket is short of its cost until that has come in again, and never of
-/// more.
+/// The undo is lost in a black hole: the bucket lacks its cost until that is refilled, and never more.
 #[test]
 fn undo_that_is_lost_costs_no_more_than_the_charge() {
     let trial = Trial::new("undo_that_is_lost_costs_no_more_than_the_charge");
     let bucket = ten(Algorithm::TokenBucket);
     let pair = Pair::new(&trial, shared_cluster(), 105, bucket, Duration::from_millis(1_500));
     pair.charge(&pair.spare, 3);
-    let asked = pair.ask();
+    let pending = pair.ask();
     pair.proxies.0.set_both(Faults::BLACK_HOLE);
-    pair.deny(asked);
+    pair.deny(pending);
     wait::until("the undo to be lost", SOON, || pair.store.health().stats.undo_lost == 1);
     let swallowed = pair.proxies.0.counts().up.swallowed_bytes;
     pair.proxies.0.heal();
@@ -281,8 +281,8 @@ fn undo_that_is_lost_costs_no_more_than_the_charge() {
     trial.acted("a swallowed byte", swallowed);
 }
 
-/// A node is silent, and its bucket's policy answers for it. If that denies, what the other node granted is
-/// undone; if it allows, it stays charged, once.
+/// A node is silent, and its bucket's policy decides. If that denies, the grant of the other node is undone;
+/// if it allows, the other bucket stays charged, once.
 #[test]
 fn undo_follows_the_policy_of_a_silent_node() {
     let trial = Trial::new("undo_follows_the_policy_of_a_silent_node");

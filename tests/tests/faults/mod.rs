@@ -1,9 +1,9 @@
-//! Faults of one real server: T4 and T9 to T25 of the catalogue of guarantees, each by its number. Sentinels
+//! Faults of one real server: T4 and T9 to T25 of docs/guarantees.md, each by its number. Sentinels
 //! and clusters are in `clusters`.
 //!
 //! `make test` runs the quick ones. `make test-faults` runs all of them, in full size
-//! (`SLUICEGATE_FAULTS=full`, ignored tests included). Every test prints one line: its name and seed, what
-//! the fault did, how much was admitted above B + R·t against what its mode may, and what was measured. A
+//! (`SLUICEGATE_FAULTS=full`, ignored tests included). Every test prints one line: its name and seed, the
+//! effect of the fault, the excess over B + R·t and its bound, and further measurements. A
 //! test whose fault never acted fails as vacuous.
 #![expect(
     clippy::disallowed_methods,

@@ -59,7 +59,7 @@ impl<K> Clone for Charge<'_, K> {
 impl<K> Copy for Charge<'_, K> {}
 
 impl<'a, K> Charge<'a, K> {
-    /// Takes `cost` tokens in `Enforce` mode, with the default policy for store trouble.
+    /// Takes `cost` tokens in `Enforce` mode, with the default policy for store errors.
     #[inline]
     #[must_use]
     pub const fn new(key: &'a K, quota: &'a Quota, cost: u64) -> Self {
@@ -73,7 +73,7 @@ impl<'a, K> Charge<'a, K> {
         Self { mode, ..self }
     }
 
-    /// This charge with another policy for store trouble.
+    /// This charge with another policy for store errors.
     #[inline]
     #[must_use]
     pub const fn with_on_error(self, on_error: OnError) -> Self {

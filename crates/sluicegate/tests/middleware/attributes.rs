@@ -136,7 +136,7 @@ async fn values_that_are_too_long_are_refused_or_shared() {
 
     let app = guarded(&layer(rules()).0.user_id(user()).on_oversized(OnOversized::Share));
     assert!(passes(&app, long(b'1')).await);
-    assert!(!passes(&app, long(b'2')).await, "nobody gets more buckets by longer names");
+    assert!(!passes(&app, long(b'2')).await, "longer names create no further buckets");
     assert!(passes(&app, with_header("x-user", b"ann")).await);
 }
 

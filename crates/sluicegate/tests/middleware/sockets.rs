@@ -42,7 +42,7 @@ async fn a_storm_of_connections_gets_the_limit_and_not_one_more() {
         .collect();
     left.sort_unstable_by(|a, b| b.cmp(a));
     let expected: Vec<u64> = (0..50).rev().chain(std::iter::repeat_n(0, 3 * LIMIT)).collect();
-    assert_eq!(left, expected, "every one that passed was told another number");
+    assert_eq!(left, expected, "every admitted request got another number");
     server.abort();
 }
 

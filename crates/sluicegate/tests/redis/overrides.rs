@@ -53,7 +53,7 @@ async fn exhaust(limiter: &Limiter<AnyStore>, request: &Request<'_>) {
     for _ in 0..10 {
         assert!(!is_allowed(limiter, request).await);
     }
-    assert_eq!(calls(limiter), before, "vacuous: nobody remembers the denial");
+    assert_eq!(calls(limiter), before, "vacuous: the denial is not cached");
 }
 
 #[tokio::test]
@@ -133,9 +133,9 @@ async fn a_block_never_reaches_the_server_and_holds_without_one() {
     while !limiter.check(&user("42")).await.unwrap().is_degraded() {}
     let started = Instant::now();
     denied().await;
-    assert!(started.elapsed() < Duration::from_millis(100), "nobody waited for the server");
+    assert!(started.elapsed() < Duration::from_millis(100), "the server was not waited for");
     let look = global.look().await.unwrap();
-    assert!(look.degraded, "whoever looks is told that it was not the store that answered");
+    assert!(look.degraded, "a peek is marked as degraded");
     assert!(global.grant(1).await.is_err() && global.reset().await.is_err());
     server.cont();
 }

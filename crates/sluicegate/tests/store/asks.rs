@@ -199,7 +199,7 @@ impl<'a, S: Store> Pair<'a, S> {
         Wish::Request { user, ip, search, partner }
     }
 
-    // ===== what is expected =====
+    // ===== expected decisions =====
 
     /// The tiers of a request, in the order of their rules, in a call with a partner or without.
     fn tiers(&mut self, query: &Query, is_partners: bool) -> Vec<Tier> {

@@ -127,7 +127,7 @@ fn a_denial_spares_the_shadow_tiers_too() {
     assert_eq!(remaining(&store, &shadowed, &quota), 4);
 }
 
-// ===== twins =====
+// ===== the same bucket twice =====
 
 #[test]
 fn the_same_bucket_twice_pays_both_costs() {

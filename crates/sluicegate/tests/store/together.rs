@@ -130,7 +130,7 @@ fn buckets_that_asks_share_are_charged_with_all_of_them() {
     let figures: Vec<_> = together.answers().iter().map(left).collect();
     assert_eq!(figures, [vec![2, 7], vec![1, 7], vec![3]]);
     assert_eq!(together.delay(), std::time::Duration::ZERO);
-    // A day for each token: the one that is missing to a cost of four is the shorter wait.
+    // A day for each token: one token is missing to a cost of four, which is the shorter wait.
     assert_eq!(together.retry_after(), together.answers()[1].retry_after());
 }
 

@@ -1,4 +1,4 @@
-//! T25: everything that a store does, as the documented user, over every kind of connection, on every server.
+//! T25: all operations of a store, as the documented user, over every kind of connection, on every server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::faults::support::{
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/redis.md");
 
-/// The user that the documentation tells to create, called `sluicegate`, with the password `password`.
+/// The user in the documentation, called `sluicegate`, with the password `password`.
 fn documented() -> &'static str {
     let line = DOCUMENTATION.lines().find_map(|line| line.strip_prefix("ACL SETUSER sluicegate "));
     line.expect("the documentation has an ACL")
@@ -26,16 +26,16 @@ fn url(server: &RedisServer) -> String {
     format!("redis://sluicegate:password@127.0.0.1:{}", server.port())
 }
 
-/// Of its commands, the one that only makes it faster: without it everything is read by `MGET`.
+/// The only optional one of its commands: without it everything is read by `MGET`.
 const FASTER: &str = "+get";
 
-/// Soon enough to wait for.
+/// A wait that is short enough for the test.
 const SOON: Duration = Duration::from_millis(500);
-/// Not within the test.
+/// A wait beyond the test.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Allow, deny, wait exactly as long as told, give back, forget; with every algorithm, and with quotas that
-/// change. The error is what did not go as it should.
+/// Allow, deny, wait exactly as long as reported, refund, reset; with every algorithm, and with quotas that
+/// change. The error names the step that failed.
 async fn basics(node: &Node) -> Result<(), String> {
     for ((name, quota), (_, slow)) in algorithms(SOON).into_iter().zip(algorithms(DAY)) {
         let fails = |what| format!("{name}: {what}: {:?}", health(node).stats);
@@ -84,7 +84,7 @@ async fn give_back_and_forget(node: &Node, name: &str, quota: &Quota) -> Result<
     if looked.remaining == quota.capacity() { Ok(()) } else { Err("not full when forgotten") }
 }
 
-/// Buckets whose quota changes its form are read and written anew; two tiers at once.
+/// Buckets whose quota changes its form are read and converted; two tiers at once.
 async fn changes(node: &Node) -> Result<(), String> {
     for (_, first) in algorithms(DAY) {
         for (_, second) in algorithms(DAY) {
@@ -112,7 +112,7 @@ async fn changes(node: &Node) -> Result<(), String> {
     Ok(())
 }
 
-/// Many decisions on one key at once, by turns under two forms: they go out as one script call.
+/// Many concurrent decisions on one key, alternating between two forms: they are sent as one script call.
 async fn crowd(node: &Node) -> Result<(), String> {
     let (_, bucket) = algorithms(DAY)[0];
     let (_, window) = algorithms(DAY)[3];
@@ -124,7 +124,7 @@ async fn crowd(node: &Node) -> Result<(), String> {
     if degraded { Err(format!("a crowd: {:?}", health(node).stats)) } else { Ok(()) }
 }
 
-/// All of it as the documented user, on every server, over TCP and over the unix socket.
+/// All of it as the documented user, on every server, over TCP and over the Unix socket.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t25_as_the_documented_user_on_every_server() {
     let seed = Seed::announce("t25_as_the_documented_user_on_every_server");
@@ -157,8 +157,8 @@ async fn t25_as_the_documented_user_on_every_server() {
     );
 }
 
-/// The documented list is no longer than need be: without any one of its commands something is refused, and
-/// counted as an error of credentials. Nothing is ever granted because a command was refused.
+/// The documented list is minimal: without any one of its commands an operation is refused, and counted as an
+/// error of credentials. Nothing is ever granted because a command was refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t25_every_documented_command_is_needed() {
@@ -188,7 +188,7 @@ async fn t25_every_documented_command_is_needed() {
     assert_eq!(spare, [FASTER], "not needed");
 }
 
-/// Whether buckets of all forms that somebody has overwritten are put right, and a forgotten script too.
+/// Are overwritten buckets of all forms repaired, and a lost script too?
 async fn nonsense(server: &RedisServer, node: &Node) -> bool {
     server.command(&["SCRIPT", "FLUSH"]);
     for (name, quota) in algorithms(DAY) {
@@ -223,7 +223,7 @@ fn tls_server(
     builder.acl_user("sluicegate", documented()).start()
 }
 
-/// It is refused because of TLS; and checks are answered by policy, never in the clear.
+/// The connection is refused because of TLS; and checks are answered by policy, never over plain text.
 async fn refused(node: &Node, what: &str) {
     match first_look(node).await {
         Err(RedisStartError::Trouble(trouble)) => {
@@ -235,8 +235,8 @@ async fn refused(node: &Node, what: &str) {
     assert!(charged.degraded && !charged.decisions[0].is_granted(), "{what}");
 }
 
-/// Everything over TLS with the right authority, with and without a certificate of our own; and every wrong
-/// certificate, of the server's or of ours, refuses the start.
+/// Everything over TLS with the right authority, with and without a client certificate; and every wrong
+/// certificate, of the server or the client, prevents the start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t25_tls_right_and_wrong() {
     let seed = Seed::announce("t25_tls_right_and_wrong");
@@ -271,7 +271,7 @@ async fn t25_tls_right_and_wrong() {
     );
 }
 
-/// A server that asks for a certificate: ours, another's, none. How many were refused.
+/// A server that requires a client certificate: ours, another's, none. Returns the number of refusals.
 async fn client_certificates(server: &RedisServer, certificates: &Certificates) -> u64 {
     let with = |pair: sluicegate_tests::tls::Pair| TlsFiles {
         certificate: Some(pair.certificate),

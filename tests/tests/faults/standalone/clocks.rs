@@ -1,4 +1,4 @@
-//! T11, T12: the server's clock steps while it is asked.
+//! T11, T12: the server's clock steps under load.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ fn plan() -> Plan {
     }
 }
 
-/// An hour forward looks like an hour of idleness: every key gets at most one B more, once, and no check
-/// fails.
+/// A step of an hour forward is like an hour of idleness: every key gets at most one B more, once, and no
+/// check fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t11_an_hour_forward() {
@@ -35,7 +35,7 @@ async fn t11_an_hour_forward() {
     let nodes = [node(&server.url(), AMPLE), node(&server.url(), AMPLE)];
     let (shots, _) = stepped(&server, &shim, Step::Forward, &nodes, &mut seed).await;
     let worst = shots.excess(&plan());
-    assert!(worst > 0, "VACUOUS: the step gave nobody anything");
+    assert!(worst > 0, "VACUOUS: the step granted nothing");
     let bound = i128::from(plan().quota.capacity());
     report(
         "t11_an_hour_forward",
@@ -45,8 +45,8 @@ async fn t11_an_hour_forward() {
     );
 }
 
-/// An hour back: no key gets anything more, and every one admits again within three seconds, whatever
-/// counts it. (Who kept the later time would admit nothing for an hour.)
+/// A step of an hour back: no key gets anything more, and every key admits again within three seconds, with
+/// every algorithm. (Keeping the later time would admit nothing for an hour.)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t12_an_hour_back() {
     let mut seed = Seed::announce("t12_an_hour_back");
@@ -83,7 +83,7 @@ fn shimmed(flavour: Flavour) -> (RedisServer, ClockShim) {
     (RedisServer::builder(flavour).preload(&shim).start(), shim)
 }
 
-/// Load, and a step of the server's clock in the middle of it; and when that was.
+/// Load, with a step of the server's clock in the middle; and the time of the step.
 async fn stepped(
     server: &RedisServer,
     shim: &ClockShim,
@@ -110,7 +110,7 @@ fn server_seconds(server: &RedisServer) -> i64 {
     time.0
 }
 
-/// The longest that a key waited for its first admission after `since`.
+/// The longest time until a key's first admission after `since`.
 fn slowest_key(shots: &Shots, since: u64) -> Duration {
     let first = |key| {
         let own = shots.all.iter().filter(|shot| shot.key == key && shot.granted);

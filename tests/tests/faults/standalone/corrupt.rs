@@ -1,4 +1,4 @@
-//! T21: buckets that somebody else has written to.
+//! T21: buckets that another client has overwritten.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::faults::support::{AMPLE, Node, algorithms, health, node_with, redis_k
 
 const CAPACITY: u64 = 5;
 
-/// Not one token comes in within the test.
+/// No token is refilled within the test.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What somebody wrote instead of a bucket.
+/// Values that are not buckets.
 fn nonsense(key: &str) -> Vec<(&'static str, Vec<String>)> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     vec![
@@ -31,8 +31,8 @@ fn nonsense(key: &str) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-/// Whatever stands where a bucket should, in every algorithm and server: no check fails, the next charges
-/// find a full bucket, exactly B of them are granted, and every repair is counted, once.
+/// With any value in place of a bucket, in every algorithm and server: no check fails, the next charges find
+/// a full bucket, exactly B of them are granted, and every repair is counted, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t21_nonsense_is_taken_for_a_full_bucket() {
     let seed = Seed::announce("t21_nonsense_is_taken_for_a_full_bucket");
@@ -66,7 +66,7 @@ async fn t21_nonsense_is_taken_for_a_full_bucket() {
     );
 }
 
-/// How many of eight charges are granted, none of them by policy.
+/// Number of eight charges that are granted, none of them by policy.
 async fn granted(node: &Node, name: &str, quota: &Quota, case: &str) -> u64 {
     let mut granted = 0;
     for _ in 0..CAPACITY + 3 {
@@ -81,8 +81,8 @@ async fn charge(node: &Node, name: &str, quota: &Quota, case: &str) -> Decision 
     charged.decisions[0]
 }
 
-/// A level that was edited to ten times what the bucket holds counts as an empty one: denied, for no longer
-/// than an empty bucket takes (a sliding counter's fades within two periods).
+/// A level that was edited to ten times the capacity counts as an empty bucket: denied, for no longer than an
+/// empty bucket takes (a sliding counter's fades within two periods).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t21_levels_beyond_empty_are_clamped() {
     let seed = Seed::announce("t21_levels_beyond_empty_are_clamped");
@@ -118,7 +118,7 @@ async fn t21_levels_beyond_empty_are_clamped() {
     );
 }
 
-/// Makes the stored level ten times what the bucket holds; whether it could be.
+/// Makes the stored level ten times the capacity. False if that is not possible.
 fn edit(server: &RedisServer, key: &str, quota: &Quota) -> bool {
     if quota.keeps_log() {
         // The running total of the newest entry.

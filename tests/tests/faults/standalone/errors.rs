@@ -1,7 +1,7 @@
-//! T20: what servers answer when they cannot serve.
+//! T20: error replies of servers that cannot serve.
 //!
-//! Each answer is of its kind, for whoever looks at the server first and for whoever counts errors; the policy
-//! answers meanwhile, and says so; and Redis is used again within a second of its recovery.
+//! Each error has its kind, in the probe at start and in the counters; the policy decides meanwhile, and the
+//! answers are marked as degraded; and Redis is used again within a second of its recovery.
 
 use std::thread;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn guarded(rules: &str, lines: &[&str]) -> (RedisServer, Node) {
 
 const RULES: &str = "on >secret ~sg:* resetchannels +@all";
 
-/// Trouble of one kind, from `begin` to `end`, under load.
+/// Errors of one kind, from `begin` to `end`, under load.
 async fn trouble(
     name: &str,
     node: &Node,
@@ -84,7 +84,7 @@ async fn trouble(
     assert!(matches!(first_look, "fit") || first_look == kind.name(), "{probed:?}");
 }
 
-/// Policies answer, and the answers say so.
+/// Policies decide, and the answers are marked as degraded.
 async fn policies(node: &Node) {
     for (on_error, granted) in [(OnError::Allow, true), (OnError::Deny, false)] {
         let charged = node.take_or("policy", &quota("1/s"), 1, on_error).await.unwrap();
@@ -93,7 +93,7 @@ async fn policies(node: &Node) {
     }
 }
 
-/// A server that reads its data from disk.
+/// A server that is loading its data from disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t20_loading() {
@@ -123,7 +123,7 @@ async fn t20_loading() {
     });
 }
 
-/// A server that runs somebody's endless script.
+/// A server that runs another client's endless script.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t20_busy() {
@@ -131,7 +131,7 @@ async fn t20_busy() {
     let node = node(&server.url(), BUDGET);
     until_healthy(&node, LONG).await;
     let begin = || {
-        // Its client does not wait for the end of it.
+        // Its client does not wait for the end of the script.
         let mut other = server.connection().unwrap();
         other.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let _ = redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut other);
@@ -142,7 +142,7 @@ async fn t20_busy() {
     trouble("t20_busy", &node, TroubleKind::Busy, begin, end).await;
 }
 
-/// A server that asks for a password all of a sudden.
+/// A server that requires a password from now on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t20_noauth() {
@@ -174,7 +174,7 @@ async fn t20_wrongpass() {
     trouble("t20_wrongpass", &node, TroubleKind::Auth, begin, end).await;
 }
 
-/// A user who may not run scripts any more; and one who may not do inside of them what they do.
+/// A user who may no longer run scripts; and one who may not run the commands inside of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t20_noperm() {
@@ -217,8 +217,8 @@ async fn t20_misconf() {
     trouble("t20_misconf", &node, TroubleKind::ReadOnly, begin, end).await;
 }
 
-/// While nobody asks, a password is changed. The first who asks then is answered by policy, and the error is
-/// still counted as one of credentials, not only as a breaker that is open.
+/// A password is changed while no checks are made. The first check after that is answered by policy, and the
+/// error is still counted as one of credentials, not only as an open breaker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t20_wrongpass_while_idle() {

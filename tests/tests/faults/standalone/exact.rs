@@ -1,4 +1,4 @@
-//! T4: of many who ask at once exactly as many are admitted as there are tokens.
+//! T4: of many concurrent checks exactly as many are admitted as there are tokens.
 
 use futures_util::future::join_all;
 use sluicegate::{Limiter, OnError, Request, Rule, RuleSet};
@@ -12,7 +12,7 @@ const TASKS: usize = 64;
 const ASKED_EACH: usize = 20;
 const NODES: usize = 3;
 const CAPACITY: u64 = 1000;
-/// Nothing comes in while a run lasts.
+/// No token is refilled during a run.
 const QUOTA: &str = "1/day burst 1000";
 
 /// One key, 64 tasks on three stores: exactly 1000 of 1280, in 200 runs (quick: 10).
@@ -40,7 +40,7 @@ async fn t4_exactly_n_of_one_tier() {
     );
 }
 
-/// As often as a task asks, on one key; how often it was admitted.
+/// Charges one key repeatedly; returns the number of admissions.
 async fn ask(node: Node, key: String) -> u64 {
     let mut granted = 0;
     for _ in 0..ASKED_EACH {
@@ -51,8 +51,8 @@ async fn ask(node: Node, key: String) -> u64 {
     granted
 }
 
-/// Three tiers, of which the narrowest decides: exactly its 1000, and the two others are charged just as
-/// often, whatever was denied (M1).
+/// Three tiers, of which the narrowest decides: exactly its 1000, and the two others are charged exactly as
+/// often, with any denials in between (M1).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t4_exactly_n_of_three_tiers() {
     let seed = Seed::announce("t4_exactly_n_of_three_tiers");

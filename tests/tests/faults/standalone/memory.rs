@@ -1,4 +1,4 @@
-//! T22, T23: a server whose memory ends.
+//! T22, T23: a server that runs out of memory.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn is_safe(policy: &str) -> bool {
     policy == "noeviction"
 }
 
-/// The first look at a server warns of every policy that may drop buckets, or refuses it, by name; and of
-/// no other.
+/// The probe of a server warns of every policy that may evict buckets, or refuses it, by name; and of no
+/// other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t22_unsafe_policies_are_named() {
     let seed = Seed::announce("t22_unsafe_policies_are_named");
@@ -60,9 +60,9 @@ async fn t22_unsafe_policies_are_named() {
     );
 }
 
-/// A flood of random keys, under each policy, with 50 victims whose buckets are empty: without evictions every
-/// one of them stays denied, and with `volatile-ttl` too, as long as the flood goes through the same rule; of a
-/// slower rule it is warned for a reason. (400,000 keys against 20 MB; quick: 24,000 against 4 MB, and not every
+/// A flood of random keys, under each policy, with 50 exhausted buckets: without evictions every one of them
+/// stays denied, and with `volatile-ttl` too, as long as the flood uses the same rule; a slower rule shows
+/// why the policy is warned of. (400,000 keys against 20 MB; quick: 24,000 against 4 MB, and not every
 /// policy.)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t22_a_flood_does_not_free_a_victim() {
@@ -91,13 +91,13 @@ async fn t22_a_flood_does_not_free_a_victim() {
     );
 }
 
-/// What a flood did.
+/// Result of a flood.
 #[derive(Debug)]
-#[expect(dead_code, reason = "most of it is for the line that is printed")]
+#[expect(dead_code, reason = "most fields are only printed")]
 struct Found {
     evicted: u64,
     ooms: u64,
-    /// Victims that were admitted again.
+    /// Exhausted buckets that were granted again.
     freed: usize,
 }
 
@@ -122,8 +122,7 @@ fn flood_keys() -> usize {
     sized(24_000, 400_000)
 }
 
-/// Empties the victims' buckets, asks for as many other keys, and counts the victims that are admitted
-/// again.
+/// Exhausts some buckets, charges this many other keys, and counts the exhausted ones that are granted again.
 async fn flooded(node: &Node, rule: &Quota) -> usize {
     const AT_ONCE: usize = 250;
     let slow = quota(VICTIMS_QUOTA);
@@ -152,8 +151,7 @@ async fn is_admitted(node: &Node, key: &str, quota: &Quota) -> bool {
 }
 
 /// Without memory nothing can be charged. That is its own kind of error, and the local buckets limit: three
-/// nodes admit no more than their shares besides, never everything; and Redis is used again when it has
-/// memory.
+/// nodes admit no more than their shares, never everything; and Redis is used again when it has memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t23_out_of_memory_still_limits() {
     let mut seed = Seed::announce("t23_out_of_memory_still_limits");

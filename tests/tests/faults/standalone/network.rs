@@ -1,4 +1,4 @@
-//! T16, T17, T18: a network that is slow, that breaks, and that loses answers.
+//! T16, T17, T18: a network that is slow, that breaks, and that loses replies.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::faults::support::{
     quota, report, sized, until_healthy, until_open, within,
 };
 
-/// The most decisions on their way over one connection: 16 script calls of 32.
+/// Maximum of decisions in flight over one connection: 16 script calls of 32.
 const IN_FLIGHT_MAX: u64 = 512;
 
 fn plan(on_error: OnError) -> Plan {
@@ -27,15 +27,15 @@ fn plan(on_error: OnError) -> Plan {
 async fn proxied(seed: &Seed) -> (RedisServer, FaultProxy, Node) {
     let server = RedisServer::start(Flavour::Redis70);
     let proxy = FaultProxy::seeded(server.port(), seed);
-    // One node: its share is the whole.
+    // One node: its share is the whole quota.
     let node = nodes(&proxy.url(), 1, BUDGET).remove(0);
     until_healthy(&node, LONG).await;
     (server, proxy, node)
 }
 
-/// 20 ms more on the way are 20 ms more for a check, give or take 5; jitter of up to 40 ms stays within the
-/// budget of 50. A kilobyte per second does not: the breaker opens within 250 ms of the first late answer,
-/// nobody waits longer than the budget, and no line grows.
+/// 20 ms more latency are 20 ms more for a check, give or take 5; jitter of up to 40 ms stays within the
+/// budget of 50. A kilobyte per second does not: the breaker opens within 250 ms of the first late reply, no
+/// check waits longer than the budget, and no queue grows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t16_latency_jitter_and_bandwidth() {
@@ -100,7 +100,7 @@ async fn phase(node: &Node, seed: &mut Seed) -> Shots {
     shots
 }
 
-/// Load over a kilobyte per second: what became of it, and how long after the first late answer the breaker
+/// Load over a kilobyte per second: its checks, and the time from the first late reply until the breaker
 /// opened.
 async fn narrow(node: &Node, proxy: &FaultProxy, seed: &mut Seed) -> (Shots, Duration) {
     proxy.heal();
@@ -128,9 +128,9 @@ async fn narrow(node: &Node, proxy: &FaultProxy, seed: &mut Seed) -> (Shots, Dur
     (shots, opened)
 }
 
-/// Connections are reset every 100 ms, and both directions closed in turn: no answer is ever another's, no
-/// check is charged twice, what is not answered counts as spent (so with `on_error = deny` nothing is
-/// admitted too much), and a new connection is there at once.
+/// Connections are reset every 100 ms, and both directions closed in turn: no reply is ever taken for
+/// another's, no check is charged twice, a check without a reply counts as spent (so with `on_error = deny`
+/// nothing is over-admitted), and the client reconnects at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t17_resets_and_half_closes() {
@@ -179,7 +179,7 @@ async fn t17_resets_and_half_closes() {
     );
 }
 
-/// Every byte arrives alone, in both directions: nothing is degraded, and nothing mistaken.
+/// Every byte arrives alone, in both directions: nothing is degraded, and no reply is mistaken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t17_single_bytes() {
@@ -208,7 +208,7 @@ async fn t17_single_bytes() {
     );
 }
 
-/// Requests arrive and answers are lost. Each check has a key of its own, so that its bucket shows how often
+/// Requests arrive and replies are lost. Each check has a key of its own, so that its bucket shows how often
 /// it was charged: once at most.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t18_lost_answers_are_not_asked_for_again() {

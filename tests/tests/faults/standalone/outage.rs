@@ -1,4 +1,4 @@
-//! T14, T15: the server is killed and comes back empty; the server hangs and goes on.
+//! T14, T15: the server is killed and restarts empty; the server hangs and continues.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ fn plan() -> Plan {
     Plan { quota: quota("20/s burst 40"), keys: 20, per_second: 400, on_error: OnError::Local }
 }
 
-/// What an outage was like.
+/// Measurements of an outage.
 struct Outage {
     shots: Shots,
-    /// Until the breakers of all nodes were open.
+    /// Time until the breakers of all nodes were open.
     opened: Duration,
-    /// Until the first degraded answer.
+    /// Time until the first degraded answer.
     degraded: Duration,
-    /// From the server's answer to ours, of the slowest node.
+    /// Time from the server's first reply to ours, of the slowest node.
     recovered: Duration,
 }
 
-/// SIGKILL, and a restart without data after a while (1.5 s; full: 5 s). It is noticed within 250 ms; no
+/// SIGKILL, and a restart without data after a while (1.5 s; full: 5 s). It is detected within 250 ms; no
 /// check takes longer than the budget of 50 ms and 20 more; nodes with a third of the quota each admit no
-/// more than that locally; the whole is within 2B + R·t and the shares; and Redis is used again within a
+/// more than that locally; the total is within 2B + R·t and the shares; and Redis is used again within a
 /// second of its first PONG.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t14_kill_and_restart_empty() {
@@ -50,8 +50,8 @@ async fn t14_kill_and_restart_empty() {
     check(&out, "t14_kill_and_restart_empty", &seed, "SIGKILL", plan().quota.capacity());
 }
 
-/// SIGSTOP for a while (1.5 s; full: 10 s), then SIGCONT: the same bounds as for a server that is gone, but
-/// for its data, which are still there.
+/// SIGSTOP for a while (1.5 s; full: 10 s), then SIGCONT: the same bounds as for a killed server, except that
+/// its data is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t15_stop_and_go_on() {
     let mut seed = Seed::announce("t15_stop_and_go_on");
@@ -68,7 +68,7 @@ async fn t15_stop_and_go_on() {
     check(&out, "t15_stop_and_go_on", &seed, &format!("SIGSTOP, {timeouts} timeouts"), 0);
 }
 
-/// Load, an outage of `down` in the middle of it, and all that is measured.
+/// Load, an outage of `down` in the middle of it, and its measurements.
 async fn outage(
     nodes: &[Node],
     seed: &mut Seed,
@@ -91,7 +91,7 @@ async fn outage(
     Outage { shots, opened, degraded, recovered }
 }
 
-/// The bounds of an outage in which so many tokens were forgotten.
+/// Checks the bounds of an outage in which this many tokens were lost.
 fn check(out: &Outage, name: &str, seed: &Seed, fault: &str, forgotten: u64) {
     let Outage { shots, opened, degraded, recovered } = out;
     let noise = shots.noise;
@@ -127,8 +127,8 @@ fn check(out: &Outage, name: &str, seed: &Seed, fault: &str, forgotten: u64) {
     );
 }
 
-/// Stops shorter and longer than what drops a connection, so that late answers come over connections that
-/// still live, and over those that were given up: none is ever taken for another's. Redis has charged every
+/// Stops shorter and longer than the timeout of a connection, so that late replies arrive over connections
+/// that are still open, and over dropped ones: none is ever taken for another's. Redis has charged every
 /// check once at most.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t15_late_answers_are_never_anothers() {

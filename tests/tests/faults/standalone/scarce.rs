@@ -1,4 +1,4 @@
-//! T19: no connection, no room in the line, no file descriptor left.
+//! T19: no connection, a full queue, no file descriptor left.
 
 use std::fs::File;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::faults::support::{
     until_healthy, until_open,
 };
 
-/// How soon Redis must be used again when what was scarce is there again.
+/// Time in which Redis must be used again when the resource is available again.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// A server that takes no more clients: policies answer, at once, and Redis is used again within two
-/// seconds of a free place.
+/// A server with its maximum of clients: policies decide, at once, and Redis is used again within two seconds
+/// of a free place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t19_the_server_takes_no_more_clients() {
@@ -63,7 +63,7 @@ fn rejected(admin: &mut Connection) -> u64 {
     line.trim().parse().unwrap()
 }
 
-/// Asks for a second, and says how long the slowest answer took, all of which are by policy.
+/// Checks for a second, all of them answered by policy; returns the slowest time.
 async fn slowest_check(node: &Node) -> Duration {
     let plan = Plan { quota: quota("10/s"), keys: 5, per_second: 400, on_error: OnError::Deny };
     let nodes = std::slice::from_ref(node);
@@ -74,15 +74,15 @@ async fn slowest_check(node: &Node) -> Duration {
     slowest
 }
 
-/// More checks at once than may wait, on a server that hangs: those beyond the bound are answered at once,
-/// the others when their budget ends.
+/// More concurrent checks than the queue holds, on a server that hangs: those beyond the bound are answered
+/// at once, the others when their budget ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
 async fn t19_more_checks_than_may_wait() {
     const AT_ONCE: usize = 6000;
     let seed = Seed::announce("t19_more_checks_than_may_wait");
     let server = RedisServer::start(Flavour::Redis70);
-    // Longer, so that all are asked before the first gives up.
+    // Longer, so that all are sent before the first times out.
     let budget = Duration::from_millis(500);
     let node = node(&server.url(), budget);
     until_healthy(&node, LONG).await;
@@ -115,7 +115,7 @@ async fn t19_more_checks_than_may_wait() {
     );
 }
 
-/// A process that may open 256 files and has done so cannot connect: it lives, answers by policy, and uses
+/// A process at its limit of 256 open files cannot connect: it keeps running, answers by policy, and uses
 /// Redis again within two seconds of a free descriptor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "full size: make test-faults"]
@@ -132,7 +132,7 @@ pub(crate) async fn child(job: &mut Job) {
     until_healthy(&node, LONG).await;
     let mut admin = redis::Client::open(url).unwrap().get_connection().unwrap();
     setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum: Some(256) }).unwrap();
-    // What the lost connection had is taken too, before or after it is tried to replace it.
+    // The descriptor of the lost connection is taken too, before or after the attempt to reconnect.
     let mut files = Vec::new();
     let mut disconnected = false;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! T13: a server that forgets the script again and again.
+//! T13: a server that loses the script repeatedly.
 
 use std::time::Duration;
 
@@ -10,12 +10,11 @@ use tokio::time::{Instant, sleep};
 use crate::faults::support::load::{Load, Plan};
 use crate::faults::support::{AMPLE, Node, fired, health, node, quota, report, sized, within};
 
-/// The most script calls on their way over one connection.
+/// Maximum of script calls in flight over one connection.
 const IN_FLIGHT_MAX: u64 = 16;
 
-/// `SCRIPT FLUSH` every 100 ms at thousands of checks a second, for 20 s (the catalogue's 60, shortened;
-/// quick: 2.5 s): nobody sees an error, nothing is admitted too much, every script call is sent again
-/// once at most, and that is counted.
+/// `SCRIPT FLUSH` every 100 ms at thousands of checks a second, for 20 s (quick: 2.5 s): no check fails,
+/// nothing is over-admitted, every script call is sent again once at most, and that is counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t13_script_flush_under_load() {
     let mut seed = Seed::announce("t13_script_flush_under_load");

@@ -16,8 +16,8 @@ use crate::faults::support::{
 
 const NODES: u64 = 3;
 
-/// Three nodes, 200 keys, three times the limit for a minute (the catalogue's ten, shortened): no key gets
-/// more than B + R·t, and all together at most 0.1 % less than what C2 grants, ⌊B + R·t⌋ - 1 for each key.
+/// Three nodes, 200 keys, three times the limit for a minute: no key gets
+/// more than B + R·t, and all together at most 0.1 % less than C2 grants, ⌊B + R·t⌋ - 1 for each key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a minute: make test-faults"]
 async fn t9_steady_conformance() {
@@ -49,7 +49,7 @@ async fn t9_steady_conformance() {
     );
 }
 
-/// What was granted, and what at least was due between the first answer and the last question.
+/// Grants, and the least number due between the first answer and the last request.
 fn tightness(shots: &Shots, plan: &Plan) -> (u64, u64) {
     let quota = exact(&plan.quota);
     let due = |key| {
@@ -104,7 +104,7 @@ fn skew_plan() -> Plan {
     Plan { quota: quota("20/s burst 20"), keys: 10, per_second: 200, on_error: OnError::Deny }
 }
 
-/// Reads what another process was granted; how much that was. Its clock was off by so much, and shows it.
+/// Parses the admissions of another process, whose clock was off by `skew_us`; returns their number.
 fn read_child(answer: &str, skew_us: i64, admissions: &mut [Vec<Admission>]) -> usize {
     let mut lines = answer.lines();
     let clock: i64 = lines.next().unwrap().parse().unwrap();
@@ -123,7 +123,7 @@ fn read_child(answer: &str, skew_us: i64, admissions: &mut [Vec<Admission>]) -> 
     granted
 }
 
-/// Load in a process whose clock is off: answers with its clock, and with its admissions by the right one.
+/// Load in a process whose clock is off: prints its clock, and its admissions by the right one.
 pub(crate) async fn child(job: &mut Job) {
     let (url, seed): (String, u64) = (job.next(), job.next());
     let (time_ms, offset_us): (u64, i64) = (job.next(), job.next());

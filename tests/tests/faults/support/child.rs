@@ -1,4 +1,4 @@
-//! Other processes: this program once more, with a job instead of tests.
+//! Child processes: this program again, with a job instead of tests.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,12 +22,12 @@ const BETWEEN: char = '|';
 pub(crate) struct Child {
     process: Process,
     answer: NamedTempFile,
-    /// Its clock ends with this.
+    /// Keeps its clock until the end.
     _shim: Option<ClockShim>,
 }
 
 impl Child {
-    /// Starts a process with a job: its name, and whatever it needs.
+    /// Starts a process with a job: its name and arguments.
     pub(crate) fn start(job: &[&str], shim: Option<&ClockShim>) -> Self {
         let answer = NamedTempFile::with_prefix("sluicegate-child-").unwrap();
         let process = Process::start(std::env::current_exe().unwrap(), |command| {
@@ -46,7 +46,7 @@ impl Child {
         Self { process, answer, _shim: shim.cloned() }
     }
 
-    /// Waits for its end, and reads its answer.
+    /// Waits for its end, and reads its output.
     pub(crate) fn finish(self, limit: Duration) -> String {
         wait::until("the other process", limit + LONG, || self.process.ended().is_some());
         assert!(self.process.ended().unwrap().success(), "the other process failed");
@@ -54,7 +54,7 @@ impl Child {
     }
 }
 
-/// What a process was told.
+/// Arguments of a process.
 pub(crate) struct Job {
     words: std::vec::IntoIter<String>,
     answer: String,
@@ -71,7 +71,7 @@ impl Job {
     }
 }
 
-/// No test of its own: what a [`Child`] runs.
+/// Not a test: the entry point of a [`Child`].
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     let Ok(job) = std::env::var(JOB) else { return };

@@ -1,4 +1,4 @@
-//! Load on several nodes, and what became of every check of it.
+//! Load on several nodes, and the result of every check.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use super::windows::{Admission, excess};
 use super::{Node, exact, noise, now_us};
 
-/// What is asked.
+/// Shape of a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) quota: Quota,
     pub(crate) keys: u64,
-    /// Checks of each node.
+    /// Checks of each node per second.
     pub(crate) per_second: u64,
     pub(crate) on_error: OnError,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Load {
     started: Instant,
 }
 
-/// How many checks of a node may be on their way at once.
+/// Maximum of concurrent checks of a node.
 const TASKS: u64 = 16;
 
 impl Load {
@@ -60,7 +60,7 @@ impl Load {
         Self { stop, tasks, started }
     }
 
-    /// Runs it for a while.
+    /// Runs the load for this time.
     pub(crate) async fn run(nodes: &[Node], plan: Plan, seed: &mut Seed, time: Duration) -> Shots {
         let load = Self::start(nodes, plan, seed);
         sleep(time).await;
@@ -112,11 +112,11 @@ async fn shoot(number: usize, node: &Node, plan: Plan, key: u64) -> Shot {
     }
 }
 
-/// Every check of a load, by when it was sent.
+/// Every check of a load, sorted by the time of sending.
 #[derive(Debug)]
 pub(crate) struct Shots {
     pub(crate) all: Vec<Shot>,
-    /// The longest that this machine kept us waiting meanwhile.
+    /// The longest scheduling delay of this machine meanwhile.
     pub(crate) noise: Duration,
 }
 
@@ -129,13 +129,13 @@ impl Shots {
         self.all.iter().filter(|shot| shot.degraded).count()
     }
 
-    /// The admissions of one key by whichever checks are chosen.
+    /// The admissions of one key by the chosen checks.
     pub(crate) fn admissions(&self, key: u64, chosen: impl Fn(&Shot) -> bool) -> Vec<Admission> {
         let own = self.all.iter().filter(|shot| shot.key == key && shot.granted && chosen(shot));
         own.map(|&Shot { sent_us, done_us, .. }| Admission { sent_us, done_us, cost: 1 }).collect()
     }
 
-    /// The most that any key was granted above B + R·t.
+    /// The largest excess of any key over B + R·t.
     pub(crate) fn excess(&self, plan: &Plan) -> i128 {
         self.excess_of(plan, exact(&plan.quota), |_| true)
     }
@@ -151,7 +151,7 @@ impl Shots {
         (0..plan.keys).map(of_key).max().unwrap_or(i128::MIN)
     }
 
-    /// The time that so many of a thousand checks that were sent in `span` took at most.
+    /// Latency percentile (in thousandths) of the checks that were sent in `span`.
     pub(crate) fn took(&self, span: Range<u64>, of_thousand: usize) -> Duration {
         let mut took: Vec<Duration> = self
             .all
@@ -168,8 +168,8 @@ impl Shots {
         self.took(0..u64::MAX, 1000)
     }
 
-    /// From `since` until the first answer that is degraded, or is not, to a check sent after it; of the
-    /// node for which that took longest.
+    /// Time from `since` until the first answer that is degraded, or is not, to a check sent after it; of the
+    /// slowest node.
     pub(crate) fn until_first(&self, since: u64, degraded: bool) -> Duration {
         let nodes = self.all.iter().map(|shot| shot.node).max().map_or(0, |last| last + 1);
         let first = |node: usize| {
@@ -181,7 +181,7 @@ impl Shots {
         Duration::from_micros((0..nodes).map(first).max().unwrap_or(0))
     }
 
-    /// The longest that any node's answers were degraded, from the first to the last.
+    /// The longest time that any node's answers were degraded, from the first to the last.
     pub(crate) fn outage(&self) -> Duration {
         let nodes = self.all.iter().map(|shot| shot.node).max().map_or(0, |last| last + 1);
         let of_node = |node: usize| {
@@ -194,7 +194,7 @@ impl Shots {
     }
 }
 
-/// What all nodes together may grant by themselves in an outage: N·(B' + R'·D), with a share of 1/N each.
+/// Local grants of all nodes together in an outage: N·(B' + R'·D), with a share of 1/N each.
 pub(crate) fn local_bound(quota: &Quota, nodes: u8, outage: Duration) -> i128 {
     let share = share(quota, nodes);
     let refill = u128::from(share.tokens) * outage.as_micros();

@@ -1,4 +1,4 @@
-//! What fault tests are made of: nodes, load, bounds, and the line that each of them prints.
+//! Shared helpers of fault tests: nodes, load, bounds, and the printed line.
 
 pub(crate) mod child;
 pub(crate) mod load;
@@ -21,20 +21,20 @@ use tokio::time::Instant;
 /// A process that limits: here, a store of its own with a connection of its own.
 pub(crate) type Node = Limiter<RedisStore>;
 
-/// The budget that the issue sets for outages.
+/// Budget of a check in outages.
 pub(crate) const BUDGET: Duration = Duration::from_millis(50);
 /// A budget that no busy machine exceeds: for tests in which nothing may be degraded.
 pub(crate) const AMPLE: Duration = Duration::from_secs(5);
-/// How much longer than its budget a check may take.
+/// Allowance of a check above its budget.
 pub(crate) const GRACE: Duration = Duration::from_millis(20);
-/// How soon an outage must be noticed.
+/// Time in which an outage must be detected.
 pub(crate) const DETECT_MAX: Duration = Duration::from_millis(250);
-/// How soon a server that answers again must be used again.
+/// Time in which a recovered server must be used again.
 pub(crate) const RECOVER_MAX: Duration = Duration::from_secs(1);
-/// How long anything at all may take.
+/// Timeout of all waiting.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// Whether everything runs in full size.
+/// Is this the full run?
 pub(crate) fn is_full() -> bool {
     std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
@@ -44,7 +44,7 @@ pub(crate) fn sized<T>(quick: T, full: T) -> T {
     if is_full() { full } else { quick }
 }
 
-/// Microseconds of the wall clock: the one that servers on this machine go by.
+/// Microseconds of the wall clock, which servers on this machine use.
 pub(crate) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     u64::try_from(since.as_micros()).unwrap()
@@ -54,17 +54,17 @@ pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap()
 }
 
-/// What is printed of a time.
+/// Formats a time.
 pub(crate) fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// `10/s burst 20`.
+/// Parses a quota such as `10/s burst 20`.
 pub(crate) fn quota(text: &str) -> Quota {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A quota of every algorithm: five tokens per period, of one bucket seven.
+/// A quota of every algorithm: five tokens per period; one bucket has seven.
 pub(crate) fn algorithms(period: Duration) -> Vec<(&'static str, Quota)> {
     let five = || Quota::new(5, period).unwrap();
     let by = |algorithm| five().with_algorithm(algorithm).unwrap();
@@ -113,13 +113,13 @@ pub(crate) fn errors(node: &Node, kind: TroubleKind) -> u64 {
     health(node).stats.errors(kind)
 }
 
-/// The name of a bucket in Redis.
+/// The key of a bucket in Redis.
 pub(crate) fn redis_key(node: &Node, key: &str) -> String {
     node.store().key(sluicegate::Space::Take, &[key.as_bytes()]).as_str().to_owned()
 }
 
-/// Waits for something; says how long that took, less what the machine kept us waiting at once. That must not
-/// be longer than the limit.
+/// Waits for a condition; returns the time that took, less the longest scheduling delay. It must not exceed
+/// the limit.
 pub(crate) async fn until<F: Future<Output = bool>>(
     what: &str,
     limit: Duration,
@@ -143,25 +143,25 @@ pub(crate) async fn until<F: Future<Output = bool>>(
     took
 }
 
-/// Waits until Redis answers a node in time; says how long that took.
+/// Waits until Redis answers a node in time; returns the time that took.
 pub(crate) async fn until_healthy(node: &Node, limit: Duration) -> Duration {
     until("an answer of Redis", limit, || is_healthy(node)).await
 }
 
-/// Whether Redis answers a node now.
+/// Does Redis answer a node now?
 pub(crate) async fn is_healthy(node: &Node) -> bool {
     let looked = node.take_or("a look", &quota("1/s"), 0, OnError::Deny).await.unwrap();
     !looked.degraded && health(node).breaker == BreakerState::Closed
 }
 
-/// Waits until the breakers of all nodes have opened; says how long that took.
+/// Waits until the breakers of all nodes have opened; returns the time that took.
 pub(crate) async fn until_open(nodes: &[Node], limit: Duration) -> Duration {
     let is_open = || async { nodes.iter().all(|n| health(n).breaker != BreakerState::Closed) };
     until("the breakers to open", limit, is_open).await
 }
 
-/// A first look at a server, and another one for as long as the trouble may pass: on a machine that does other
-/// things, a handshake of an unoptimised build may take longer than a connection may.
+/// Probes a server, and retries while the error may pass: on a busy machine, a handshake of an unoptimised
+/// build may take longer than the timeout of connecting.
 pub(crate) async fn first_look(node: &Node) -> Result<Vec<String>, RedisStartError> {
     let started = Instant::now();
     loop {
@@ -172,17 +172,17 @@ pub(crate) async fn first_look(node: &Node) -> Result<Vec<String>, RedisStartErr
     }
 }
 
-/// A test without its fault proves nothing.
+/// Fails if a fault never acted: the test would have proven nothing.
 pub(crate) fn fired(what: &str, times: u64) {
     assert!(times > 0, "VACUOUS: {what} never happened");
 }
 
-/// The line of a test.
+/// Prints the line of a test.
 pub(crate) fn report(name: &str, seed: &Seed, fault: impl Display, measured: impl Display) {
     println!("{name}: seed {} | fault: {fault} | {measured}", seed.seed());
 }
 
-/// More than the bound was admitted?
+/// Formats an excess and its bound.
 pub(crate) fn within(excess: i128, bound: i128) -> String {
     assert!(excess <= bound, "{excess} tokens above B + R·t, and {bound} are allowed");
     format!("over-admission {excess} of at most {bound}")

@@ -1,8 +1,8 @@
-//! Checks whose answers cannot be mistaken for each other's.
+//! Checks whose replies cannot be mistaken for each other.
 //!
-//! Every key has its own band of levels, a thousand tokens wide, and only one task charges it. So an answer
-//! that belongs to another key shows a level of another band, and one that belongs to an earlier check of
-//! the same key shows a level that was there before.
+//! Every key has its own band of levels, a thousand tokens wide, and only one task charges it. So a reply to
+//! another key shows a level of another band, and a reply to an earlier check of the same key shows an
+//! earlier level.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +15,22 @@ use tokio::time::{Instant, sleep};
 use super::{Node, quota};
 
 const CAPACITY: u64 = 1_000_000;
-/// The width of a band: more checks than any key gets.
+/// Width of a band: more checks than any key gets.
 const BAND: u64 = 10_000;
 pub(crate) const TASKS: u64 = 48;
-/// Between two checks of a task.
+/// Pause between two checks of a task.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What became of the checks of one key.
+/// Results of the checks of one key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     /// Checks, each of one token.
     pub(crate) asked: u64,
-    /// Of these, not answered by Redis.
+    /// Checks that Redis did not answer.
     pub(crate) unanswered: u64,
-    /// Answers that do not belong to their checks.
+    /// Replies that do not belong to their checks.
     pub(crate) mismatched: u64,
-    /// The longest that a check took.
+    /// Longest time of a check.
     pub(crate) slowest: Duration,
 }
 
@@ -93,7 +93,7 @@ async fn check(node: Node, task: u64, stop: Arc<AtomicBool>) -> Tally {
         if charged.degraded {
             tally.unanswered += 1;
         } else {
-            // At least one more than the last answer showed, and at most all that were ever asked.
+            // At least one more than the last reply showed, and at most all checks.
             let used = CAPACITY - charged.decisions[0].remaining;
             let fits = (last + 1..=task * BAND + tally.asked).contains(&used);
             tally.mismatched += u64::from(!fits);

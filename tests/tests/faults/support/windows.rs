@@ -1,12 +1,12 @@
-//! How much too much was admitted, when it is known only between which two times each decision was made.
+//! Excess of admissions when only the interval of each decision is known.
 //!
-//! A charge was decided after it was sent and before it was answered. So whatever was sent at or after s
-//! and answered by e was admitted between s and e, and no more than B + R·(e - s) of it may be. This never
-//! accuses anybody wrongly, and over long stretches it is as sharp as the decisions' own times.
+//! A charge was decided after it was sent and before its reply arrived. So all charges sent at or after s and
+//! answered by e were admitted between s and e, and may be no more than B + R·(e - s). This never reports a
+//! false excess, and over long intervals it is as sharp as the decisions' own times.
 
 use sluicegate_tests::oracle::Quota;
 
-/// A charge that was admitted.
+/// An admitted charge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admission {
     pub(crate) sent_us: u64,
@@ -14,8 +14,8 @@ pub(crate) struct Admission {
     pub(crate) cost: u64,
 }
 
-/// The most by which a stretch of time admitted more than B + R·t, in tokens, rounded up; at or below 0 all
-/// is well. `i128::MIN` if nothing was admitted.
+/// The largest excess of an interval over B + R·t, in tokens, rounded up; at or below 0 nothing was
+/// over-admitted. `i128::MIN` if nothing was admitted.
 pub(crate) fn excess(quota: Quota, admissions: &[Admission]) -> i128 {
     let mut starts: Vec<u64> = admissions.iter().map(|admission| admission.sent_us).collect();
     starts.sort_unstable();
@@ -38,12 +38,12 @@ pub(crate) fn excess(quota: Quota, admissions: &[Admission]) -> i128 {
     -(-worst).div_euclid(period)
 }
 
-/// Numbers of which any first few can be raised together, and the largest of any first few be found.
+/// Numbers with two operations on prefixes: adding to all, and finding the largest.
 struct Sums {
     leaves: usize,
-    /// Of every node the largest below it, without what was added above it.
+    /// The largest number below every node, without additions above it.
     largest: Vec<i128>,
-    /// What was added to all below a node.
+    /// Additions to all numbers below a node.
     added: Vec<i128>,
 }
 
@@ -95,7 +95,7 @@ impl Sums {
     }
 }
 
-/// At one instant each, the intervals are points, and the harness's oracle says the same.
+/// With decisions at one instant the intervals are points, and the oracle agrees.
 #[test]
 fn points_are_judged_as_by_the_oracle() {
     use sluicegate_tests::oracle::{Event, over_admission};

@@ -41,7 +41,7 @@ pub enum TlsFilesError {
         what: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// Cause.
+        /// Error of the file system.
         error: io::Error,
     },
     /// A file is too large.

@@ -56,7 +56,7 @@ async fn ten_timeouts_open_the_breaker_and_then_nothing_is_tried() {
     let mut waiting = Vec::new();
     line.recv_many(&mut waiting, 100).await;
     assert_eq!(waiting.len(), 10);
-    assert!(Batch::group(waiting.into_iter(), false).is_empty(), "nobody waits for them");
+    assert!(Batch::group(waiting.into_iter(), false).is_empty(), "no caller waits for them");
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +205,7 @@ fn probes_write_beside_the_buckets() {
     assert!(first_probe_call(&Target::Member(address), &settings).is_none());
 }
 
-// ===== a server that is made up =====
+// ===== fake server =====
 
 const VERSION_7: &str = "redis_version:7.0.0\r\nrun_id:1\r\nrole:master\r\n";
 const DONE: &str = "*2\r\n:1\r\n:1\r\n";

@@ -459,7 +459,7 @@ impl Address {
     }
 }
 
-// ===== showing =====
+// ===== display =====
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
