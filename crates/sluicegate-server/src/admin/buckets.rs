@@ -1,4 +1,4 @@
-//! `/v1/buckets`: looking into buckets of rules, and giving tokens.
+//! `/v1/buckets`: reading and resetting buckets, granting and refunding tokens.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::web::scalar::Whole;
 #[openapi(paths(forget, peek, reset, grant, refund))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/buckets`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/buckets/{key}", delete(forget))
@@ -40,57 +40,57 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1/buckets/{rule}/{subject}/refund", post(refund))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/buckets`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// What is in a bucket.
+/// State of a bucket.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Bucket)]
 pub(crate) struct BucketView {
-    /// The rule.
+    /// Id of the rule.
     rule_id: u64,
-    /// Whose it is.
+    /// Value of the rule's subject attribute; the key pattern if the rule has none.
     subject: String,
-    /// Its name, as violations show it.
+    /// Key of the bucket, as shown in violations.
     bucket_key: String,
-    /// The most it holds.
+    /// Capacity in tokens.
     limit: u64,
-    /// What is left in it.
+    /// Tokens left.
     remaining: u64,
-    /// Milliseconds until it is full again.
+    /// Milliseconds until the bucket is full again.
     reset_after_ms: u64,
-    /// What its subject has instead of the rule's quota: `quota`, `unlimited`, `blocked`, or null. Nobody asks
-    /// the bucket of one that is unlimited or blocked.
+    /// Override of the subject: `quota`, `unlimited` or `blocked`; null if it has none. Checks skip the bucket of a
+    /// subject that is unlimited or blocked.
     #[serde(rename = "override")]
     #[schema(value_type = Option<OverrideKind>)]
     overridden: Option<&'static str>,
-    /// Whether there was anything to forget; only where it was.
+    /// True if the store held the bucket. Present only in the answer of `reset`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     existed: Option<bool>,
 }
 
-/// What is given.
+/// Body of `grant` and `refund`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CreditBody {
     tokens: Whole,
 }
 
-/// Tokens to be given.
+/// Tokens to add to a bucket.
 #[derive(ToSchema)]
 #[schema(example = json!({"tokens": 10}))]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body and is never made")]
 struct Credit {
-    /// How many. A bucket that is full stays so.
+    /// Number of tokens. The bucket never holds more than its limit.
     #[schema(minimum = 1)]
     tokens: u64,
 }
 
-/// Looks into a bucket of a rule, spending nothing.
+/// Reads a bucket of a rule without spending tokens.
 #[utoipa::path(
     get,
     operation_id = "peek_bucket",
@@ -99,7 +99,7 @@ struct Credit {
     responses(
         (status = 200, description = "The bucket", body = BucketView),
         Wrong,
-        (status = 503, description = "The store is in trouble", body = Problem,
+        (status = 503, description = "The store is unavailable", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -115,7 +115,7 @@ async fn peek(
     Ok(Json(found.view(&decision)))
 }
 
-/// Forgets a bucket of a rule: it is full again.
+/// Resets a bucket of a rule: it is full again.
 #[utoipa::path(
     post,
     operation_id = "reset_bucket",
@@ -124,7 +124,7 @@ async fn peek(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+        (status = 503, description = "The store failed: the bucket may or may not be reset", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -142,7 +142,7 @@ async fn reset(
     Ok(Json(BucketView { existed: Some(existed), ..found.view(&decision) }))
 }
 
-/// Gives tokens to a bucket of a rule that nobody paid for. It never holds more than its limit.
+/// Grants extra tokens to a bucket of a rule. The bucket never holds more than its limit.
 #[utoipa::path(
     post,
     operation_id = "grant_tokens",
@@ -152,7 +152,7 @@ async fn reset(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store is in trouble: they may be given or not", body = Problem,
+        (status = 503, description = "The store failed: the tokens may or may not be granted", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -169,7 +169,7 @@ async fn grant(
     found.given(&by, tokens, "tokens granted", found.bucket.grant(tokens).await)
 }
 
-/// Gives tokens back to a bucket of a rule that were spent in vain. It never holds more than its limit.
+/// Returns spent tokens to a bucket of a rule. The bucket never holds more than its limit.
 #[utoipa::path(
     post,
     operation_id = "refund_tokens",
@@ -179,7 +179,7 @@ async fn grant(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store is in trouble: they may be given back or not", body = Problem,
+        (status = 503, description = "The store failed: the tokens may or may not be refunded", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -196,21 +196,21 @@ async fn refund(
     found.given(&by, tokens, "tokens refunded", found.bucket.refund(tokens).await)
 }
 
-/// How many tokens a body gives.
+/// Reads the number of tokens from a body.
 async fn tokens(app: &App, request: HttpRequest<Body>) -> Result<u64, Problem> {
     let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
     let Object(CreditBody { tokens: Whole(tokens) }) = parse(&bytes)?;
     if tokens == 0 {
-        return Err(Problem::field("tokens", "is at least 1"));
+        return Err(Problem::field("tokens", "must be at least 1"));
     }
     Ok(tokens)
 }
 
-/// The bucket that is meant.
+/// The bucket named by the path and the query.
 struct Found {
     rule_id: u64,
     subject: String,
-    /// What the log calls the subject.
+    /// The subject as written to the log: pseudonymised like a violation's.
     recorded: String,
     bucket: Bucket<AnyStore>,
 }
@@ -246,17 +246,17 @@ impl Found {
         })
     }
 
-    /// What is in it, as the store has it: a stand-in knows nothing of it.
+    /// Reads the bucket from the store. A degraded answer is an error: the fallback does not know the bucket.
     async fn look(&self) -> Result<Decision, Problem> {
         let looked = self.bucket.look().await?;
         if looked.degraded {
-            let detail = "the store is in trouble: try again";
+            let detail = "the store is unavailable: try again";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
         Ok(looked.decisions[0])
     }
 
-    /// Answers what is in it after somebody gave it tokens.
+    /// Logs a grant or refund and answers with the bucket.
     fn given(
         &self,
         by: &str,
@@ -283,8 +283,8 @@ impl Found {
     }
 }
 
-/// What the further placeholders of a rule's key pattern stand for: parameters of their names, all of them
-/// and no others.
+/// Values of the key pattern's placeholders after the first, from query parameters of the same names. Each is
+/// required, and no others are allowed.
 fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, String)>, Problem> {
     let attributes = rule.key_pattern().attributes().iter().skip(1);
     let names: Vec<_> = attributes.clone().map(Attribute::name).collect();
@@ -303,7 +303,7 @@ fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, Strin
         .collect()
 }
 
-/// Forgets the bucket of a key: it is full again.
+/// Resets the bucket of a key: it is full again.
 #[utoipa::path(
     delete,
     operation_id = "forget_bucket",
@@ -311,9 +311,9 @@ fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, Strin
     params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
     responses(
         (status = 204, description = "The bucket is full"),
-        (status = "4XX", description = "This cannot be a key, or who asks may not", body = Problem,
+        (status = "4XX", description = "The key is invalid, or the caller lacks the role", body = Problem,
             content_type = "application/problem+json"),
-        (status = 503, description = "The store is in trouble: the bucket may be full or not", body = Problem,
+        (status = 503, description = "The store failed: the bucket may or may not be reset", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -328,7 +328,7 @@ pub(crate) async fn forget(
     query.only(&[])?;
     app.limits.check_length("key", key.len())?;
     let existed = app.limiter.reset(&key).await?;
-    // A key may hold whatever its caller tells buckets apart by.
+    // A key may contain personal data of the caller's choosing.
     let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
     info!(by, key = &*recorded, existed, "bucket reset");
     Ok(StatusCode::NO_CONTENT)

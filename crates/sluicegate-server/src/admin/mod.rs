@@ -37,7 +37,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .merge(rules::import_routes())
 }
 
-/// Marks an answer as neither cacheable nor sniffable: it holds texts that clients chose, and is current.
+/// Forbids caching and content sniffing: answers change from request to request and quote text chosen by clients.
 async fn for_one_reader(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

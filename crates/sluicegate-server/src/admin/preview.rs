@@ -1,4 +1,4 @@
-//! `/v1/rules/preview`: what a rule would have done to the last requests.
+//! `/v1/rules/preview`: replays recent requests against a rule.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::web::problem::Problem;
 use crate::web::query::Query;
 use crate::web::scalar::Whole;
 
-/// What is asked.
+/// Body of a preview.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PreviewBody<'a> {
@@ -33,39 +33,39 @@ struct PreviewBody<'a> {
     replaces: Option<Whole>,
 }
 
-/// A rule to be tried on the last requests.
+/// A rule to try on recent requests.
 #[derive(ToSchema)]
 #[schema(example = json!({"rule": {"key_pattern": "user:{user_id}", "rate_per_second": 5}, "replaces": 1}))]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body and is never made")]
 pub(crate) struct Preview {
-    /// The rule.
+    /// The rule to try.
     rule: NewRule,
-    /// The rule in force that it would take the place of.
+    /// Id of the rule in force that it would replace; null for an additional rule.
     #[schema(minimum = 1)]
     replaces: Option<u64>,
 }
 
-/// What it would have done, by itself: with full buckets at first, as if no other rule had denied anything.
+/// Decisions of the rule alone on recent requests: buckets start full, and denials by other rules are ignored.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct PreviewAnswer {
-    /// Requests that are remembered.
+    /// Number of requests replayed.
     requests: u64,
-    /// How many of them were denied when they came, by any rule.
+    /// Number of them that any rule denied when they arrived.
     were_denied: u64,
-    /// Requests that were left out since this process began, for they were too long or too many at once.
+    /// Number of requests not recorded since the process started: too long, or too many at once.
     left_out: u64,
-    /// The time of the first; null if there are none.
+    /// Time of the first request; null if there are none.
     #[schema(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
-    /// The time of the last.
+    /// Time of the last request; null if there are none.
     #[schema(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
     #[serde(flatten)]
     figures: Figures,
-    /// What the rule that it replaces would have done; null if it replaces none.
+    /// The same figures for the rule in `replaces`; null if there is none.
     before: Option<Figures>,
-    /// What to know about these figures, if there is anything.
+    /// Limitation of these figures, as text; null if there is none.
     note: Option<&'static str>,
 }
 
@@ -73,27 +73,26 @@ pub(crate) struct PreviewAnswer {
 #[openapi(paths(preview))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/rules/preview`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/v1/rules/preview", post(preview))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/rules/preview`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Says what a rule would have done to the last requests. It is taken for switched on and enforced; nothing is
-/// spent, and nothing changed.
+/// Replays recent requests against a rule, as if it were active and enforced. Spends no tokens and changes no rule.
 #[utoipa::path(
     post,
     operation_id = "preview_rule",
     path = "/v1/rules/preview",
     request_body = Preview,
     responses(
-        (status = 200, description = "What it would have done", body = PreviewAnswer),
+        (status = 200, description = "Decisions of the rule on recent requests", body = PreviewAnswer),
         Wrong,
-        (status = 503, description = "Another preview is being made, or this process is ending", body = Problem,
+        (status = 503, description = "Another preview is running, or the process is shutting down", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -106,7 +105,7 @@ async fn preview(
 ) -> Result<Json<PreviewAnswer>, Problem> {
     query.only(&[])?;
     let Ok(_turn) = PREVIEWS.try_acquire() else {
-        let detail = "another preview is being made: try again";
+        let detail = "another preview is running: try again";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
     };
     let limits = &app.limits;
@@ -118,17 +117,17 @@ async fn preview(
         rules.get(rule_id).cloned().ok_or_else(none)
     });
     let candidate = Candidate::new(&body.rule.0, &rules, replaced.transpose()?)?;
-    // Tens of thousands of requests take a while, and others want to be answered meanwhile.
+    // Off the runtime's threads: replaying tens of thousands of requests would delay other answers.
     let recent = app.recent.clone();
     let answer = spawn_blocking(move || candidate.preview(&recent.remembered())).await;
-    let ending = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "this process is ending");
+    let ending = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the process is shutting down");
     answer.map(Json).map_err(ending)
 }
 
-/// One at a time: a preview keeps a processor busy, and checks come first.
+/// Allows one preview at a time: each keeps a processor busy, and checks have priority.
 static PREVIEWS: Semaphore = Semaphore::const_new(1);
 
-/// A rule among those in force, and the one that it takes the place of.
+/// The rule to try, the rules it is tried among, and the rule it replaces.
 struct Candidate {
     rule: Rule,
     among: RuleSet,
@@ -170,14 +169,14 @@ impl Candidate {
     }
 }
 
-/// A rule that counts: what one that is switched off or in the shadow would do is what is asked. One without a
-/// limit would do nothing.
+/// The rule as active and enforced, so that the preview counts denials of a rule that is switched off or in shadow
+/// mode. An unlimited rule stays unlimited.
 fn in_effect(rule: Rule) -> Rule {
     let mode = if rule.mode() == Mode::Unlimited { Mode::Unlimited } else { Mode::Enforce };
     rule.with_is_active(true).with_mode(mode)
 }
 
-/// The rules in force with this one among them, in the place of `replaced` and of any that it would clash with.
+/// The rules in force plus `rule`, without `replaced` and without any rule that `rule` conflicts with.
 fn with(rules: &RuleSet, rule: &Rule, replaced: Option<&Rule>) -> RuleSet {
     let stays = |other: &&Rule| {
         other.rule_id() != rule.rule_id()
@@ -186,7 +185,7 @@ fn with(rules: &RuleSet, rule: &Rule, replaced: Option<&Rule>) -> RuleSet {
     };
     let others = rules.rules().iter().filter(stays).cloned();
     let set = RuleSet::new(others.chain([rule.clone()]).collect());
-    // Nothing clashes; only one more than there may be is one too many.
+    // Conflicts were removed above: the only possible error is too many rules.
     let set = set.or_else(|_| RuleSet::new(vec![rule.clone()])).unwrap_or_default();
     set.with_overrides(rules.overrides().clone())
 }

@@ -1,4 +1,4 @@
-//! `/v1/stats`: what the rules decided in the last minutes.
+//! `/v1/stats`: decisions by rule in the last minutes.
 
 use std::sync::Arc;
 
@@ -19,29 +19,29 @@ use crate::web::openapi::values::ModeName;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// What was decided in the last minutes, by this process.
+/// Decisions of this process in the last minutes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stats)]
 pub(crate) struct StatsView {
-    /// When.
+    /// Time of the answer.
     #[schema(value_type = String, format = DateTime)]
     now: Timestamp,
-    /// How many minutes it goes back.
+    /// Number of minutes covered.
     minutes: usize,
-    /// Every rule in force, by its id.
+    /// Every rule in force, by `rule_id`.
     rules: Vec<RuleDecisions>,
-    /// Buckets without a rule: `/v1/take`.
+    /// Decisions on buckets without a rule (`/v1/take`).
     take: Decisions,
-    /// What became of violations since the start.
+    /// Counts of violations since the process started.
     audit: AuditFigureView,
 }
 
-/// A rule, and its decisions.
+/// A rule and its decisions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RuleDecisions {
     rule_id: u64,
     key_pattern: String,
-    /// The plan it is for; null for every plan.
+    /// Plan of the rule; null if it applies to every plan.
     plan: Option<String>,
     /// `enforce`, `shadow` or `unlimited`.
     #[schema(value_type = ModeName)]
@@ -53,27 +53,27 @@ pub(crate) struct RuleDecisions {
 /// Decisions in the last minutes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Decisions {
-    /// Those of all the minutes.
+    /// Decisions in all minutes covered.
     #[serde(flatten)]
     all: DecisionCounts,
-    /// Those of the last minute.
+    /// Decisions in the last minute.
     last_minute: DecisionCounts,
-    /// Those of the last five.
+    /// Decisions in the last five minutes.
     last_5_minutes: DecisionCounts,
-    /// Those of each, counted back from now; the oldest first.
+    /// Decisions in each minute, counted back from now; oldest first.
     per_minute: Vec<DecisionCounts>,
 }
 
-/// How many decisions there were of each outcome.
+/// Number of decisions by outcome.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(crate) struct DecisionCounts {
     granted: u64,
     denied: u64,
-    /// The cost was more than the bucket can hold, or the subject is blocked.
+    /// Denials that no waiting can lift: the cost exceeds the bucket's capacity, or the subject is blocked.
     never: u64,
 }
 
-/// What became of violations: those noted are written, dropped or wait.
+/// Counts of violations: every violation noted is written, dropped or waiting.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditFigureView {
     noted: u64,
@@ -86,17 +86,17 @@ pub(crate) struct AuditFigureView {
 #[openapi(paths(show))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/stats`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/v1/stats", get(show))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/stats`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Shows what each rule decided in the last minutes, in this process.
+/// Counts the decisions of each rule in the last minutes, in this process.
 #[utoipa::path(
     get,
     operation_id = "get_stats",
@@ -125,7 +125,7 @@ async fn show(
 }
 
 impl RuleDecisions {
-    /// None for buckets without a rule, and for a rule that is in force no more.
+    /// `None` for buckets without a rule, and for a rule that is no longer in force.
     fn new(rules: &RuleSet, stats: &RuleStats) -> Option<Self> {
         let rule = rules.get(stats.rule_id?)?;
         Some(Self {

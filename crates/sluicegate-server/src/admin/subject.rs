@@ -1,4 +1,4 @@
-//! Whose bucket is meant: the subject of a rule, as a client writes it.
+//! Subjects of rules: parsing them from a path or body, and their pseudonyms in the log.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use crate::observe::audit::Pseudonyms;
 use crate::web::check_body::address;
 use crate::web::problem::Problem;
 
-/// A subject of this rule in its one spelling, in which requests have it too.
+/// Subject of this rule, normalised as in checks.
 ///
 /// # Errors
 ///
-/// That this cannot be one.
+/// If the text is not a valid subject of the rule.
 pub(crate) fn subject<'a>(
     rule: &Rule,
     text: &'a str,
@@ -32,11 +32,11 @@ pub(crate) fn subject<'a>(
     value("subject", attribute, text, limits)
 }
 
-/// The value of an attribute in its one spelling. `field` is what the client calls it.
+/// Value of an attribute, normalised as in checks. `field` is the name in the error.
 ///
 /// # Errors
 ///
-/// That this cannot be one.
+/// If the text is not a valid subject of the rule.
 pub(crate) fn value<'a>(
     field: &str,
     attribute: &Attribute,
@@ -50,8 +50,8 @@ pub(crate) fn value<'a>(
     }
 }
 
-/// What a subject of this rule is called in the log: what is recorded of it. Of a rule that there is not any more,
-/// what looks like an address is one.
+/// The subject as written to the log: pseudonymised like a violation's. Without a rule (it was deleted, or the
+/// bucket has none), text that parses as an address is treated as one.
 pub(crate) fn recorded<'a>(
     pseudonyms: &Pseudonyms,
     rule: Option<&Rule>,
@@ -59,7 +59,7 @@ pub(crate) fn recorded<'a>(
 ) -> Cow<'a, str> {
     match rule.map(Rule::subject_attribute) {
         Some(Some(attribute)) => pseudonyms.attribute(attribute, subject),
-        // The name of the one bucket for all.
+        // The rule has a single bucket: the subject is its key pattern.
         Some(None) => Cow::Borrowed(subject),
         None if subject.parse::<IpAddr>().is_ok() => pseudonyms.ip(subject),
         None => pseudonyms.id(subject),

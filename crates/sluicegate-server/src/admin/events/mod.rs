@@ -1,4 +1,4 @@
-//! `/v1/events`: what happens now, second by second, as server-sent events.
+//! `/v1/events`: live figures once per second, as server-sent events.
 
 mod view;
 
@@ -31,39 +31,40 @@ use crate::web::query::Query;
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// Proxies that gather answers before they pass them on are asked not to.
+/// Header that turns off response buffering in proxies.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// How long a client waits before it comes back, in milliseconds.
+/// Reconnection delay for clients, in milliseconds.
 const RETRY: &str = "retry: 1000\n";
 
 #[derive(OpenApi)]
 #[openapi(paths(watch), components(schemas(LiveTick, LiveHistory)))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/events`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/v1/events", get(watch))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/events`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Tells what happens in this process, second by second, as server-sent events.
+/// Streams live figures of this process as server-sent events.
 ///
-/// First comes `history`, whose data is a `LiveHistory`, then every second a `tick`, whose data is a `LiveTick`.
-/// Whoever reads slowly misses ticks. It ends when the process does, and when the token is revoked.
+/// The first event is `history`, whose data is a `LiveHistory`; then follows a `tick` every second, whose data is a
+/// `LiveTick`. A client that reads slowly misses ticks. The stream ends when the process shuts down and when the
+/// token is revoked.
 #[utoipa::path(
     get,
     operation_id = "watch_events",
     path = "/v1/events",
     responses(
-        (status = 200, description = "Events, until either side ends it", body = String,
+        (status = 200, description = "Events, until either side closes the stream", body = String,
             content_type = "text/event-stream"),
         Wrong,
-        (status = 503, description = "Too many watch already, or whose token it is is not known yet", body = Problem,
+        (status = 503, description = "Too many watchers, or the tokens are not loaded yet", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -76,12 +77,12 @@ async fn watch(
 ) -> Result<Response, Problem> {
     query.only(&[])?;
     let too_many = || {
-        let detail = format!("{WATCHERS_MAX} watch already, and more may not: try again");
+        let detail = format!("the limit of {WATCHERS_MAX} watchers is reached: try again");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     };
     let mut watcher = app.live.watch().await.ok_or_else(too_many)?;
     let events = Events {
-        // Taken: what is sent need not be kept for as long as the stream lasts.
+        // Moved out: the history is not needed once it is sent.
         pending: history(&take(&mut watcher.history)).into(),
         watcher,
         guard: Arc::clone(&app.guard),
@@ -100,9 +101,9 @@ async fn watch(
     Ok(response)
 }
 
-/// The events that one watcher is sent.
+/// Event stream of one watcher.
 struct Events {
-    /// What is to be sent first. It is nobody's copy: all are sent the same bytes.
+    /// Events to send before the next tick. The bytes are shared by all watchers.
     pending: VecDeque<Bytes>,
     watcher: Watcher,
     guard: Arc<Guard>,
@@ -111,13 +112,13 @@ struct Events {
 }
 
 impl Events {
-    /// What is to be sent next; nothing at the end. It is only asked for when what came before is sent.
+    /// Next bytes to send; `None` at the end of the stream. Called once the previous bytes are sent.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(bytes) = self.pending.pop_front() {
             return Some(bytes);
         }
         let tick = tokio::select! {
-            // Those who connect again go elsewhere.
+            // Clients that reconnect reach another process.
             _ = self.standing.wait_for(|standing| *standing == Standing::Leaving) => return None,
             tick = self.watcher.next() => tick?,
         };
@@ -125,13 +126,13 @@ impl Events {
     }
 }
 
-/// The event of a tick.
+/// Formats a tick as a `tick` event.
 fn event(tick: &Tick) -> Bytes {
     let json = LiveTick::new(tick).json();
     format!("id: {}\nevent: tick\ndata: {json}\n\n", tick.number).into()
 }
 
-/// The event of what there was before, in pieces.
+/// Formats earlier ticks as a `history` event, in pieces that share the bytes of each tick.
 fn history(ticks: &[Arc<Tick>]) -> Vec<Bytes> {
     let every_ms = TICK.as_millis();
     let mut pieces =

@@ -1,4 +1,4 @@
-//! What the events say.
+//! Data of the events as JSON.
 
 use serde::Serialize;
 use sluicegate::Scope;
@@ -11,156 +11,158 @@ use crate::time::Timestamp;
 use crate::web::openapi::values::{ModeName, ScopeName};
 use crate::web::scalar::Plain;
 
-/// What happened in the last seconds: at most 120, oldest first, without `limited` and `shared`, and with fewer
+/// Figures of the last seconds: at most 120 ticks, oldest first, without `limited` and `shared`, and with fewer
 /// `rules`.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes an event that is put together of what is written already")]
+#[expect(dead_code, reason = "schema of an event that is assembled from serialized ticks")]
 pub(crate) struct LiveHistory {
-    /// Milliseconds from tick to tick.
+    /// Milliseconds between ticks.
     every_ms: u64,
     ticks: Vec<LiveTick<'static>>,
 }
 
-/// What happened in one second, in this process.
+/// Figures of one second in this process.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveTick<'a> {
-    /// When it ended.
+    /// End of the second.
     #[schema(value_type = String, format = DateTime)]
     now: Timestamp,
-    /// How long it was: what the counts are of.
+    /// Time in seconds that the counts cover.
     seconds: f64,
     requests: LiveRequests,
-    /// What enforced rules decided, by scope: all scopes, always.
+    /// Decisions of enforced rules by scope. Every scope is present.
     tiers: Vec<LiveTier>,
-    /// What single rules decided, of those that decided anything: the 50 that decided most, first the most.
+    /// Decisions of the 50 rules with the most decisions, in descending order. Rules without decisions are omitted.
     rules: Vec<LiveRule<'a>>,
-    /// What the others decided.
+    /// Decisions of all other rules.
     other_rules: DecisionCounts,
-    /// What was decided on buckets without a rule: `/v1/take`.
+    /// Decisions on buckets without a rule (`/v1/take`).
     take: DecisionCounts,
-    /// Whom rules denied most in the last minute, first the most, and then whom they would have in shadow mode: 20
-    /// at most.
+    /// Subjects denied most in the last minute, in descending order, then subjects that rules in shadow mode would have
+    /// denied. At most 20.
     limited: Vec<LimitedSubject<'a>>,
-    /// The buckets that everybody shares: those of active rules without placeholders; the first 20 by `rule_id`.
+    /// Shared buckets: those of active rules without placeholders. The first 20 by `rule_id`.
     shared: Vec<SharedTier<'a>>,
     latency: LiveLatency,
-    /// Decisions that were made without the store.
+    /// Number of decisions made without the store.
     degraded: u64,
     store: LiveStore,
     database: LiveDatabase,
-    /// Why what is in the source of the rules now was refused, if it was: then the last good set stays in force.
+    /// Reason why the latest version of the rules was rejected, while the last valid set stays in force; null if it was
+    /// not rejected.
     rules_refused: Option<&'a str>,
-    /// What became of violations since the start.
+    /// Counts of violations since the process started.
     audit: AuditFigureView,
 }
 
-/// What became of requests, of rules and of `/v1/take`, at every door. One is several decisions where several rules
-/// apply.
+/// Number of requests by outcome, over every protocol, `/v1/take` included. A request counts once here, however many
+/// rules decide on it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveRequests {
     allowed: u64,
     denied: u64,
 }
 
-/// What enforced rules of a scope decided.
+/// Decisions of the enforced rules of a scope.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveTier {
     #[schema(value_type = ScopeName)]
     scope: &'static str,
     granted: u64,
     denied: u64,
-    /// The cost was more than the bucket can hold, or the subject is blocked.
+    /// Denials that no waiting can lift: the cost exceeds the bucket's capacity, or the subject is blocked.
     never: u64,
 }
 
-/// What a rule decided.
+/// Decisions of a rule.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveRule<'a> {
     rule_id: u64,
     key_pattern: &'a str,
     #[schema(value_type = ScopeName)]
     scope: &'static str,
-    /// The plan it is for; null for every plan.
+    /// Plan of the rule; null if it applies to every plan.
     plan: Option<&'a str>,
     #[schema(value_type = ModeName)]
     mode: &'static str,
     granted: u64,
     denied: u64,
-    /// The cost was more than the bucket can hold, or the subject is blocked.
+    /// Denials that no waiting can lift: the cost exceeds the bucket's capacity, or the subject is blocked.
     never: u64,
 }
 
-/// Somebody whom a rule denied, or would have in shadow mode. What is told of requests is what violations record.
+/// Subject that a rule denied, or would have denied in shadow mode. Ids and addresses are pseudonymised as in
+/// violations.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LimitedSubject<'a> {
     rule_id: u64,
     key_pattern: &'a str,
     #[schema(value_type = ScopeName)]
     scope: &'static str,
-    /// The plan the rule is for; null for every plan.
+    /// Plan of the rule; null if it applies to every plan.
     plan: Option<&'a str>,
     #[schema(value_type = ModeName)]
     mode: &'static str,
     bucket_key: &'a str,
-    /// Whose bucket it is: the value of the rule's subject attribute; without one, its key pattern.
+    /// Value of the rule's subject attribute; the key pattern if the rule has none.
     subject: &'a str,
-    /// What the first of those requests was for, and by whom.
+    /// Endpoint of the first of these requests, as `user_id` and `ip_address` are; null if it had none.
     endpoint: Option<&'a str>,
     user_id: Option<&'a str>,
     ip_address: Option<&'a str>,
-    /// How often in the last minute, never more than it was.
+    /// Number of denials in the last minute; a lower bound.
     denied: u64,
     #[schema(value_type = String, format = DateTime)]
     last_at: Timestamp,
 }
 
-/// A bucket that everybody shares. Its figures are null if the store did not answer.
+/// Bucket shared by all requests. `limit`, `remaining` and `utilisation` are null if the store did not answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SharedTier<'a> {
     rule_id: u64,
     key_pattern: &'a str,
     #[schema(value_type = ScopeName)]
     scope: &'static str,
-    /// The plan the rule is for; null for every plan.
+    /// Plan of the rule; null if it applies to every plan.
     plan: Option<&'a str>,
     #[schema(value_type = ModeName)]
     mode: &'static str,
-    /// How fast it fills: what may be used of it in the long run.
+    /// Refill rate in tokens per second.
     #[schema(value_type = f64)]
     rate_per_second: Plain,
-    /// The most it holds.
+    /// Capacity in tokens.
     limit: Option<u64>,
-    /// What is left in it.
+    /// Tokens left.
     remaining: Option<u64>,
-    /// How much of it is spent: 0 if it is full, 1 if it is empty.
+    /// Share of the tokens that is spent: 0 if the bucket is full, 1 if it is empty.
     utilisation: Option<f64>,
 }
 
-/// How long decisions took.
+/// Durations of decisions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveLatency {
-    /// How many there were.
+    /// Number of decisions.
     count: u64,
-    /// Half of them took no longer, in microseconds: a bound of the histogram in `/metrics`, whose last, a second,
-    /// also stands for more. Null if there were none.
+    /// Median in microseconds, rounded up to a bucket bound of the histogram in `/metrics`; the last bound, one second,
+    /// also stands for longer times. Null if there were no decisions.
     p50_us: Option<u64>,
-    /// Of a hundred, all but one took no longer.
+    /// 99th percentile in microseconds, likewise.
     p99_us: Option<u64>,
 }
 
-/// How the store fares.
+/// State of the store.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveStore {
     #[schema(value_type = StoreKind)]
     kind: &'static str,
-    /// Something else answers in its place.
+    /// True if the store is unavailable and its fallback answers.
     is_in_trouble: bool,
 }
 
-/// How the database fares.
+/// State of the database.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveDatabase {
-    /// It does not answer.
+    /// True if the database does not answer.
     is_in_trouble: bool,
 }
 
@@ -202,7 +204,7 @@ impl<'a> LiveTick<'a> {
 
     /// As JSON, in one line.
     pub(super) fn json(&self) -> String {
-        // Numbers and texts can all be written.
+        // Serializing numbers and strings cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -29,77 +29,77 @@ use crate::web::problem::Problem;
 use crate::web::query::Query;
 use crate::web::scalar::Plain;
 
-/// How many rules that do not apply are shown.
+/// Maximum number of rules shown that do not apply.
 const EXPLAIN_RULES_MAX: usize = 1000;
 
-/// So many buckets are asked for at once.
+/// Maximum number of buckets read from the store concurrently.
 const TOGETHER_MAX: usize = 16;
 
-/// What the rules say to a request. Nothing is spent.
+/// Rules that apply to a request, and the state of their buckets. Spends no tokens.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Explanation {
-    /// Would it be allowed now?
+    /// True if a check would allow the request now.
     allowed: bool,
-    /// What it would cost.
+    /// Cost of the request in tokens.
     cost: u64,
-    /// True if the store is in trouble, and some rules are answered for by their `on_error`; else not there.
+    /// True if the store is unavailable and `on_error` answered for some rules; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     degraded: Option<bool>,
-    /// The rules that apply, then others, each by id.
+    /// Rules that apply, then rules that do not, each by `rule_id`.
     rules: Vec<Explained>,
-    /// How many others are not shown.
+    /// Number of rules that do not apply and are not shown.
     more: usize,
 }
 
-/// What one rule says to a request.
+/// One rule, and its bucket for the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Explained {
     rule_id: u64,
     #[schema(value_type = ScopeName)]
     scope: &'static str,
     key_pattern: String,
-    /// The plan that it is for; null for every plan.
+    /// Plan of the rule; null if it applies to every plan.
     plan: Option<String>,
     /// `enforce`, `shadow` or `unlimited`.
     #[schema(value_type = ModeName)]
     mode: &'static str,
-    /// Does it apply?
+    /// True if the rule applies to the request.
     applies: bool,
-    /// `applies`, or why it does not.
+    /// `applies`, or the reason why it does not, as text.
     reason: String,
-    /// The bucket that the request has under this rule; null if it lacks an attribute.
+    /// Key of the request's bucket under this rule; null if the request lacks an attribute of the key pattern.
     bucket_key: Option<String>,
-    /// Who that bucket is about.
+    /// Subject of that bucket; null if the request lacks the attribute.
     subject: Option<String>,
-    /// What its subject has instead of the rule's quota; null if nothing.
+    /// Override of the subject; null if it has none.
     #[serde(rename = "override")]
     overridden: Option<Overridden>,
-    /// The most that the bucket holds; null if the rule does not apply, or it or its subject is unlimited. So are
-    /// the figures that follow.
+    /// Capacity of the bucket in tokens. This and the next two are null if the rule does not apply, or if the rule or
+    /// the subject is unlimited.
     limit: Option<u64>,
-    /// What is left in it.
+    /// Tokens left.
     remaining: Option<u64>,
-    /// Milliseconds until it is full again.
+    /// Milliseconds until the bucket is full again.
     reset_after_ms: Option<u64>,
-    /// Milliseconds to wait until it has enough: 0 if it has now, null for never.
+    /// Milliseconds until the bucket holds enough tokens: 0 if it does now; null if it never will, or with `limit`.
     retry_after_ms: Option<u64>,
-    /// Would this rule let the request pass now? Null if it does not apply.
+    /// True if this rule would allow the request now; null if it does not apply.
     would_allow: Option<bool>,
 }
 
-/// What a subject has instead of a rule's quota.
+/// Override of a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Overridden {
     /// `quota`, `unlimited` or `blocked`.
     #[schema(value_type = OverrideKind)]
     kind: &'static str,
-    /// Tokens per `period`, for a quota.
+    /// Tokens per `period`. This and the fields below are null unless `kind` is `quota`.
     tokens: Option<u64>,
-    /// Seconds.
+    /// Period in seconds.
     #[schema(value_type = Option<f64>)]
     period: Option<Plain>,
-    /// The most that can be taken at once.
+    /// Capacity in tokens.
     burst_capacity: Option<u64>,
 }
 
@@ -107,28 +107,28 @@ pub(crate) struct Overridden {
 #[openapi(paths(explain))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/explain`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/v1/explain", post(explain))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/explain`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Says which rules apply to a request, what their buckets hold now, and why other rules do not apply. Nothing
-/// is spent.
+/// Lists the rules that apply to a request with the state of their buckets, and the others with the reason why they
+/// do not apply. Spends no tokens.
 #[utoipa::path(
     post,
     operation_id = "explain",
     path = "/v1/explain",
     request_body = crate::web::openapi::bodies::Check,
     responses(
-        (status = 200, description = "What the rules say", body = Explanation,
-            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
+        (status = 200, description = "The rules and their buckets", body = Explanation,
+            headers(("x-sluicegate-degraded" = String, description = "`true` if some rules were answered without the store"))),
         Wrong,
-        (status = 503, description = "The store is in trouble", body = Problem,
+        (status = 503, description = "The store is unavailable", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -153,7 +153,7 @@ async fn explain(
 impl App {
     /// # Errors
     ///
-    /// Store trouble that no policy could answer for.
+    /// If the store fails and `on_error` allows no answer.
     async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Problem> {
         let rules = self.limiter.rules();
         let (mut shown, mut others, mut more) = (Vec::new(), Vec::new(), 0);
@@ -184,14 +184,14 @@ impl App {
         })
     }
 
-    /// A rule that applies, and what its bucket holds; and whether the store was in trouble.
+    /// Explains a rule that applies, with the state of its bucket. The flag is true if the answer is degraded.
     async fn look(&self, rule: &Rule, request: &Request<'_>) -> Result<(Explained, bool), Problem> {
         let mut explained = Explained::new(rule, &Applies::Yes, request);
         if rule.mode() == Mode::Unlimited {
             explained.would_allow = Some(true);
             return Ok((explained, false));
         }
-        // A rule that is gone since is shown without its bucket.
+        // The rule was deleted meanwhile: it is shown without its bucket.
         let Some(bucket) = self.limiter.bucket(rule.rule_id(), request) else {
             return Ok((explained, false));
         };
@@ -215,7 +215,7 @@ impl App {
         explained.remaining = Some(seen.remaining);
         explained.reset_after_ms = Some(seen.reset_after_ms());
         explained.retry_after_ms = wait.map(|wait| ms_rounded_up(wait.as_micros()));
-        // Where the store is in trouble, a policy answers that may have a mind of its own.
+        // In a degraded answer, `on_error` may deny although tokens seem to be left.
         explained.would_allow = Some(seen.is_granted() && wait::would_grant(seen, cost));
         Ok((explained, looked.degraded))
     }
@@ -227,7 +227,7 @@ fn ms_rounded_up(micros: u128) -> u64 {
 }
 
 impl Explained {
-    /// A rule, without what its bucket holds.
+    /// A rule without the state of its bucket.
     fn new(rule: &Rule, applies: &Applies, request: &Request<'_>) -> Self {
         Self {
             rule_id: rule.rule_id(),
@@ -249,7 +249,7 @@ impl Explained {
     }
 }
 
-/// Why a rule applies or does not, for people.
+/// Reason why a rule applies or does not, as text.
 fn reason(rule: &Rule, applies: &Applies, request: &Request<'_>) -> String {
     match applies {
         Applies::Yes => "applies".into(),

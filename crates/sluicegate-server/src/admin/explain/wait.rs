@@ -1,19 +1,19 @@
-//! How long a request would have to wait, from what its bucket holds.
+//! Waiting time of a request, computed from a peek into its bucket.
 
 use std::time::Duration;
 
 use sluicegate::{Algorithm, Decision, Quota, Refill};
 
-/// Whether a bucket that was looked into would grant `cost` tokens now.
+/// True if the peeked bucket would grant `cost` tokens now.
 pub(super) fn would_grant(seen: &Decision, cost: u64) -> bool {
     cost <= seen.remaining
 }
 
-/// How long to wait until a bucket that was looked into grants `cost` tokens, if nobody takes any meanwhile:
-/// nothing if it would now, `None` for never.
+/// Time until the peeked bucket grants `cost` tokens, if no tokens are taken meanwhile: zero if it would now,
+/// `None` if it never will.
 ///
-/// A look does not say what is in a sliding window, only when it is empty: what is told there is always enough,
-/// and may be more than is needed.
+/// For sliding windows it is an upper bound: a peek tells when the window is empty, not when each of its entries
+/// expires.
 pub(super) fn wait(quota: &Quota, seen: &Decision, cost: u64) -> Option<Duration> {
     if cost > quota.capacity() {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn wait(quota: &Quota, seen: &Decision, cost: u64) -> Option<Duration
     Some(reset_after.saturating_sub(early))
 }
 
-/// The time in which the tokens come in that this cost does not need, rounded down.
+/// Time to refill the part of the capacity that this cost does not need, rounded down.
 fn refill_time(quota: &Quota, cost: u64) -> Duration {
     let (tokens, period_us) = quota.rate().reduced();
     let spare = u128::from(quota.capacity() - cost);
@@ -38,7 +38,7 @@ fn refill_time(quota: &Quota, cost: u64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// The same for a bucket that refills at the ends of its periods.
+/// The same for a bucket that refills at the end of each period.
 fn grid_time(quota: &Quota, seen: &Decision, cost: u64) -> Duration {
     let (tokens, period_us) = quota.rate().tokens_and_period_us();
     let missing = quota.capacity().saturating_sub(seen.remaining);
@@ -68,7 +68,7 @@ mod tests {
         ]
     }
 
-    /// After any spending and any time, what is told from a look is what a denial says.
+    /// Compares [`wait`] with `retry_after` of a denial, after various amounts spent and times passed.
     #[test]
     fn a_look_tells_what_a_denial_says() {
         for quota in quotas() {

@@ -1,4 +1,4 @@
-//! `/v1/overrides`: what single subjects have instead of a rule's quota.
+//! `/v1/overrides`: quotas, exemptions and blocks for single subjects of a rule.
 
 mod body;
 mod note;
@@ -32,43 +32,43 @@ use crate::web::openapi::parts::{DryRun, IfMatch, IfNoneMatch, OverridePath, Wro
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// How often a change is tried again if others change the same override meanwhile.
+/// Maximum number of attempts at a change while others change the same override.
 const TRIES_MAX: usize = 8;
 
 #[derive(OpenApi)]
 #[openapi(paths(list, create, show, replace, delete))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/overrides`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/overrides", get(list).post(create))
         .route("/v1/overrides/{id}", get(show).put(replace).delete(delete))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/overrides`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// A part of the overrides.
+/// A page of overrides.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OverrideList {
     overrides: Vec<OverrideView>,
-    /// Where the list goes on: give it as `after`. Null at its end.
+    /// Cursor of the next page, for `after`; null on the last page.
     next: Option<String>,
 }
 
-/// Overrides, by id.
+/// Lists overrides by id.
 #[utoipa::path(
     get,
     operation_id = "list_overrides",
     path = "/v1/overrides",
     params(
-        ("rule_id" = Option<u64>, Query, description = "Only those of this rule"),
-        ("subject" = Option<String>, Query, description = "Only those of this subject"),
-        ("after" = Option<String>, Query, description = "What `next` was: where to go on"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+        ("rule_id" = Option<u64>, Query, description = "Only overrides of this rule"),
+        ("subject" = Option<String>, Query, description = "Only overrides of this subject"),
+        ("after" = Option<String>, Query, description = "Cursor: `next` of the previous page"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Page size"),
     ),
     responses(
         (status = 200, description = "The overrides", body = OverrideList),
@@ -89,7 +89,7 @@ async fn list(
         subject: subject.map(Into::into),
     };
     let page = query.page()?;
-    // One more, to know whether the list goes on.
+    // One more than the page: its presence means that there is a next page.
     let more = Page { limit: page.limit + 1, ..page };
     let mut found = database(&app)?.overrides(&filter, more).await.map_err(failed)?;
     let goes_on = found.len() > page.limit;
@@ -99,8 +99,8 @@ async fn list(
     Ok(Json(OverrideList { overrides, next: last.filter(|_| goes_on) }))
 }
 
-/// Makes an override, or changes the one that this subject of this rule has. It is in force here when the
-/// answer comes.
+/// Creates an override, or changes the existing one of this rule and subject. It is in force in this process when
+/// the answer is sent.
 #[utoipa::path(
     post,
     operation_id = "set_override",
@@ -108,12 +108,12 @@ async fn list(
     params(DryRun),
     request_body = NewOverride,
     responses(
-        (status = 201, description = "The override that was made", body = SetOverrideView,
+        (status = 201, description = "The override was created", body = SetOverrideView,
             headers(
-                ("location" = String, description = "Where it is"),
+                ("location" = String, description = "Path of the override"),
                 ("etag" = String, description = "Its version, for `If-Match`"),
             )),
-        (status = 200, description = "The override that was changed, or that would be in a dry run",
+        (status = 200, description = "The override was changed, or would be set by this dry run",
             body = SetOverrideView, headers(("etag" = String, description = "Its version, for `If-Match`"))),
         WrongOrDown,
     ),
@@ -149,7 +149,7 @@ async fn create(
     Ok((location, tagged(StatusCode::CREATED, stored.version, set)).into_response())
 }
 
-/// One override.
+/// Gets an override.
 #[utoipa::path(
     get,
     operation_id = "get_override",
@@ -158,7 +158,7 @@ async fn create(
     responses(
         (status = 200, description = "The override", body = OverrideView,
             headers(("etag" = String, description = "Its version, for `If-Match`"))),
-        (status = 304, description = "It still has the version that is known",
+        (status = 304, description = "The override still has the version in `If-None-Match`",
             headers(("etag" = String, description = "Its version"))),
         WrongOrDown,
     ),
@@ -182,7 +182,7 @@ async fn show(
     Ok(tagged(StatusCode::OK, stored.version, OverrideView::stored(&stored)))
 }
 
-/// Replaces what an override says. Its rule and subject stay what they are, and need not be said.
+/// Replaces an override. Its rule and subject cannot change and may be omitted.
 #[utoipa::path(
     put,
     operation_id = "replace_override",
@@ -190,7 +190,7 @@ async fn show(
     params(OverridePath, DryRun, IfMatch),
     request_body = ReplacedOverride,
     responses(
-        (status = 200, description = "The override as it is now, or would be in a dry run", body = SetOverrideView,
+        (status = 200, description = "The override after the change, or as this dry run would leave it", body = SetOverrideView,
             headers(("etag" = String, description = "Its version, for `If-Match`"))),
         WrongOrDown,
     ),
@@ -219,7 +219,7 @@ async fn replace(
             let set = OverrideView::in_dry_run(&spec, &by, Some(&before));
             return Ok(Json(SetOverrideView { set, note }).into_response());
         }
-        // What was read is what is changed, whether or not anybody asked for that.
+        // Compare and swap on the version that was read, also without `If-Match`.
         match database.put_override(&spec, Some(before.version), &by).await {
             Err(DataError::Stale { .. }) if if_match.is_none() => {}
             changed => {
@@ -234,15 +234,15 @@ async fn replace(
     Err(Problem::new(StatusCode::CONFLICT, "others keep changing this override: try again"))
 }
 
-/// Deletes an override: its subject has the rule's quota again, here when the answer comes.
+/// Deletes an override. The rule's quota applies to its subject again, in this process when the answer is sent.
 #[utoipa::path(
     delete,
     operation_id = "delete_override",
     path = "/v1/overrides/{id}",
     params(OverridePath, DryRun, IfMatch),
     responses(
-        (status = 204, description = "There is no such override any more"),
-        (status = 200, description = "The override that would be deleted, in a dry run", body = OverrideView),
+        (status = 204, description = "The override was deleted"),
+        (status = 200, description = "The override that this dry run would delete", body = OverrideView),
         WrongOrDown,
     ),
     security(("token" = []))
@@ -272,7 +272,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Writes to the log who did what to whom, and why: the table only has what there is now.
+/// Logs a change with its author, subject and reason: the table keeps only the current state.
 fn log(app: &App, by: &str, stored: &StoredOverride, what: &str) {
     let OverrideSpec { rule_id, subject, instead, reason, expires_at } = &stored.spec;
     let rules = app.limiter.rules();
@@ -289,7 +289,7 @@ fn log(app: &App, by: &str, stored: &StoredOverride, what: &str) {
     );
 }
 
-/// The override of a body, for a rule in force, and what to know about it.
+/// Parses the override of a body for a rule in force, with the note for the answer.
 fn spec(
     app: &App,
     body: &OverrideBody<'_>,
@@ -305,10 +305,9 @@ fn spec(
     Ok((spec, note))
 }
 
-/// Refuses to move an override to another rule or subject.
+/// Rejects a change of an override's rule or subject.
 fn stays(spec: &OverrideSpec, before: &OverrideSpec) -> Result<(), Problem> {
-    const MOVED: &str =
-        "is another one: an override stays where it is, so delete it and make another";
+    const MOVED: &str = "cannot change: delete this override and create another";
     if spec.rule_id != before.rule_id {
         return Err(Problem::field("rule_id", MOVED));
     }
@@ -318,7 +317,7 @@ fn stays(spec: &OverrideSpec, before: &OverrideSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The override, if it is of a version that is meant.
+/// Reads the override and checks its version against `If-Match`.
 async fn expected(
     database: &Database,
     id: u64,
@@ -342,7 +341,7 @@ async fn find(
     Ok(found.into_iter().next())
 }
 
-/// An override, with its version as a tag.
+/// Answers with an override and its version as `ETag`.
 fn tagged(status: StatusCode, version: u64, view: impl Serialize) -> Response {
     (status, [(header::ETAG, etag(version))], Json(view)).into_response()
 }
@@ -351,13 +350,13 @@ fn database(app: &App) -> Result<Arc<Database>, Problem> {
     app.keeper.database().map_err(failed)
 }
 
-/// The id in a path. What is no number is no override's.
+/// Parses the id in a path. Text that is not a number is answered as not found.
 fn override_id(id: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
     let id = id.ok().and_then(|Path(id)| id.parse().ok());
     id.ok_or_else(|| Problem::data(&DataError::NotFound("override")))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "what map_err hands out")]
+#[expect(clippy::needless_pass_by_value, reason = "signature required by map_err")]
 fn failed(error: DataError) -> Problem {
     Problem::data(&error)
 }

@@ -1,12 +1,13 @@
-//! Where an override does not reach every request of its subject.
+//! Notes on overrides that do not affect every request of their subject.
 
 use sluicegate::Rule;
 use sluicegate::rules::{Mode, Override};
 
-/// The plan of rules for requests whose own plan no other rule names.
+/// Plan of rules that apply to requests whose plan no other rule names.
 const DEFAULT_PLAN: &str = "default";
 
-/// What whoever sets it has to know: when the rule is not asked, or denies nobody, and this override with it.
+/// Text listing when the rule does not apply or denies no request, and therefore the override has no effect. `None` if
+/// it affects every request of its subject.
 pub(super) fn note(rule: &Rule, instead: &Override) -> Option<String> {
     let id = rule.rule_id();
     let then = match instead {

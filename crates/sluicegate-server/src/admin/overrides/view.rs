@@ -1,4 +1,4 @@
-//! An override as an answer has it.
+//! Overrides in answers.
 
 use serde::Serialize;
 use sluicegate::Quota;
@@ -10,29 +10,29 @@ use crate::time::Timestamp;
 use crate::web::openapi::values::{AlgorithmName, OverrideKind, RefillName};
 use crate::web::scalar::Plain;
 
-/// What a subject of a rule has instead of the rule's quota.
+/// Replacement of a rule's quota for one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Override)]
 pub(crate) struct OverrideView {
-    /// Its number. Null only in a dry run that would make one.
+    /// Id of the override; null only in a dry run that would create one.
     #[schema(minimum = 1)]
     override_id: Option<u64>,
-    /// The rule.
+    /// Id of the rule.
     rule_id: u64,
-    /// Whose bucket: the value of the rule's subject attribute.
+    /// Value of the rule's subject attribute.
     subject: String,
     /// `quota`, `unlimited` or `blocked`.
     #[schema(value_type = OverrideKind)]
     kind: &'static str,
-    /// Tokens that come in in a period; null, as all that follow up to `max_wait`, unless it is a quota.
+    /// Tokens per `period`. This and the fields up to `max_wait` are null unless `kind` is `quota`.
     tokens: Option<u64>,
-    /// Seconds.
+    /// Period in seconds.
     #[schema(value_type = Option<f64>)]
     period: Option<Plain>,
-    /// Tokens per second, rounded for people to read; `tokens` and `period` are exact.
+    /// Tokens per second, rounded; `tokens` and `period` are exact.
     #[schema(value_type = Option<f64>)]
     rate_per_second: Option<Plain>,
-    /// The most that can be taken at once.
+    /// Capacity in tokens: the most that can be taken at once.
     burst_capacity: Option<u64>,
     /// `token_bucket`, `fixed_window`, `sliding_window`, `sliding_counter` or `leaky_bucket`.
     #[schema(value_type = Option<AlgorithmName>)]
@@ -40,41 +40,41 @@ pub(crate) struct OverrideView {
     /// `continuous` or `interval`.
     #[schema(value_type = Option<RefillName>)]
     refill: Option<&'static str>,
-    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`.
+    /// Maximum queueing delay of a `leaky_bucket`, in seconds.
     #[schema(value_type = Option<f64>)]
     max_wait: Option<Plain>,
-    /// Why, for people.
+    /// Reason given by its author; empty if none was given.
     reason: String,
-    /// Until when; null for ever.
+    /// End of validity; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// Who made it what it is: the last to set it.
+    /// Name of the token that set it last.
     created_by: String,
-    /// When that was; null only in a dry run that would make one.
+    /// Time at which it was last set; null only in a dry run that would create one.
     #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Timestamp>,
-    /// Grows with every change, from 1.
+    /// Version, starting at 1 and incremented by every change.
     #[schema(minimum = 1)]
     version: u64,
-    /// True in a dry run, in which nothing was changed; else not there.
+    /// True in a dry run, which changes nothing; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dry_run: Option<bool>,
 }
 
-/// An override that was set, or would be.
+/// An override that was set, or would be set by a dry run.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SetOverride)]
 pub(crate) struct SetOverrideView {
     #[serde(flatten)]
     pub(super) set: OverrideView,
-    /// Which requests of its subject it does not reach, for people: its rule is for one plan, has conditions, is
-    /// switched off, or is in shadow mode. Null if it reaches all of them.
+    /// Requests of its subject that the override does not affect, as text: its rule is for one plan, has conditions, is
+    /// switched off, or is not enforced. Null if it affects all of them.
     pub(super) note: Option<String>,
 }
 
 impl OverrideView {
-    /// One that is stored.
+    /// View of a stored override.
     pub(super) fn stored(stored: &StoredOverride) -> Self {
         Self {
             override_id: Some(stored.override_id),
@@ -85,7 +85,7 @@ impl OverrideView {
         }
     }
 
-    /// One that would be made by somebody, or would take the place of another.
+    /// View of an override that a dry run would create, or set in place of `before`.
     pub(super) fn in_dry_run(
         spec: &OverrideSpec,
         by: &str,
@@ -132,7 +132,7 @@ impl OverrideView {
     }
 }
 
-/// What kind of override it is, by name.
+/// Name of an override's kind.
 pub(crate) fn kind(instead: &Override) -> &'static str {
     match instead {
         Override::Quota(_) => "quota",

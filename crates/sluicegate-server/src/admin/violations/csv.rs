@@ -1,23 +1,23 @@
-//! Violations as CSV (RFC 4180), that spreadsheets show and do not run.
+//! Violations as CSV (RFC 4180), escaped against formula injection.
 
 use std::fmt::Write;
 
 use super::view::ViolationView;
 
-/// The names of the columns.
+/// Header line with the column names.
 pub(crate) const HEADER: &str = "violation_id,bucket_key,user_id,ip_address,endpoint,method,requested_at,last_at,\
                       tokens_at_time,rule_id,count,mode\r\n";
 
-/// What a spreadsheet takes for the beginning of a formula, or skips to find one.
+/// Characters that begin a formula in spreadsheets, or that they skip before one.
 const FORMULA: [char; 11] =
     ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
-/// The header and the rows.
+/// Formats the header and the rows.
 pub(crate) fn write(violations: &[ViolationView]) -> String {
     HEADER.to_owned() + &rows(violations)
 }
 
-/// The rows alone, behind others.
+/// Formats the rows without a header, for pages after the first.
 pub(crate) fn rows(violations: &[ViolationView]) -> String {
     let mut csv = String::new();
     for violation in violations {
@@ -43,8 +43,8 @@ fn row(csv: &mut String, violation: &ViolationView) {
     let _ = write!(csv, ",{requested_at},{last_at},{tokens_at_time},{rule_id},{count},{mode}\r\n");
 }
 
-/// A text that somebody may have chosen: what looks like a formula gets an apostrophe in front, and what would
-/// end the field is put in quotes.
+/// Writes text that a client may have chosen: formulas are prefixed with an apostrophe, and text with separators or
+/// quotes is quoted.
 fn text(csv: &mut String, value: &str) {
     let apostrophe = if value.starts_with(FORMULA) { "'" } else { "" };
     if value.contains(['"', ',', '\r', '\n']) {

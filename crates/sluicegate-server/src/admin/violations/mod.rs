@@ -1,4 +1,4 @@
-//! `/v1/violations`: who was denied, by what, and how often.
+//! `/v1/violations`: recorded denials by bucket, rule and minute.
 
 pub(crate) mod csv;
 mod query;
@@ -22,50 +22,50 @@ use crate::web::openapi::parts::{Wrong, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// The header of a page of CSV that has the cursor of the next, which JSON has as `next`.
+/// Header with the cursor of the next page of CSV; JSON has it as `next`.
 const NEXT: HeaderName = HeaderName::from_static("x-sluicegate-next");
 
 #[derive(OpenApi)]
 #[openapi(paths(list, top, delete), components(schemas(ViolationFormat, ViolationMode, TopBy)))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/violations`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/violations", get(list).delete(delete))
         .route("/v1/violations/top", get(top))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/violations`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Lists violations, newest first. Each is the denials of one bucket by one rule in one minute.
+/// Lists violations, newest first. A violation stands for the denials of one bucket by one rule in one minute.
 ///
-/// Whatever is asked for is looked for as it is recorded: where ids and addresses are cut or hashed, ask for them as
-/// they are, or as a list shows them. It is CSV if `format` says so, or if `Accept` names `text/csv` first.
+/// Where ids and addresses are recorded truncated or hashed, filters accept both the original value and the value as
+/// recorded. The answer is CSV if `format` is `csv`, or if `Accept` names `text/csv` first.
 #[utoipa::path(
     get,
     operation_id = "list_violations",
     path = "/v1/violations",
     params(
-        ("user_id" = Option<String>, Query, description = "Only those of this user"),
-        ("ip" = Option<String>, Query, description = "Only those of this address"),
-        ("endpoint" = Option<String>, Query, description = "Only those of this endpoint"),
-        ("bucket_key" = Option<String>, Query, description = "Only those of this bucket, as a list shows it"),
-        ("rule_id" = Option<u64>, Query, minimum = 0, description = "Only those of this rule"),
-        ("mode" = Option<ViolationMode>, Query, description = "Only those that were denied, or only would have been"),
-        ("from" = Option<String>, Query, format = DateTime, description = "Only those whose last denial was then or later"),
-        ("to" = Option<String>, Query, format = DateTime, description = "Only those whose first denial was before"),
-        ("after" = Option<String>, Query, pattern = "^[0-9a-f]{1,16}-[0-9a-f]{1,16}$", description = "What the page before has as `next`"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most; 100 if not given"),
-        ("format" = Option<ViolationFormat>, Query, description = "`json` if not given"),
+        ("user_id" = Option<String>, Query, description = "Only violations of this user"),
+        ("ip" = Option<String>, Query, description = "Only violations of this address"),
+        ("endpoint" = Option<String>, Query, description = "Only violations of this endpoint"),
+        ("bucket_key" = Option<String>, Query, description = "Only violations of this bucket, as shown in lists"),
+        ("rule_id" = Option<u64>, Query, minimum = 0, description = "Only violations of this rule"),
+        ("mode" = Option<ViolationMode>, Query, description = "`enforce`: only denials; `shadow`: only denials in shadow mode"),
+        ("from" = Option<String>, Query, format = DateTime, description = "Only violations whose last denial was at this time or later"),
+        ("to" = Option<String>, Query, format = DateTime, description = "Only violations whose first denial was before this time"),
+        ("after" = Option<String>, Query, pattern = "^[0-9a-f]{1,16}-[0-9a-f]{1,16}$", description = "Cursor: `next` of the previous page"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Page size; 100 by default"),
+        ("format" = Option<ViolationFormat>, Query, description = "Format of the answer; `json` by default"),
     ),
     responses(
         (status = 200, description = "Violations",
             content((ViolationList = "application/json"), (String = "text/csv")),
-            headers(("x-sluicegate-next" = String, description = "`next`, where the answer is CSV and there is one"))),
+            headers(("x-sluicegate-next" = String, description = "Cursor of the next page; only in CSV and if there is one"))),
         WrongOrDown,
     ),
     security(("token" = []))
@@ -81,7 +81,7 @@ async fn list(
         (query::filter(&query, &app.audit)?, query::after(&query)?, query.limit()?);
     let format = query::format(&query, &headers)?;
     let database = app.keeper.database().map_err(problem)?;
-    // One more than is shown tells whether there are more.
+    // One more than the page: its presence means that there is a next page.
     let found = database.violations(&filter, after, limit + 1).await.map_err(problem)?;
     let list = ViolationList::new(found, limit);
     if format == ViolationFormat::Json {
@@ -96,21 +96,21 @@ async fn list(
     Ok(response)
 }
 
-/// Says who was denied most.
+/// Lists the users, addresses, endpoints or buckets with the most denials.
 #[utoipa::path(
     get,
     operation_id = "top_offenders",
     path = "/v1/violations/top",
     params(
-        ("by" = TopBy, Query, description = "What denials are added up by"),
-        ("rule_id" = Option<u64>, Query, minimum = 0, description = "Only those of this rule"),
-        ("mode" = Option<ViolationMode>, Query, description = "Only those that were denied, or only would have been"),
-        ("from" = Option<String>, Query, format = DateTime, description = "Only violations whose last denial was then or later"),
-        ("to" = Option<String>, Query, format = DateTime, description = "Only violations whose first denial was before"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most; 100 if not given"),
+        ("by" = TopBy, Query, description = "Attribute to group by"),
+        ("rule_id" = Option<u64>, Query, minimum = 0, description = "Only violations of this rule"),
+        ("mode" = Option<ViolationMode>, Query, description = "`enforce`: only denials; `shadow`: only denials in shadow mode"),
+        ("from" = Option<String>, Query, format = DateTime, description = "Only violations whose last denial was at this time or later"),
+        ("to" = Option<String>, Query, format = DateTime, description = "Only violations whose first denial was before this time"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Maximum number of values; 100 by default"),
     ),
     responses(
-        (status = 200, description = "Those with the most denials, first the most", body = TopOffenders),
+        (status = 200, description = "The values with the most denials, in descending order", body = TopOffenders),
         WrongOrDown,
     ),
     security(("token" = []))
@@ -128,20 +128,21 @@ async fn top(
     Ok(Json(TopOffenders::new(by, top)))
 }
 
-/// Deletes every violation of a subject, also what is not written yet. Of several, only those of all of them.
+/// Deletes every violation of a subject, including those not written yet. With several parameters, only violations
+/// that match all of them.
 #[utoipa::path(
     delete,
     operation_id = "delete_violations",
     path = "/v1/violations",
     params(
-        ("user_id" = Option<String>, Query, description = "Those of this user"),
-        ("ip" = Option<String>, Query, description = "Those of this address"),
-        ("bucket_key" = Option<String>, Query, description = "Those of this bucket, as a list shows it"),
+        ("user_id" = Option<String>, Query, description = "Violations of this user"),
+        ("ip" = Option<String>, Query, description = "Violations of this address"),
+        ("bucket_key" = Option<String>, Query, description = "Violations of this bucket, as shown in lists"),
     ),
     responses(
-        (status = 200, description = "They are deleted", body = DeletedViolations),
+        (status = 200, description = "The violations were deleted", body = DeletedViolations),
         Wrong,
-        (status = 503, description = "The database does not answer: some may be deleted", body = Problem,
+        (status = 503, description = "The database does not answer: some violations may be deleted", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -153,16 +154,16 @@ async fn delete(
 ) -> Result<Json<DeletedViolations>, Problem> {
     let query = query.only(&query::SUBJECT)?;
     if query.pairs().next().is_none() {
-        return Err(Problem::field("user_id", "name whose: user_id, ip or bucket_key"));
+        return Err(Problem::field("user_id", "is missing: give user_id, ip or bucket_key"));
     }
     let filter = query::filter(&query, &app.audit)?;
     let deleted = app.audit.delete(&filter).await.map_err(problem)?;
-    // Whose they were is what was to be forgotten.
+    // The subject is not logged: the caller asked to erase it.
     tracing::info!(by, deleted, "violations of a subject deleted");
     Ok(Json(DeletedViolations { deleted }))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is mapped over")]
+#[expect(clippy::needless_pass_by_value, reason = "signature required by map_err")]
 fn problem(error: DataError) -> Problem {
     Problem::data(&error)
 }

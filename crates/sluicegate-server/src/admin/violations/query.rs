@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Query parameters of violations.
 
 use axum::http::{HeaderMap, header};
 use sluicegate::UnknownName;
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// The parameters of a list,
+/// Parameters of the list.
 pub(super) const LIST: [&str; 11] = [
     "user_id",
     "ip",
@@ -24,12 +24,12 @@ pub(super) const LIST: [&str; 11] = [
     "limit",
     "format",
 ];
-/// of the top offenders,
+/// Parameters of the top offenders.
 pub(super) const TOP: [&str; 6] = ["by", "rule_id", "mode", "from", "to", "limit"];
-/// and of what is to be deleted.
+/// Parameters of the deletion.
 pub(super) const SUBJECT: [&str; 3] = ["user_id", "ip", "bucket_key"];
 
-/// Which violations: what is looked for is what is recorded of what is asked for.
+/// Parses the filter, with ids and addresses pseudonymised as they are recorded.
 pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Problem> {
     let text = |name| query.text(name).map(str::to_owned);
     let time = |name| query.value::<Timestamp>(name, "a time such as 2026-08-01T12:00:00Z");
@@ -50,7 +50,7 @@ pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Pr
     record::filter(audit.pseudonyms(), asked).ok_or_else(no_address)
 }
 
-/// What denials are to be added up by.
+/// Parses the attribute to group by.
 pub(super) fn by(query: &Query) -> Result<TopBy, Problem> {
     let Some(text) = query.text("by") else {
         let names = TopBy::NAMES.join(", ");
@@ -59,7 +59,7 @@ pub(super) fn by(query: &Query) -> Result<TopBy, Problem> {
     text.parse().map_err(|error: UnknownName| Problem::field("by", error))
 }
 
-/// The form that is wanted: what `format` says, or else what `Accept` names first.
+/// Chooses the format: `format`, or else the first known type in `Accept`.
 pub(super) fn format(query: &Query, headers: &HeaderMap) -> Result<ViolationFormat, Problem> {
     match query.text("format") {
         Some("csv") => return Ok(ViolationFormat::Csv),
@@ -79,7 +79,7 @@ pub(super) fn format(query: &Query, headers: &HeaderMap) -> Result<ViolationForm
     Ok(first.unwrap_or(ViolationFormat::Json))
 }
 
-/// Where the list goes on.
+/// Parses the cursor.
 pub(super) fn after(query: &Query) -> Result<Option<ViolationOrder>, Problem> {
     let wrong = |error| Problem::field("after", error);
     query.text("after").map(|text| text.parse().map_err(wrong)).transpose()

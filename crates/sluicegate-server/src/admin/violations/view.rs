@@ -1,4 +1,4 @@
-//! Violations as answers show them.
+//! Violations in answers.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 use crate::data::{self, TopOffender, Violation};
 use crate::time::Timestamp;
 
-/// Violations, newest first.
+/// A page of violations, newest first.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ViolationList {
     pub(crate) violations: Vec<ViolationView>,
-    /// Give this back as `after` for the violations that follow; null if there are none.
+    /// Cursor of the next page, for `after`; null on the last page.
     pub(crate) next: Option<String>,
 }
 
@@ -21,64 +21,64 @@ pub(crate) struct ViolationList {
 #[schema(as = Violation)]
 pub(crate) struct ViolationView {
     pub(crate) violation_id: u64,
-    /// The bucket: the rule's key pattern, filled in.
+    /// Key of the bucket: the rule's key pattern with its placeholders filled in.
     pub(crate) bucket_key: String,
-    /// Who asked, in the first of them.
+    /// User of the first denied request; null if it had none.
     pub(crate) user_id: Option<String>,
-    /// From which address.
+    /// Client address of the first denied request; null if it had none.
     pub(crate) ip_address: Option<String>,
-    /// For what.
+    /// Endpoint of the first denied request; null if it had none.
     pub(crate) endpoint: Option<String>,
-    /// To do what with it.
+    /// Method of the first denied request; null if it had none.
     pub(crate) method: Option<String>,
-    /// The first of them.
+    /// Time of the first denial.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) requested_at: Timestamp,
-    /// The last of them.
+    /// Time of the last denial.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) last_at: Timestamp,
-    /// Whole tokens that were left at the first.
+    /// Whole tokens left at the first denial.
     pub(crate) tokens_at_time: u64,
-    /// The rule that denied.
+    /// Id of the rule.
     pub(crate) rule_id: u64,
-    /// How many there were.
+    /// Number of denials.
     #[schema(minimum = 1)]
     pub(crate) count: u64,
-    /// `shadow` if they only would have been denied.
+    /// `enforce`, or `shadow` if the rule was in shadow mode and the requests were not denied.
     pub(crate) mode: ViolationMode,
 }
 
-/// Who was denied most.
+/// Values with the most denials.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct TopOffenders {
-    /// What denials are added up by.
+    /// Attribute that denials are grouped by.
     pub(crate) by: TopBy,
-    /// First the one with the most.
+    /// Values in descending order of `count`.
     pub(crate) top: Vec<TopView>,
 }
 
-/// Somebody, or something, and its denials.
+/// A value and its denials.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = TopOffender)]
 pub(crate) struct TopView {
-    /// The user, address, endpoint or bucket.
+    /// User, address, endpoint or bucket key.
     pub(crate) value: String,
-    /// Denials.
+    /// Number of denials.
     pub(crate) count: u64,
-    /// The violations that they are in.
+    /// Number of violations that these denials are recorded in.
     pub(crate) violations: u64,
-    /// The last of them.
+    /// Time of the last denial.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) last_at: Timestamp,
 }
 
-/// How many were deleted.
+/// Number of violations deleted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DeletedViolations {
     pub(super) deleted: u64,
 }
 
-/// Whether denials counted.
+/// Mode of the rule at the time of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ViolationMode {
@@ -86,7 +86,7 @@ pub(crate) enum ViolationMode {
     Shadow,
 }
 
-/// What denials are added up by.
+/// Attribute that denials are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TopBy {
@@ -100,7 +100,7 @@ pub(crate) enum TopBy {
     BucketKey,
 }
 
-/// The form of a list.
+/// Format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ViolationFormat {
@@ -109,7 +109,7 @@ pub(super) enum ViolationFormat {
 }
 
 impl ViolationList {
-    /// A page of at most `limit`; that there is one more says that there is another page.
+    /// A page of at most `limit`. One more in `found` means that there is a next page.
     pub(crate) fn new(mut found: Vec<Violation>, limit: usize) -> Self {
         let has_more = found.len() > limit;
         found.truncate(limit);

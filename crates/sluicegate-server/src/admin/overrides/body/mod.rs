@@ -1,4 +1,4 @@
-//! An override as a body has it.
+//! Overrides in request bodies.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::web::openapi::values::{self, AlgorithmName, RefillName, Time, Wait};
 use crate::web::problem::Problem;
 use crate::web::scalar::{Id, Number, Seconds, Text, Whole};
 
-/// What is asked.
+/// Body that sets an override.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct OverrideBody<'a> {
@@ -38,11 +38,11 @@ pub(super) struct OverrideBody<'a> {
 }
 
 impl OverrideBody<'_> {
-    /// The override of this rule and subject that is asked for.
+    /// Validates the body as an override of this rule and subject.
     ///
     /// # Errors
     ///
-    /// Which field is wrong, and how.
+    /// Names the first invalid field.
     pub(super) fn spec(
         &self,
         rule: &Rule,
@@ -64,7 +64,7 @@ impl OverrideBody<'_> {
         })
     }
 
-    /// What the subject has instead of the rule's quota.
+    /// Kind of override, from the fields given.
     fn instead(&self, rule: &Rule) -> Result<Override, Problem> {
         const ONE: &str = "give a quota, unlimited or blocked, and only one of them";
         let (unlimited, blocked) = (self.unlimited == Some(true), self.blocked == Some(true));
@@ -90,7 +90,8 @@ impl OverrideBody<'_> {
             || self.max_wait.is_some()
     }
 
-    /// The rule's quota with what is given in its place. Another algorithm has nothing of the rule's.
+    /// The rule's quota with the given fields replaced. Another algorithm does not inherit the rule's capacity, refill
+    /// and maximum wait.
     fn quota(&self, rule: &Rule) -> Result<Quota, Problem> {
         let of_rule = rule.spec();
         let algorithm = self.algorithm.as_ref();
@@ -135,7 +136,7 @@ impl OverrideBody<'_> {
     fn expires_at(&self, now: Timestamp) -> Result<Option<Timestamp>, Problem> {
         let at = match (&self.expires_at, self.expires_in) {
             (Some(_), Some(_)) => {
-                return Err(Problem::field("expires_in", "is said by expires_at already"));
+                return Err(Problem::field("expires_in", "cannot be combined with expires_at"));
             }
             (None, None) => return Ok(None),
             (Some(Text(text)), None) => {
@@ -162,8 +163,8 @@ fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Prob
     given.map(read).transpose()
 }
 
-/// What a subject of a rule is to have instead of the rule's quota: another quota, `unlimited` or `blocked`,
-/// and only one of them. What a quota leaves out is as the rule has it, except its tokens and period.
+/// Override to set: exactly one of a quota, `unlimited` or `blocked`. A quota inherits omitted fields from the rule,
+/// except `tokens` and `period`.
 #[derive(ToSchema)]
 #[schema(example = json!({
     "rule_id": 1, "subject": "42", "tokens": 1000, "period": 1, "burst_capacity": 5000,
@@ -172,81 +173,81 @@ fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Prob
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body and is never made")]
 pub(super) struct NewOverride {
-    /// The rule.
+    /// Id of the rule.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     rule_id: u64,
-    /// Whose bucket: the value of the rule's subject attribute, text or a whole number.
+    /// Value of the rule's subject attribute: text or a whole number.
     subject: values::Id,
-    /// Tokens that come in in a period.
+    /// Tokens per `period`.
     #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     tokens: Option<u64>,
-    /// Seconds, or text such as `62.5s` or `1 minute`.
+    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
     period: Option<Time>,
-    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
+    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
     #[schema(exclusive_minimum = 0)]
     rate_per_second: Option<f64>,
-    /// The most that can be taken at once.
+    /// Capacity in tokens: the most that can be taken at once.
     #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     burst_capacity: Option<u64>,
-    /// How it is counted.
+    /// Algorithm of the quota; that of the rule if omitted.
     algorithm: Option<AlgorithmName>,
-    /// How a `token_bucket` refills.
+    /// Refill of a `token_bucket`.
     refill: Option<RefillName>,
-    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`; or text such as `2s`.
+    /// Maximum queueing delay of a `leaky_bucket`, in seconds or as text such as `2s`.
     max_wait: Option<Wait>,
-    /// No limit: the rule does not apply to this subject.
+    /// True to exempt this subject from the rule.
     unlimited: Option<bool>,
-    /// Nothing at all: the rule denies this subject everything.
+    /// True to have the rule deny every request of this subject.
     blocked: Option<bool>,
-    /// Why, for people.
+    /// Reason for the override, shown with it.
     #[schema(max_length = 1024)]
     reason: Option<String>,
-    /// Until when; for ever if neither this nor `expires_in` is given.
+    /// End of validity. Without this and `expires_in`, the override does not expire.
     #[schema(format = DateTime)]
     expires_at: Option<String>,
-    /// For how long: seconds, or text such as `1h`.
+    /// Validity from now, in seconds or as text such as `1h`.
     expires_in: Option<Time>,
 }
 
-/// What takes the place of an override.
+/// Body that replaces an override.
 #[derive(ToSchema)]
 #[schema(example = json!({"unlimited": true, "reason": "launch day", "expires_at": "2099-01-01T00:00:00Z"}))]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body and is never made")]
 pub(super) struct ReplacedOverride {
-    /// Must be that of the override, if it comes along.
+    /// Must equal that of the override, if given.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     rule_id: Option<u64>,
-    /// Must be that of the override, if it comes along.
+    /// Must equal that of the override, if given.
     subject: Option<values::Id>,
-    /// Tokens that come in in a period.
+    /// Tokens per `period`.
     #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     tokens: Option<u64>,
-    /// Seconds, or text such as `62.5s` or `1 minute`.
+    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
     period: Option<Time>,
-    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
+    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
     #[schema(exclusive_minimum = 0)]
     rate_per_second: Option<f64>,
-    /// The most that can be taken at once.
+    /// Capacity in tokens: the most that can be taken at once.
     #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     burst_capacity: Option<u64>,
-    /// How it is counted.
+    /// Algorithm of the quota; that of the rule if omitted.
     algorithm: Option<AlgorithmName>,
-    /// How a `token_bucket` refills.
+    /// Refill of a `token_bucket`.
     refill: Option<RefillName>,
-    /// Seconds that granted work may have to wait in line, for a `leaky_bucket`; or text such as `2s`.
+    /// Maximum queueing delay of a `leaky_bucket`, in seconds or as text such as `2s`.
     max_wait: Option<Wait>,
-    /// No limit: the rule does not apply to this subject.
+    /// True to exempt this subject from the rule.
     unlimited: Option<bool>,
-    /// Nothing at all: the rule denies this subject everything.
+    /// True to have the rule deny every request of this subject.
     blocked: Option<bool>,
-    /// Why, for people.
+    /// Reason for the override, shown with it.
     #[schema(max_length = 1024)]
     reason: Option<String>,
-    /// Until when; for ever if neither this nor `expires_in` is given.
+    /// End of validity. Without this and `expires_in`, the override does not expire.
     #[schema(format = DateTime)]
     expires_at: Option<String>,
-    /// For how long: seconds, or text such as `1h`.
+    /// Validity from now, in seconds or as text such as `1h`.
     expires_in: Option<Time>,
 }
 

@@ -69,7 +69,7 @@ fn a_quota_has_from_the_rule_what_is_left_out() {
     let other = quota(r#"{"rate_per_second": 0.016, "burst_capacity": 7, "refill": "continuous"}"#);
     assert_eq!(other.rate().tokens_and_period_us(), (1, 62_500_000));
     assert_eq!((other.capacity(), other.refill()), (7, Refill::Continuous));
-    // Another algorithm has nothing of the rule's.
+    // Another algorithm inherits nothing from the rule.
     let window = quota(r#"{"tokens": 5, "period": 1, "algorithm": "fixed_window"}"#);
     assert_eq!((window.capacity(), window.algorithm()), (5, Algorithm::FixedWindow));
     let queue = r#"{"tokens": 5, "period": 1, "algorithm": "leaky_bucket", "max_wait": 0}"#;
