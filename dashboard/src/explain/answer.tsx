@@ -202,7 +202,7 @@ function Bucket({ rule, cost, passed }: TierProps): JSX.Element {
 }
 
 function Figures({ rule, cost, passed }: TierProps): JSX.Element {
-  if (rule.override?.kind === "blocked") return <p class="small">everything of this subject is denied</p>;
+  if (rule.override?.kind === "blocked") return <p class="small">every request of this subject is denied</p>;
   const holding = holdingOf(rule, passed);
   if (holding === undefined) return <p class="small muted">no limit: nothing is counted</p>;
   const { limit, remaining, fullIn, enoughIn } = holding;
@@ -210,7 +210,7 @@ function Figures({ rule, cost, passed }: TierProps): JSX.Element {
     <dl class="explain-figures">
       {rule.would_allow === false && (
         <Figure
-          name={`room for ${formatCount(cost)}`}
+          name={`enough for cost ${formatCount(cost)}`}
           value={enoughIn === null ? "never" : `in ${formatWait(enoughIn)}`}
         />
       )}
