@@ -1,4 +1,4 @@
-//! Wrong tokens, and how many of them an address may show.
+//! Limit on wrong tokens by client address.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
 
-/// The most addresses that are counted each by itself; new ones beyond them are counted together.
+/// Maximum number of addresses counted individually; further ones share a count.
 const ADDRESSES_MAX: usize = 65_536;
 
-/// The bits of an IPv6 address that somebody is given; the others are chosen at will.
+/// Prefix length of an IPv6 network. A host chooses the remaining bits freely.
 const NETWORK_BITS: u32 = 64;
 
-/// Of so many addresses it is remembered which wrong token they showed last. One that is forgotten for another
-/// pays again for the same token, and nothing worse.
+/// Number of slots for the last wrong token of an address. An address whose entry is evicted only pays again for the
+/// same token.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// What addresses did wrong of late.
+/// Recent wrong tokens by address.
 #[derive(Debug)]
 pub(crate) struct Failures<C: Clock = SystemClock> {
     wrong_tokens: KeyedLimiter<IpAddr, C>,
@@ -28,18 +28,18 @@ pub(crate) struct Failures<C: Clock = SystemClock> {
     last: LastWrong,
 }
 
-/// An address, and the hash of a wrong token that it showed.
+/// An address and the hash of a wrong token that it sent.
 type Shown = (IpAddr, [u8; 32]);
 
-/// The wrong token that each address showed last.
+/// Last wrong token of each address.
 struct LastWrong {
     places: Mutex<Vec<Option<Shown>>>,
-    /// By which an address has its place: nobody can choose one that pushes another out.
+    /// Randomly seeded, so that a client cannot choose an address that evicts another's entry.
     hasher: RandomState,
 }
 
 impl Failures {
-    /// So many wrong tokens in a minute, from each address.
+    /// Allows `per_minute` wrong tokens from each address.
     pub(crate) fn new(per_minute: u64) -> Result<Self, QuotaError> {
         let store = MemoryStore::builder().max_buckets(ADDRESSES_MAX).build();
         Self::on(Arc::new(store), per_minute)
@@ -56,20 +56,19 @@ impl<C: Clock> Failures<C> {
         })
     }
 
-    /// How long this address must wait before it may show a token again; not at all if none.
+    /// Time until this address may send a token again; `None` if it may now.
     pub(crate) fn wait(&self, address: IpAddr) -> Option<Duration> {
         let network = network(address);
         if self.wrong_tokens.peek(&network).remaining > 0 {
             return None;
         }
-        // Nothing is taken where there is nothing, unless a token comes in between: then it is missing, and
-        // the wait is over.
+        // The bucket is empty, so this takes nothing and only yields the wait. If it refills in between, one token is
+        // spent and there is no wait.
         self.wrong_tokens.take(&network, 1).retry_after().filter(|wait| !wait.is_zero())
     }
 
-    /// This address has shown a wrong token, of this hash. How long it must wait if it was one too many: others
-    /// may have been shown at the same moment. The same one again is no new guess, and counts once: it is
-    /// somebody whose token was revoked.
+    /// Counts a wrong token of this address, and returns the wait if it exceeded the limit, which concurrent requests
+    /// may have used up. A repeated token is not a new guess and counts once: clients keep sending a revoked token.
     pub(crate) fn note(&self, address: IpAddr, token: [u8; 32]) -> Option<Duration> {
         let network = network(address);
         if !self.last.is_new(network, token) {
@@ -79,7 +78,7 @@ impl<C: Clock> Failures<C> {
         taken.retry_after().filter(|wait| !wait.is_zero())
     }
 
-    /// Whether to write to the log about this address: once in a minute.
+    /// True if a line about this address may be logged: once per minute.
     pub(crate) fn is_worth_a_line(&self, address: IpAddr) -> bool {
         self.log_lines.take(&network(address), 1).is_granted()
     }
@@ -90,7 +89,7 @@ impl LastWrong {
         Self { places: Mutex::new(vec![None; REMEMBERED_MAX]), hasher: RandomState::new() }
     }
 
-    /// Is it another one than this address showed last? From here on it is the last.
+    /// Stores the token as the address's last; true if it differs from the previous one.
     fn is_new(&self, address: IpAddr, token: [u8; 32]) -> bool {
         let mut places = self.places.lock();
         let place = self.hasher.hash_one(address) as usize % places.len();
@@ -105,7 +104,7 @@ impl fmt::Debug for LastWrong {
     }
 }
 
-/// What is counted together: one IPv4 address, or all those of one IPv6 network.
+/// Unit of counting: an IPv4 address, or an IPv6 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -126,7 +125,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The hash of the nth guess.
+    /// Hash of the nth guess.
     fn guess(n: u8) -> [u8; 32] {
         [n; 32]
     }
@@ -161,7 +160,7 @@ mod tests {
         }
         assert_eq!(failures.wait(one), None);
         assert_eq!(failures.note(one, guess(2)), None);
-        // Of all addresses of its network the last is the same.
+        // All addresses of a network share the last token.
         assert_eq!(failures.note(address("2001:db8:1:2::2"), guess(2)), None);
         assert_eq!(failures.note(one, guess(1)), None);
         assert!(failures.wait(one).is_some());

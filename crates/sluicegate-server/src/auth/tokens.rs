@@ -1,4 +1,4 @@
-//! Tokens for the administration: made here, shown once, and recognised by their hash ever after.
+//! Tokens of the administration. Only their hashes are stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,18 +6,17 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Secret;
 
-/// How a token begins, so that people and scanners for leaked secrets know one when they see it.
+/// Prefix of every token, by which people and secret scanners recognise one.
 pub const PREFIX: &str = "sg_";
 
-/// The random part of a token: 256 bits, which nobody guesses, however fast they may try.
+/// Length of the random part: 256 bits cannot be guessed.
 const RANDOM_BYTES: usize = 32;
 
-/// A new token, and the hash that it is known by. The token itself is in no other place: whoever gets it here
-/// shows it once.
+/// Creates a random token and its hash. The token is stored nowhere: the caller must show it now.
 ///
 /// # Errors
 ///
-/// If the operating system has no randomness to give.
+/// If the operating system provides no randomness.
 pub fn mint() -> Result<(Secret, [u8; 32]), getrandom::Error> {
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random)?;
@@ -26,7 +25,7 @@ pub fn mint() -> Result<(Secret, [u8; 32]), getrandom::Error> {
     Ok((Secret::new(token), hash))
 }
 
-/// What a token is known by. It is as random as its token, and so needs neither salt nor slowness.
+/// SHA-256 of a token. The token is random, so the hash needs neither salt nor stretching.
 #[must_use]
 pub fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()

@@ -1,4 +1,4 @@
-//! Who administers: handlers that take a [`Reader`] or an [`Admin`] are for them only.
+//! Authorisation of the administration: the extractors [`Reader`] and [`Admin`] restrict a handler to a role.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::app::App;
 use crate::auth::guard::{ForeignSite, Refusal};
 use crate::data::Role;
 
-/// Somebody who may look.
+/// Extractor for callers with the role `read` or `admin`.
 #[derive(Debug)]
 pub(crate) struct Reader;
 
-/// Somebody who may look and change, by the name that changes are recorded under.
+/// Extractor for callers with the role `admin`, with the name that their changes are recorded under.
 #[derive(Debug)]
 pub(crate) struct Admin(pub(crate) String);
 
@@ -41,14 +41,16 @@ impl From<ForeignSite> for Problem {
     fn from(sign: ForeignSite) -> Self {
         match sign {
             ForeignSite::SeveralHosts => {
-                Self::new(StatusCode::BAD_REQUEST, "there is more than one Host")
+                Self::new(StatusCode::BAD_REQUEST, "more than one Host field: send exactly one")
             }
-            ForeignSite::Host => {
-                Self::new(StatusCode::FORBIDDEN, "this Host is not a name of this machine")
-            }
-            ForeignSite::Origin => {
-                Self::new(StatusCode::FORBIDDEN, "pages of other sites may not ask here")
-            }
+            ForeignSite::Host => Self::new(
+                StatusCode::FORBIDDEN,
+                "the Host is not a name or address of this machine",
+            ),
+            ForeignSite::Origin => Self::new(
+                StatusCode::FORBIDDEN,
+                "requests from pages of other sites are not allowed",
+            ),
         }
     }
 }
@@ -66,14 +68,12 @@ impl From<Refusal> for Problem {
             }
             Refusal::TooMany(wait) => {
                 let seconds = whole_seconds(wait);
-                let detail = format!(
-                    "too many wrong tokens came from this address: try again in {seconds} s"
-                );
+                let detail =
+                    format!("too many wrong tokens from this address: try again in {seconds} s");
                 Self::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(wait)
             }
             Refusal::Unknown => {
-                let detail =
-                    "whether a token is needed is not known until the database answers: try again";
+                let detail = "the tokens are not loaded yet: wait until the database answers, then try again";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             }
         }
@@ -81,19 +81,19 @@ impl From<Refusal> for Problem {
 }
 
 impl App {
-    /// By which name somebody who may do what this role may is known.
+    /// Requires this role and returns the caller's name for the records. Refusals are counted and logged.
     pub(crate) fn require(&self, parts: &Parts, role: Role) -> Result<String, Problem> {
         let asked = self.guard.require(&parts.headers, peer(parts), role);
         asked.map_err(|refusal| self.refuse(refusal, parts))
     }
 
-    /// Whether to show what is for readers only to whoever need not be one.
+    /// True if the caller may see the details that an otherwise public answer reserves for readers.
     pub(crate) fn is_reader(&self, parts: &Parts) -> bool {
         match self.guard.require(&parts.headers, peer(parts), Role::Read) {
             Ok(_) => true,
-            // Nobody has tried to be one.
+            // Without a token there is no attempt to count or log.
             Err(Refusal::Missing) => false,
-            // Why the database is not reached may be just what is to be seen.
+            // The details may explain why the database is not reached.
             Err(Refusal::Unknown) => self.guard.is_open(),
             Err(refusal) => {
                 self.refuse(refusal, parts);
@@ -102,8 +102,7 @@ impl App {
         }
     }
 
-    /// Counts and logs what the guard refuses. Never the token: a wrong one may be a right one with a slip
-    /// in it.
+    /// Counts and logs a refusal. The token is never logged: a wrong one may be a valid one with a typing error.
     fn refuse(&self, refusal: Refusal, parts: &Parts) -> Problem {
         self.metrics.refused(refusal.name());
         let is_guess = matches!(refusal, Refusal::Wrong | Refusal::TooMany(_));
@@ -115,7 +114,7 @@ impl App {
     }
 }
 
-/// The other end of the connection.
+/// Address of the connection's peer.
 pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }

@@ -20,11 +20,11 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Header of answers that were made without the store.
 const DEGRADED: HeaderName = HeaderName::from_static("x-sluicegate-degraded");
 
-/// The answer as JSON, [`marked`] if it was made without the store.
+/// Serializes an answer as JSON, [`marked`] if it was made without the store.
 pub(crate) fn answer(body: &impl Serialize, degraded: bool) -> Response {
     let mut bytes = Vec::with_capacity(ANSWER_BYTES);
     if let Err(error) = serde_json::to_writer(&mut bytes, body) {
-        // Numbers and texts can all be written.
+        // Unreachable: serializing numbers and strings cannot fail.
         return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response();
     }
     let mut response = Response::new(Body::from(bytes));
@@ -32,7 +32,7 @@ pub(crate) fn answer(body: &impl Serialize, degraded: bool) -> Response {
     marked(response, degraded)
 }
 
-/// The answer, with a header that says so if it was made without the store.
+/// Adds the header of degraded answers if the answer was made without the store.
 pub(crate) fn marked(mut response: Response, degraded: bool) -> Response {
     if degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static("true"));
@@ -54,7 +54,7 @@ impl RequestLimits {
     }
 }
 
-/// Milliseconds in line, rounded up, where the algorithm is a queue.
+/// Queueing delay in milliseconds, rounded up; `None` unless the algorithm is a leaky bucket.
 pub(crate) fn delay_ms(quota: &Quota, decision: &Decision) -> Option<u64> {
     let is_queue = quota.algorithm() == Algorithm::LeakyBucket;
     is_queue.then(|| decision.delay_ms())

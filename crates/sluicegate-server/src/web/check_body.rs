@@ -13,7 +13,7 @@ use super::scalar::{Id, Text, Whole};
 use crate::app::RequestLimits;
 use crate::normalize;
 
-/// A request that borrows its texts from the wire.
+/// A request that borrows its text from the body.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckBody<'a> {
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     type Value = Attributes<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of texts")
+        f.write_str("an object of strings")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {

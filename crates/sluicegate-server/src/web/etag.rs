@@ -1,33 +1,33 @@
-//! Versions in headers: `ETag`, `If-Match` and `If-None-Match`, against lost updates.
+//! Versions in headers (`ETag`, `If-Match`, `If-None-Match`), which prevent lost updates.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::problem::Problem;
 use crate::data::DataError;
 
-/// The `ETag` of something that has this version.
+/// `ETag` of a version.
 pub(crate) fn etag(version: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{version}\""))
         .unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Which versions of something a request is meant for.
+/// Versions accepted by a conditional request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Versions {
-    /// Any, as long as it is there.
+    /// `*`: any version of an existing resource.
     Any,
-    /// These.
+    /// Only these versions.
     Of(Vec<u64>),
 }
 
 impl Versions {
-    /// What `If-Match` asks for; none if it is not there.
+    /// Parses `If-Match`; `None` if it is absent.
     pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         Self::read(headers, &header::IF_MATCH, |tag| tag)
     }
 
-    /// What `If-None-Match` asks for; none if it is not there. Proxies that pack answers mark their tags as
-    /// weak, which is good enough here.
+    /// Parses `If-None-Match`; `None` if it is absent. Weak tags are accepted: proxies that compress answers weaken
+    /// them.
     pub(crate) fn if_none_match(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         Self::read(headers, &header::IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag))
     }
@@ -38,7 +38,7 @@ impl Versions {
         strong: impl Fn(&str) -> &str,
     ) -> Result<Option<Self>, Problem> {
         let shown = if *name == header::IF_MATCH { "If-Match" } else { "If-None-Match" };
-        let wrong = || Problem::field(shown, "is neither a version such as \"3\" nor *");
+        let wrong = || Problem::field(shown, "must be a version such as \"3\", or *");
         let mut versions = Vec::new();
         for value in headers.get_all(name) {
             let value = value.to_str().map_err(|_| wrong())?.trim();
@@ -53,7 +53,7 @@ impl Versions {
         Ok((!versions.is_empty()).then_some(Self::Of(versions)))
     }
 
-    /// Is this version one of them?
+    /// True if the version is one of them.
     pub(crate) fn contain(&self, version: u64) -> bool {
         match self {
             Self::Any => true,
@@ -63,7 +63,7 @@ impl Versions {
 
     /// # Errors
     ///
-    /// That this version is none of them.
+    /// [`DataError::Stale`] if the version is not one of them.
     pub(crate) fn require(&self, current: u64) -> Result<(), DataError> {
         if self.contain(current) { Ok(()) } else { Err(DataError::Stale { current }) }
     }

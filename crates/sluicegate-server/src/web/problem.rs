@@ -1,4 +1,4 @@
-//! Errors as clients see them: `application/problem+json` that names what is wrong and where.
+//! Errors in answers, as `application/problem+json`.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use utoipa::ToSchema;
 use crate::app::store_trouble_message;
 use crate::data::DataError;
 
-/// What went wrong, as RFC 9457 writes it.
+/// Problem details (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// Always `about:blank`: the status says it all.
+    /// Always `about:blank`: the status identifies the problem.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The status in words.
+    /// Reason phrase of the status.
     title: &'static str,
-    /// The HTTP status.
+    /// HTTP status code.
     status: u16,
-    /// What is wrong, for people.
+    /// Description of the error, as text.
     detail: String,
-    /// The field that is wrong, where it is one: `cost`, `attributes.tenant`, `[3].ip`.
+    /// Name of the invalid field, such as `cost`, `attributes.tenant` or `[3].ip`; absent if no field is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// Whole seconds to wait before trying again; said in a header.
+    /// Whole seconds to wait before a retry, for the header `Retry-After`.
     #[serde(skip)]
     retry_after_s: Option<u64>,
 }
 
 impl Problem {
-    /// A problem with this status.
+    /// Creates a problem. 503 has `Retry-After: 1`.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank",
@@ -46,13 +46,13 @@ impl Problem {
         }
     }
 
-    /// The same problem, with how long to wait before trying again.
+    /// Sets `Retry-After`.
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after_s = Some(whole_seconds(wait));
         self
     }
 
-    /// 400: this field is wrong.
+    /// 400: the field is invalid.
     pub(crate) fn field(field: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         let field = field.into();
         let mut problem = Self::new(StatusCode::BAD_REQUEST, format!("{field}: {reason}"));
@@ -60,7 +60,7 @@ impl Problem {
         problem
     }
 
-    /// The same problem in a member of a batch.
+    /// Prefixes the field with the index of a member of a batch.
     pub(crate) fn within(mut self, member: usize) -> Self {
         let field = match self.field.take() {
             Some(field) => format!("[{member}].{field}"),
@@ -71,22 +71,22 @@ impl Problem {
         self
     }
 
-    /// The same problem in an object that is the value of `parent`.
+    /// Prefixes the field with the name of the object that contains it.
     pub(crate) fn inside(mut self, parent: &str) -> Self {
         self.field = self.field.map(|field| format!("{parent}.{field}"));
         self
     }
 
-    /// What the database did not do.
+    /// Converts an error of the database.
     pub(crate) fn data(error: &DataError) -> Self {
         match error {
-            // What it said is for the operator, and in the log.
+            // The cause is for the operator only, and is logged.
             DataError::Unavailable(_) => {
                 let detail = "the database does not answer: try again";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             }
             DataError::TooSlow => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-            // Somebody has written it there, and has to mend it first.
+            // The stored row is invalid: it must be corrected in the database first.
             DataError::Unexpected(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             DataError::NotFound(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
             DataError::Conflict { field, .. } => {
@@ -101,7 +101,7 @@ impl Problem {
         }
     }
 
-    /// 400: these columns of a rule are wrong.
+    /// 400: these columns of a rule are invalid.
     pub(crate) fn fields(errors: &[FieldError]) -> Self {
         let details: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let mut problem = Self::new(StatusCode::BAD_REQUEST, details.join("; "));
@@ -117,13 +117,13 @@ impl Problem {
     }
 }
 
-/// Whole seconds to wait, at least one.
+/// Whole seconds, rounded up; at least one.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     let up = u64::from(wait.subsec_nanos() > 0);
     wait.as_secs().saturating_add(up).max(1)
 }
 
-/// 503: the store is in trouble, and no policy can answer in its place.
+/// 503: the store failed, and no policy allows an answer without it.
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, store_trouble_message(&trouble))

@@ -1,4 +1,4 @@
-//! What follows the `?`: names that are known, each once, and values that make sense.
+//! Query parameters: rejects unknown, duplicate and invalid ones.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -9,14 +9,15 @@ use axum::http::request::Parts;
 use super::problem::Problem;
 use crate::data::Page;
 
-/// The parameter that says where a list goes on.
+/// Parameter with the cursor of a list.
 const AFTER: &str = "after";
 
-/// How many rows a list has if nobody says, and at most.
+/// Default page size of a list.
 pub(crate) const LIMIT_DEFAULT: usize = 100;
+/// Maximum page size of a list.
 pub(crate) const LIMIT_MAX: usize = 1000;
 
-/// The parameters of a request, as they were given.
+/// Query parameters of a request, in their order.
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -29,11 +30,11 @@ impl<S: Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// The parameters in this text.
+    /// Parses a query string.
     ///
     /// # Errors
     ///
-    /// That one is not UTF-8: reading it nevertheless would find, or delete, something else.
+    /// If a parameter is not UTF-8: with replacement characters it would find, or delete, something else.
     pub(crate) fn read(text: &str) -> Result<Self, Problem> {
         const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
         for part in text.split('&') {
@@ -51,39 +52,42 @@ impl Query {
     pub(crate) fn parse(text: &str) -> Self {
         let pairs = form_urlencoded::parse(text.as_bytes());
         let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
-            // Many call it so, for that is what it is.
+            // Alias of `after`.
             let name = if name == "cursor" { AFTER.into() } else { name };
             (name.into(), value.into())
         };
         Self(pairs.map(owned).collect())
     }
 
-    /// Refuses parameters other than these, and any that is there twice.
+    /// Rejects unknown and duplicate parameters.
     pub(crate) fn only(self, known: &[&str]) -> Result<Self, Problem> {
         for (position, (name, _)) in self.0.iter().enumerate() {
             if !known.contains(&name.as_str()) {
-                let names = if known.is_empty() { "none".into() } else { known.join(", ") };
-                let detail = format!("is no parameter here; there are {names}");
+                let detail = if known.is_empty() {
+                    "is not a parameter: none are allowed here".into()
+                } else {
+                    format!("is not a parameter: must be one of {}", known.join(", "))
+                };
                 return Err(Problem::field(name.as_str(), detail));
             }
             if self.0[..position].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Problem::field(name.as_str(), "is there twice"));
+                return Err(Problem::field(name.as_str(), "is duplicated"));
             }
         }
         Ok(self)
     }
 
-    /// The text of a parameter.
+    /// Text of a parameter; `None` if it is absent.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// All of them, in their order.
+    /// Names and values, in their order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The value of a parameter. `what` says what it should be: "a whole number".
+    /// Parses the value of a parameter. `what` describes a valid value in the error: "a whole number".
     pub(crate) fn value<T: FromStr>(&self, name: &str, what: &str) -> Result<Option<T>, Problem> {
         let read = |text: &str| {
             text.parse().map_err(|_| Problem::field(name, format_args!("is not {what}")))
@@ -91,25 +95,25 @@ impl Query {
         self.text(name).map(read).transpose()
     }
 
-    /// Whether something is asked for: `dry_run`, `dry_run=true` or `dry_run=1`.
+    /// Parses a flag, which is set by `dry_run`, `dry_run=true` or `dry_run=1`.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.text(name) {
             None | Some("false" | "0") => Ok(false),
             Some("" | "true" | "1") => Ok(true),
-            Some(_) => Err(Problem::field(name, "is neither true nor false")),
+            Some(_) => Err(Problem::field(name, "must be true or false")),
         }
     }
 
-    /// `limit`, within bounds.
+    /// Parses `limit`: from 1 to [`LIMIT_MAX`], by default [`LIMIT_DEFAULT`].
     pub(crate) fn limit(&self) -> Result<usize, Problem> {
         match self.value("limit", "a whole number")? {
             None => Ok(LIMIT_DEFAULT),
             Some(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-            Some(_) => Err(Problem::field("limit", format_args!("is not from 1 to {LIMIT_MAX}"))),
+            Some(_) => Err(Problem::field("limit", format_args!("must be from 1 to {LIMIT_MAX}"))),
         }
     }
 
-    /// `after` and `limit`, for a list whose cursor is a number.
+    /// Parses `after` and `limit`, for a list whose cursor is a number.
     pub(crate) fn page(&self) -> Result<Page, Problem> {
         Ok(Page { after: self.value(AFTER, "a cursor")?, limit: self.limit()? })
     }
@@ -128,9 +132,9 @@ mod tests {
             let problem = Query::parse(wrong).only(&known).unwrap_err();
             assert_eq!(problem, {
                 let detail = if wrong.starts_with("limits") {
-                    "is no parameter here; there are limit, dry_run"
+                    "is not a parameter: must be one of limit, dry_run"
                 } else {
-                    "is there twice"
+                    "is duplicated"
                 };
                 Problem::field(field, detail)
             });

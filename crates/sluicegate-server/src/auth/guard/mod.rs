@@ -1,4 +1,4 @@
-//! Who may ask: no page of another site, and for the administration nobody without a token.
+//! Guard of the service: rejects requests of other sites' pages, and administration without a token.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,36 +16,36 @@ use crate::auth::tokens;
 use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
 
-/// Where a browser says that a request is from, and what it is for.
+/// Fields in which a browser states the origin and the destination of a request.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Path of the page, which links of other sites may lead to.
+/// Path of the page, which other sites may link to.
 pub(crate) const PAGE_PATH: &str = "/";
 
-/// Checks that come before a request is handled.
+/// Checks of origin and token before a request is handled.
 pub struct Guard {
-    /// The hash of the token in the settings, which is known without a database.
+    /// Hash of the token in the settings, which works without a database.
     bootstrap: Option<[u8; 32]>,
-    /// The tokens of the database; none while it is not known which there are.
+    /// Tokens of the database; `None` until they are loaded.
     stored: ArcSwapOption<Vec<StoredToken>>,
     failures: Failures,
-    /// Only this machine can connect. Where there is no token at all, it needs none; and only its own names
-    /// are right: anything else in `Host` means that somebody's page has made a browser here believe that
-    /// its site is this machine (DNS rebinding).
+    /// True if the listener is on loopback. Then no token is needed while none exists, and `Host` must name this
+    /// machine: any other name is a sign of DNS rebinding, by which a foreign page reaches the service through a
+    /// browser here.
     is_loopback: bool,
 }
 
-/// Whose token it is.
+/// Owner of a token.
 #[derive(Clone, Copy, Debug)]
-enum Whose<'a> {
-    /// It is the one in the settings.
+enum Owner<'a> {
+    /// The token in the settings.
     Bootstrap,
     Stored(&'a StoredToken),
-    Nobody,
+    Unknown,
 }
 
-/// What somebody has shown who was let in, to be looked at again.
+/// Hash of the token of an authorised request, if it had one, for checking it again.
 pub(crate) struct Pass(Option<[u8; 32]>);
 
 /// Sign of a request that a page of another site made a browser send.
@@ -59,24 +59,24 @@ pub(crate) enum ForeignSite {
     Origin,
 }
 
-/// Why somebody may not do something.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No token came with the request.
+    /// The request has no token.
     Missing,
-    /// One came that nobody has.
+    /// The token is unknown.
     Wrong,
-    /// The token is good, but not for this.
+    /// The token's role does not suffice.
     Role,
-    /// Too many wrong ones came from this address: for so long, neither a wrong one nor the one in the settings
-    /// is told from the other.
+    /// Too many wrong tokens from this address. For this long every guessable token, including a right one, gets this
+    /// answer.
     TooMany(Duration),
-    /// It is not known whether a token is needed, or whose this one is: the database has not been reached yet.
+    /// The tokens are not loaded: the database has not been reached yet.
     Unknown,
 }
 
 impl Guard {
-    /// A guard with the settings' token, if there is one.
+    /// Creates a guard with the token of the settings, if there is one.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Guard {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
             stored: ArcSwapOption::new(none),
             failures: Failures::new(config.admin.failures_per_minute)?,
-            // Nobody asks over HTTP if nobody listens for it.
+            // Without an HTTP listener there are no HTTP requests to guard.
             is_loopback: config
                 .listen
                 .http
@@ -95,7 +95,7 @@ impl Guard {
         })
     }
 
-    /// From here on these are the tokens of the database, and no others.
+    /// Replaces the tokens of the database.
     pub fn set_tokens(&self, mut tokens: Vec<StoredToken>) {
         if tokens.len() > TOKENS_MAX {
             warn!(
@@ -109,14 +109,14 @@ impl Guard {
         self.stored.store(Some(Arc::new(tokens)));
     }
 
-    /// Whether this machine needs no token, as far as is known.
+    /// True if no token is needed, as far as is known: loopback, and no token exists.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let has_stored = self.stored.load().as_ref().is_some_and(|stored| !stored.is_empty());
         self.is_loopback && self.bootstrap.is_none() && !has_stored
     }
 
-    /// By which name somebody who may do what this role may is known, or why they may not.
+    /// Name of the caller if its token has this role, or the reason for refusing it. Wrong tokens are counted.
     pub(crate) fn require(
         &self,
         headers: &HeaderMap,
@@ -128,7 +128,7 @@ impl Guard {
         if self.is_loopback && self.bootstrap.is_none() {
             match (stored.as_ref(), token) {
                 (Some(stored), _) if stored.is_empty() => return Ok("local".into()),
-                // There may be some: nobody has been able to ask.
+                // Not loaded yet: the database may have tokens.
                 (None, None) => return Err(Refusal::Unknown),
                 _ => {}
             }
@@ -138,18 +138,18 @@ impl Guard {
         let stored = stored.as_ref().map_or(&[][..], |stored| stored.as_slice());
         let peer = peer.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let hash = tokens::hash(token);
-        let whose = self.recognise(&hash, stored);
-        // Nobody guesses one of those: whoever has one is let in, whatever others do behind the same address.
-        if let Whose::Stored(token) = whose {
+        let owner = self.recognise(&hash, stored);
+        // Generated tokens cannot be guessed: they work even while other clients behind this address are locked out.
+        if let Owner::Stored(token) = owner {
             let name = || format!("token:{}", token.name);
             return (token.role >= role).then(name).ok_or(Refusal::Role);
         }
-        // The one in the settings was chosen by somebody, and may be guessed: it is no key to this lock, or else
-        // guessing would go on behind it.
+        // The token in the settings may be guessable, so it is locked out too: otherwise guessing could continue during
+        // the lockout.
         if let Some(wait) = self.failures.wait(peer) {
             return Err(Refusal::TooMany(wait));
         }
-        if let Whose::Bootstrap = whose {
+        if let Owner::Bootstrap = owner {
             return Ok("admin".into());
         }
         Err(match self.failures.note(peer, hash) {
@@ -159,7 +159,7 @@ impl Guard {
         })
     }
 
-    /// Whether somebody who was let in would be still. It is nobody's guess, and counts as none.
+    /// True if an authorised request would still be authorised. Not counted as a guess.
     pub(crate) fn still_lets_in(&self, Pass(hash): &Pass, role: Role) -> bool {
         let stored = self.stored.load();
         let stored = stored.as_ref().map(|stored| stored.as_slice());
@@ -168,33 +168,33 @@ impl Guard {
         }
         let Some(hash) = hash else { return false };
         match self.recognise(hash, stored.unwrap_or_default()) {
-            Whose::Bootstrap => true,
-            Whose::Stored(token) => token.role >= role,
-            Whose::Nobody => false,
+            Owner::Bootstrap => true,
+            Owner::Stored(token) => token.role >= role,
+            Owner::Unknown => false,
         }
     }
 
-    /// Whose token has this hash. Takes as long for any token.
-    fn recognise<'a>(&self, hash: &[u8; 32], stored: &'a [StoredToken]) -> Whose<'a> {
-        const NOBODY: u32 = u32::MAX;
-        let mut found = NOBODY;
-        for (position, token) in (0..NOBODY).zip(stored) {
+    /// Finds the owner of a token's hash, in constant time.
+    fn recognise<'a>(&self, hash: &[u8; 32], stored: &'a [StoredToken]) -> Owner<'a> {
+        const NONE: u32 = u32::MAX;
+        let mut found = NONE;
+        for (position, token) in (0..NONE).zip(stored) {
             found.conditional_assign(&position, hash.ct_eq(&token.hash));
         }
         let is_bootstrap = self.bootstrap.is_some_and(|bootstrap| hash.ct_eq(&bootstrap).into());
         if is_bootstrap {
-            return Whose::Bootstrap;
+            return Owner::Bootstrap;
         }
         let token = usize::try_from(found).ok().and_then(|found| stored.get(found));
-        token.map_or(Whose::Nobody, Whose::Stored)
+        token.map_or(Owner::Unknown, Owner::Stored)
     }
 
-    /// Whether to write to the log about this address.
+    /// True if a line about this address may be logged.
     pub(crate) fn is_worth_a_line(&self, peer: IpAddr) -> bool {
         self.failures.is_worth_a_line(peer)
     }
 
-    /// Refuses requests that a page of another site makes a browser send.
+    /// Rejects requests that a page of another site made a browser send.
     pub(crate) fn require_own_site(
         &self,
         uri: &Uri,
@@ -216,7 +216,7 @@ impl Guard {
             }
         }
         let is_cross_site = text(SEC_FETCH_SITE) == Some("cross-site");
-        // Following a link to the page changes nothing.
+        // Following a link to the page is harmless.
         let is_visit = uri.path() == PAGE_PATH && text(SEC_FETCH_DEST) == Some("document");
         if is_cross_site && !is_visit {
             return Err(ForeignSite::Origin);
@@ -237,16 +237,16 @@ impl fmt::Debug for Guard {
 }
 
 impl Pass {
-    /// What this request shows.
+    /// Pass for the token of this request.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         Self(bearer(headers).map(tokens::hash))
     }
 }
 
-/// The token that a request shows, if it shows one.
+/// Bearer token of a request; `None` without one, or with several `Authorization` fields.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    // Of two, somebody on the way may have looked at the other one.
+    // With two, a proxy may have checked the other one.
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let value = value.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
@@ -254,7 +254,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Refusal {
-    /// Its label in the metrics.
+    /// Label in the metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -266,7 +266,7 @@ impl Refusal {
     }
 }
 
-/// Is this a name that only this machine has? An address is: a page can only lie about names.
+/// True for `localhost`, names under it, and addresses: DNS rebinding needs a name.
 fn is_own_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

@@ -76,7 +76,7 @@ fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
     }
     assert_eq!(open.require(&showing("sg_ci"), peer(1), Role::Read), Err(Refusal::Wrong));
 
-    // What others guess behind the same address ends nothing.
+    // Guesses of other clients behind the same address do not end an open stream.
     let closed = guard(Some("t"), false);
     let admin = Pass::of(&showing("t"));
     for _ in 0..2 * FAILURES {
@@ -115,7 +115,7 @@ fn tokens_have_names_and_roles() {
         let admin = if may_admin { Ok(name.into()) } else { Err(Refusal::Role) };
         assert_eq!(ask(token, Role::Admin), admin);
     }
-    // A revoked one is as unknown as any other.
+    // A revoked token is an unknown one.
     guard.set_tokens(vec![stored("deploy", Role::Admin)]);
     assert_eq!(ask("sg_grafana", Role::Read), Err(Refusal::Wrong));
     assert_eq!(ask("sg_nobody", Role::Read), Err(Refusal::Wrong));
@@ -130,13 +130,13 @@ fn whoever_guesses_must_wait_and_others_need_not() {
     for guess in 0..FAILURES {
         assert_eq!(ask(&format!("wrong{guess}"), 1), Err(Refusal::Wrong));
     }
-    // The one that people choose is not told from a wrong one.
+    // A locked address does not learn that the token of the settings is right.
     for token in ["wrong", "right"] {
         assert!(matches!(ask(token, 1), Err(Refusal::TooMany(wait)) if !wait.is_zero()));
     }
     assert_eq!(guard.require(&HeaderMap::new(), peer(1), Role::Admin), Err(Refusal::Missing));
     assert_eq!(ask("right", 2), Ok("admin".into()));
-    // What nobody guesses is good all the time.
+    // Generated tokens cannot be guessed and work throughout.
     assert_eq!(ask("sg_deploy", 1), Ok("token:deploy".into()));
     assert_eq!(ask("sg_grafana", 1), Err(Refusal::Role));
     assert!(matches!(ask("sg_nobody", 1), Err(Refusal::TooMany(_))));
