@@ -196,7 +196,7 @@ fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
                 charges.extend(tiers.charges(*cost, *is_probe || is_blocked));
             }
             Asked::Take { key, quota, cost, on_error, is_probe } => charges.push(
-                Charge::new(key, *quota, *cost)
+                Charge::new(key, quota, *cost)
                     .with_on_error(*on_error)
                     .with_is_probe(*is_probe || is_blocked),
             ),

@@ -4,6 +4,7 @@
 //!
 //! | module | subject |
 //! |---|---|
+//! | `common` | shared helpers |
 //! | `http` | header fields, problem bodies, client addresses |
 //! | `library` | rules, verdicts, buckets, waiting, files |
 //! | `middleware` | the tower layer, in memory and on real sockets |
@@ -12,6 +13,7 @@
 
 #![cfg(test)]
 
+mod common;
 #[cfg(feature = "http")]
 mod http;
 mod library;

@@ -9,10 +9,7 @@ use proptest::sample::select;
 use sluicegate::headers::{Headers, Policies};
 use sluicegate::{Algorithm, Quota, Refill, Rule, Scope, Verdict};
 
-#[path = "../common/still.rs"]
-mod still;
-
-pub(crate) use self::still::*;
+pub(crate) use crate::common::*;
 
 /// The fields of a verdict, with the default settings.
 pub(crate) fn fields(verdict: &Verdict) -> BTreeMap<String, String> {

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use sluicegate::{Request, Verdict};
 
-#[path = "../common/still.rs"]
-mod still;
-
-pub(crate) use self::still::*;
+pub(crate) use crate::common::*;
 
 /// How many of these requests are allowed, one after the other, before one is not.
 pub(crate) fn allowed_in_a_row(limiter: &TestLimiter, request: &Request<'_>) -> usize {

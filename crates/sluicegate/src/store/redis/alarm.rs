@@ -48,7 +48,7 @@ impl Alarm {
                 %kind, detail, "the connection to the store was refused: rules are answered by their on_error policies"
             ),
             _ => {
-                tracing::warn!(%kind, detail, "store error: rules are answered by their on_error policies")
+                tracing::warn!(%kind, detail, "store error: rules are answered by their on_error policies");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Limiters on a clock that stands still.
+//! Limiters on a manual clock, for several suites.
 
 use proptest::prelude::ProptestConfig;
 use sluicegate::{Limiter, ManualClock, MemoryStore, Micros, Quota, Rule, RuleSet};
