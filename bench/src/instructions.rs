@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::align::align;
 use crate::contenders::{
     CHECK, CHECK_1000, Contender, FOUR_TIERS, GOVERNOR, KEYED, SERVICE_10, SERVICE_1000,
-    SINGLE_TIER, THREE_TIERS, SLUICEGATE, Walk, named,
+    SINGLE_TIER, SLUICEGATE, THREE_TIERS, Walk, named,
 };
 use crate::workloads::{Denials, Order, Steps, Workload};
 
@@ -33,6 +33,9 @@ const CASES: [Case; 12] = [
 
 type Case = (&'static str, &'static [Contender], &'static str, Denials);
 
+/// Why nothing is counted on a machine without it.
+pub(crate) const NO_VALGRIND: &str = "valgrind not installed";
+
 const CHECKS: usize = 20_000;
 const STEPS: usize = 1_000;
 
@@ -47,7 +50,7 @@ pub(crate) struct Instructions {
 /// Counts every case; says why if it cannot.
 pub(crate) fn all() -> Result<Vec<Instructions>, String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        return Err("valgrind not installed".to_owned());
+        return Err(NO_VALGRIND.to_owned());
     }
     let count = |(number, case): (usize, &Case)| {
         let (what, _, contender, _) = *case;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::instructions::{self, Instructions};
+use crate::instructions::{self, Instructions, NO_VALGRIND};
 use crate::machine::{self, Machine};
 use crate::memory::{self, Memory};
 use crate::rounds::Measured;
@@ -25,6 +25,21 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("figures are valid JSON")
+    }
+
+    /// Everything that was to be measured and was not; instructions need valgrind, which may be absent.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let parts = [
+            ("speed", self.speed.is_empty()),
+            ("memory", self.memory.is_empty()),
+            ("scale", self.scale.is_none()),
+        ];
+        let empty = parts.into_iter().filter(|(_, is_empty)| *is_empty);
+        let mut failures: Vec<_> =
+            empty.map(|(part, _)| format!("{part} has no figures")).collect();
+        let error = self.instructions_error.iter().filter(|error| **error != NO_VALGRIND);
+        failures.extend(error.map(|error| format!("instructions: {error}")));
+        failures
     }
 
     /// Ready for the README; parts that were left out are not in it.

@@ -7,8 +7,8 @@ mod floor;
 mod governor;
 mod limitador;
 mod ratelimit;
-mod throttlecrab;
 mod sluicegate;
+mod throttlecrab;
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The keys, and the order in which they are asked for.
 
-use tokio::runtime::Runtime;
 use sluicegate::{RedisStore, Space, Store};
+use tokio::runtime::Runtime;
 
 /// How many subjects there are: as many keys for each contender and tier.
 pub(crate) const SUBJECTS: usize = 100_000;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use serde::Serialize;
-use tokio::runtime::Runtime;
 use sluicegate::{Limiter, OnError, Quota, RedisStore, RuleSet, Space, Store};
+use tokio::runtime::Runtime;
 
 use crate::keys::SUBJECTS;
 use crate::quiet::quiet;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use sluicegate_tests::process::Process;
 use sluicegate_tests::servers::free_port;
 use sluicegate_tests::wait;
+use tempfile::TempDir;
 
 use crate::keys::SUBJECTS;
 use crate::quiet::quiet;
@@ -29,7 +30,7 @@ const HOT_TOKENS: usize = 4000;
 const HOT_BEYOND: usize = 2000;
 
 /// Where `make bench-redis` leaves the program, unless `SLUICEGATE_BIN` names it.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/sluicegate");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist/sluicegate");
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Processes {
@@ -58,7 +59,7 @@ pub(crate) fn measure(url: &str, rounds: usize) -> Result<Processes, String> {
     for _ in 0..PROCESSES {
         running.push(start(&program, url)?);
     }
-    let ports: Vec<_> = running.iter().map(|(_, port)| *port).collect();
+    let ports: Vec<_> = running.iter().map(|(_, port, _)| *port).collect();
     let failed = |error: io::Error| format!("over HTTP: {error}");
     let hot = hot(&ports).map_err(failed)?;
     let rates: io::Result<Vec<_>> = (0..rounds).map(|_| round(&ports)).collect();
@@ -70,8 +71,12 @@ pub(crate) fn measure(url: &str, rounds: usize) -> Result<Processes, String> {
     })
 }
 
-fn start(program: &Path, url: &str) -> Result<(Process, u16), String> {
+/// A process with its port and the folder of its database, which goes with it.
+type Running = (Process, u16, TempDir);
+
+fn start(program: &Path, url: &str) -> Result<Running, String> {
     let port = free_port();
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let process = Process::start(program, |command| {
         // Ours are for the harness.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SLUICEGATE_")) {
@@ -80,16 +85,19 @@ fn start(program: &Path, url: &str) -> Result<(Process, u16), String> {
         command
             .arg("serve")
             .env("SLUICEGATE_LISTEN_HTTP", format!("127.0.0.1:{port}"))
+            // Every process would take the same default ports.
+            .env("SLUICEGATE_LISTEN_GRPC", "")
+            .env("SLUICEGATE_LISTEN_RESP", "")
             .env("SLUICEGATE_STORE_URL", url)
             // A busy machine is no trouble of the store's.
             .env("SLUICEGATE_STORE_BUDGET_MS", "5000")
             .env("SLUICEGATE_LOG_LEVEL", "error")
-            .current_dir(std::env::temp_dir())
+            .current_dir(folder.path())
             .stdout(Stdio::null());
     });
     let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
     if wait::within(START_LIMIT, || process.ended().is_some() || answers()) && answers() {
-        Ok((process, port))
+        Ok((process, port, folder))
     } else {
         Err(format!("{} did not start on Redis", program.display()))
     }

@@ -47,6 +47,25 @@ impl Report {
         parts.join("\n")
     }
 
+    /// Everything that was to be measured and was not; redis-cell is the only contender that may be absent.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let parts = [
+            ("commands", self.raw.is_empty()),
+            ("memory", self.memory.is_empty()),
+            ("library", self.concurrent.is_empty() || self.lone.is_empty()),
+            ("processes", self.processes.is_none()),
+        ];
+        let empty = parts.into_iter().filter(|(_, is_empty)| *is_empty);
+        let mut failures: Vec<_> =
+            empty.map(|(part, _)| format!("{part} has no figures")).collect();
+        if !failures.is_empty() {
+            failures.extend(self.notes.iter().cloned());
+        }
+        let is_exact = self.processes.as_ref().is_none_or(|it| it.hot.granted == it.hot.quota);
+        failures.extend((!is_exact).then(|| "three processes did not grant the quota".to_owned()));
+        failures
+    }
+
     /// A row per contender, a column per depth; the ratio is to the naive script in the same shape.
     fn commands(&self) -> String {
         let shapes: Vec<_> = SHAPES.into_iter().chain([MANY]).collect();

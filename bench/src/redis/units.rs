@@ -4,7 +4,8 @@ use crate::keys::{Keys, SUBJECTS};
 use crate::wire::{TIME_BLANK, encode};
 
 /// Our script, as the library sends it to servers from Redis 7 on.
-pub(crate) const CHARGE: &str = include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
+pub(crate) const CHARGE: &str =
+    include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 pub(crate) const NAIVE: &str = include_str!("naive.lua");
 const EMPTY: &str = "return 1";
 

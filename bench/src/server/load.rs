@@ -50,6 +50,15 @@ pub(crate) struct Load<'a> {
     next: usize,
 }
 
+/// Everything that a [`Load`] needs to connect.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) port: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) shape: Shape,
+    pub(crate) requests: &'a Requests,
+}
+
 /// One connection.
 struct Line {
     stream: TcpStream,
@@ -63,12 +72,9 @@ struct Line {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn connect(
-        port: u16,
-        protocol: Protocol,
-        shape: Shape,
-        requests: &'a Requests,
-    ) -> io::Result<Self> {
+    /// Opens all connections; the first request is the one with this number.
+    pub(crate) fn connect(plan: Plan<'a>, next: usize) -> io::Result<Self> {
+        let Plan { port, protocol, shape, requests } = plan;
         let poll = Poll::new()?;
         let lines =
             (0..shape.connections).map(|number| Line::connect(&poll, number, port, protocol));
@@ -80,8 +86,13 @@ impl<'a> Load<'a> {
             // A pipeline is sent as a whole; streams are independent.
             refill_at: if let Protocol::Grpc { .. } = protocol { shape.depth - 1 } else { 0 },
             requests,
-            next: 0,
+            next,
         })
+    }
+
+    /// The number of the request that would come next.
+    pub(crate) fn next(&self) -> usize {
+        self.next
     }
 
     /// Asks everything that there is, once.

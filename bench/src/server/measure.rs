@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cores;
 use crate::doors::Place;
-use crate::load::{Load, Tally};
+use crate::load::{Load, Plan, Tally};
 use crate::requests::Requests;
 use crate::servers::Server;
 use crate::stats::{median, quantile};
@@ -20,7 +20,9 @@ pub(crate) struct Entrant<'a> {
     pub(crate) contender: &'static str,
     pub(crate) place: Place,
     pub(crate) pid: u32,
-    pub(crate) load: Load<'a>,
+    plan: Plan<'a>,
+    /// The first request of the next turn.
+    next: usize,
 }
 
 /// What a door can do, by the median of its rounds.
@@ -82,7 +84,8 @@ pub(crate) fn latencies(
     notes: &mut Vec<String>,
 ) -> Vec<Latency> {
     let quantiles = |entrant: &mut Entrant<'_>| {
-        let (_, mut ns) = entrant.load.open(&timetable(entrant.place.door.rate(), length))?;
+        let timetable = timetable(entrant.place.door.rate(), length);
+        let (_, mut ns) = entrant.turn(|load| load.open(&timetable))?;
         // The first have found cold caches.
         ns.drain(..ns.len() / 10);
         let at = |share| quantile(ns.iter().map(|ns| *ns as f64 / 1e3), share);
@@ -142,22 +145,35 @@ impl<'a> Entrant<'a> {
         let dialect = place.door.dialect(server.name);
         let dialect = dialect.ok_or_else(|| io::Error::other("there is no such door"))?;
         let (port, protocol) = (server.port(place.door), dialect.protocol());
-        let mut load = Load::connect(port, protocol, place.shape(), requests)?;
+        let plan = Plan { port, protocol, shape: place.shape(), requests };
+        let mut entrant = Self { contender: server.name, place, pid: server.pid(), plan, next: 0 };
         if is_new {
-            load.all()?;
+            entrant.turn(Load::all)?;
         }
-        Ok(Self { contender: server.name, place, pid: server.pid(), load })
+        Ok(entrant)
+    }
+
+    /// Opens the connections of one turn and closes them after it: a server closes connections that send nothing, and
+    /// others' turns take longer than that.
+    fn turn<T>(&mut self, run: impl FnOnce(&mut Load<'a>) -> io::Result<T>) -> io::Result<T> {
+        let mut load = Load::connect(self.plan, self.next)?;
+        let result = run(&mut load);
+        self.next = load.next();
+        result
     }
 
     fn closed(&mut self, length: Duration) -> io::Result<Round> {
-        self.load.closed_for(WARM_UP)?;
-        let (server, load, started) = (cores::time_of(self.pid), cores::own_time(), Instant::now());
-        let tally = self.load.closed_for(length)?;
-        Ok(Round {
-            seconds: started.elapsed().as_secs_f64(),
-            server: cores::time_of(self.pid).saturating_sub(server),
-            load: cores::own_time().saturating_sub(load),
-            tally,
+        let pid = self.pid;
+        self.turn(|connections| {
+            connections.closed_for(WARM_UP)?;
+            let (server, load, started) = (cores::time_of(pid), cores::own_time(), Instant::now());
+            let tally = connections.closed_for(length)?;
+            Ok(Round {
+                seconds: started.elapsed().as_secs_f64(),
+                server: cores::time_of(pid).saturating_sub(server),
+                load: cores::own_time().saturating_sub(load),
+                tally,
+            })
         })
     }
 }

@@ -19,7 +19,9 @@ pub(crate) struct Report {
     /// A million users, the server on all cores.
     pub(crate) scale: Vec<Capacity>,
     pub(crate) targets: Vec<Target>,
-    /// What is missing, and why.
+    /// Peers that are not on this machine.
+    pub(crate) absent: Vec<String>,
+    /// Failures: what is missing, and why.
     pub(crate) notes: Vec<String>,
 }
 
@@ -35,8 +37,21 @@ impl Report {
         parts.extend((!self.idle.is_empty()).then(|| self.idle()));
         parts.extend((!self.scale.is_empty()).then(|| self.scale()));
         parts.push(self.wanted());
-        parts.extend(self.notes.iter().map(|note| format!("{note}\n")));
+        parts.extend(self.absent.iter().chain(&self.notes).map(|note| format!("{note}\n")));
         parts.join("\n")
+    }
+
+    /// Everything that was to be measured and was not.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let parts = [
+            ("capacity", self.capacities.is_empty()),
+            ("latency", self.latencies.is_empty()),
+            ("idle", self.idle.is_empty()),
+            ("scale", self.scale.is_empty()),
+        ];
+        let empty = parts.into_iter().filter(|(_, is_empty)| *is_empty);
+        let empty = empty.map(|(part, _)| format!("{part} has no figures"));
+        self.notes.iter().cloned().chain(empty).collect()
     }
 
     fn capacity(&self) -> String {

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tempfile::TempDir;
 use sluicegate_tests::process::Process;
 use sluicegate_tests::servers::free_port;
 use sluicegate_tests::wait;
+use tempfile::TempDir;
 
 use crate::cores;
-use crate::doors::{Door, NULL, THROTTLECRAB, SLUICEGATE};
+use crate::doors::{Door, NULL, SLUICEGATE, THROTTLECRAB};
 use crate::null::Answers;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Where `make bench-server` leaves the programs, unless `SLUICEGATE_BIN` names ours.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/sluicegate");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist/sluicegate");
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/peers/bin/throttlecrab-server");
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/rules.toml");
@@ -27,6 +27,11 @@ const CONNECTIONS_MAX: usize = 20_000;
 
 /// Longer than a run takes.
 const IDLE_TIMEOUT_MS: u64 = 3_600_000;
+
+/// Says whether the peer was built.
+pub(crate) fn has_throttlecrab() -> bool {
+    Path::new(PEER).exists()
+}
 
 /// A server that runs until this is dropped.
 pub(crate) struct Server {

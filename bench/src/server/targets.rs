@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::doors::{Door, NULL, Place, THROTTLECRAB, SLUICEGATE};
+use crate::doors::{Door, NULL, Place, SLUICEGATE, THROTTLECRAB};
 use crate::idle::Idle;
 use crate::measure::Capacity;
 use crate::report::find;

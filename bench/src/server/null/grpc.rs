@@ -14,8 +14,8 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use prost::Message;
-use tokio::net::TcpListener;
 use sluicegate_server::floor::RateLimitRequest;
+use tokio::net::TcpListener;
 use tonic::server::{Grpc, UnaryService};
 use tonic_prost::ProstCodec;
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
 use sluicegate_server::floor;
+use tokio::net::TcpListener;
 
 /// The service's bounds on headers.
 const HEADERS_MAX: usize = 64;
