@@ -1,7 +1,7 @@
-//! What proxies wrote, from the right: all lines of a header as one list, the nearest proxy's entry first.
+//! Entries of a forwarding header, from the right: all lines as one list, the nearest proxy's entry first.
 //!
-//! It is read from the right, byte by byte, and never from the left: what a client wrote lies to the left of
-//! what a proxy added, and so cannot change how that is read.
+//! It is parsed from the right, byte by byte, and never from the left: entries of a client lie to the left of those
+//! that a proxy added, and so cannot change how those are parsed. Written by hand for this property.
 
 use std::net::IpAddr;
 
@@ -10,18 +10,18 @@ use http::{HeaderMap, HeaderValue};
 
 use super::{ENTRIES_MAX, ForwardedBy, node};
 
-/// The most bytes of one entry. An address needs 53, and `Forwarded` has room for others beside it.
+/// Longest entry, in bytes. An address needs 53, and `Forwarded` may have other parameters beside it.
 const ENTRY_BYTES_MAX: usize = 512;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// What a proxy wrote.
+/// One entry of a forwarding header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Whom it was asked by. Never IPv4 in IPv6.
+    /// Address of the proxy's peer. Never an IPv4-mapped IPv6 address.
     Address(IpAddr),
-    /// Anything else: `unknown`, a made-up name, nonsense, more than there can be.
+    /// Anything else: `unknown`, an obfuscated name, an entry that is invalid or too long.
     Garbage,
 }
 
@@ -29,9 +29,9 @@ pub(super) enum Entry {
 pub(super) struct Entries<'a> {
     header: ForwardedBy,
     lines: std::iter::Rev<ValueIter<'a, HeaderValue>>,
-    /// What is left of the line that is being read.
+    /// Rest of the current line.
     line: Option<&'a [u8]>,
-    /// How many more are looked at.
+    /// Number of entries that may still be read.
     left: usize,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Entries<'a> {
         Self { header, lines, line: None, left: ENTRIES_MAX }
     }
 
-    /// The text of the next entry; `None` within, if it is too long.
+    /// Text of the next entry; the inner `None` if it is too long.
     fn next_text(&mut self) -> Option<Option<&'a [u8]>> {
         let line = match self.line.take() {
             Some(line) => line,
@@ -79,7 +79,7 @@ impl Iterator for Entries<'_> {
                 None => return Some(Entry::Garbage),
             };
             let address = match (text.map(<[u8]>::trim_ascii), self.header) {
-                // A list may have empty entries, which mean nothing.
+                // Empty entries of a list are skipped.
                 (Some(b""), _) => continue,
                 (Some(text), ForwardedBy::Forwarded) => node::of_forwarded(text),
                 (Some(text), _) => node::address(text),
@@ -90,7 +90,7 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The place of the last comma that is not within quotes, where quotes are paired from the right.
+/// Position of the last comma outside quotes, where quotes are paired from the right.
 fn unquoted_comma(text: &[u8]) -> Option<usize> {
     let mut in_quotes = false;
     for (place, byte) in text.iter().enumerate().rev() {
@@ -103,7 +103,7 @@ fn unquoted_comma(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Is what is at this place within quotes escaped by a backslash, which is not escaped itself?
+/// Returns whether the byte at this position is escaped: preceded by an odd number of backslashes.
 fn is_escaped(text: &[u8], place: usize) -> bool {
     let backslashes = text[..place].iter().rev().take_while(|byte| **byte == b'\\').count();
     backslashes % 2 == 1

@@ -1,14 +1,13 @@
-//! Who a client is, behind any number of proxies.
+//! Address of a client behind any number of proxies.
 //!
-//! A header says what its sender likes, so that nobody is believed by default: the client is the peer of the
-//! connection. Where proxies of your own stand in front, say which they are, and [`ClientIp`] goes from one to the
-//! next:
+//! Any sender can forge a header, so no header is trusted by default: the client is the peer of the connection. With
+//! proxies of your own in front, configure their networks, and [`ClientIp`] follows the header from one to the next:
 //!
 //! ```text
 //!   198.51.100.7  ->  10.0.0.2  ->  10.0.0.1  ->  here          trusted: 10.0.0.0/8
 //!
 //!   X-Forwarded-For: 1.2.3.4, 198.51.100.7, 10.0.0.2            peer: 10.0.0.1
-//!                    said by  seen by       seen by
+//!                    forged   added by      added by
 //!                    client   10.0.0.2      10.0.0.1            client: 198.51.100.7
 //! ```
 
@@ -23,30 +22,30 @@ use ipnet::{IpNet, Ipv4Net};
 
 use entries::{Entries, Entry};
 
-/// The most entries that are looked at, from the right. No request comes through more proxies than that.
+/// Most entries that are read, from the right. No request comes through more proxies.
 pub const ENTRIES_MAX: usize = 32;
 
-/// The default of [`ClientIp::ipv6_prefix`]: whoever has an IPv6 address has a network of this size.
+/// Default of [`ClientIp::ipv6_prefix`]: a client with an IPv6 address usually has a network of this size.
 pub const IPV6_PREFIX_DEFAULT: u8 = 64;
 
-/// Which header proxies write clients' addresses to.
+/// Header with the clients' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardedBy {
-    /// `X-Forwarded-For`: each proxy adds the address it was asked by.
+    /// `X-Forwarded-For`: each proxy appends the address of its peer.
     #[default]
     XForwardedFor,
-    /// `Forwarded` (RFC 7239): the same, with names.
+    /// `Forwarded` (RFC 7239): the same, with named parameters.
     Forwarded,
-    /// `X-Real-IP`: the proxy writes one address, and nobody else's stays.
+    /// `X-Real-IP`: the proxy writes one address and removes any other.
     XRealIp,
 }
 
-/// Who a request is from. Clones share everything.
+/// Finds the address of a request's client. Clones share state.
 ///
 /// By default that is the peer of its connection. A header is read only if the peer is
 /// [trusted](Self::is_trusted), from the right, which is where the nearest proxy wrote, and no further than
-/// trusted proxies wrote. What is no address ends the walk: then the client is the last proxy that was seen.
+/// trusted proxies wrote. An entry that is not an address ends the walk: then the client is the last proxy found.
 ///
 /// ```
 /// use http::HeaderMap;
@@ -69,7 +68,7 @@ pub struct ClientIp {
 }
 
 impl ClientIp {
-    /// Believes proxies in these networks, besides those given before.
+    /// Trusts proxies in these networks, in addition to those given before.
     #[must_use]
     pub fn trust(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
         let known = self.trusted.iter().copied();
@@ -77,39 +76,40 @@ impl ClientIp {
         self
     }
 
-    /// There are so many proxies in a row, the peer among them, and clients cannot come past any of them: the
-    /// client is the entry that the farthest one wrote. If there are fewer entries the client is the peer.
+    /// Sets the number of proxies in a row, including the peer, where clients cannot bypass any of them: the client is
+    /// the entry that the farthest one wrote. With fewer entries the client is the peer.
     ///
-    /// This is for proxies whose networks are not known. With [networks](Self::trust) too, the peer must be in one
-    /// of them; without, every peer is believed.
+    /// This is for proxies whose networks are not known. With [networks](Self::trust) too, the peer must be in one of
+    /// them; without, every peer is trusted.
     #[must_use]
     pub fn hops(mut self, hops: u8) -> Self {
         self.hops = hops;
         self
     }
 
-    /// Reads this header; `X-Forwarded-For` if nothing is said.
+    /// Sets the header; `X-Forwarded-For` by default.
     #[must_use]
     pub fn header(mut self, header: ForwardedBy) -> Self {
         self.header = header;
         self
     }
 
-    /// IPv4 addresses that share so many bits are one client: 32 by default, and at most.
+    /// Sets the prefix length, in bits, of the IPv4 network that counts as one client: 32 by default, at most 32.
     #[must_use]
     pub fn ipv4_prefix(mut self, bits: u8) -> Self {
         self.ipv4_prefix = bits.min(32);
         self
     }
 
-    /// IPv6 addresses that share so many bits are one client: [`IPV6_PREFIX_DEFAULT`] by default, at most 128.
+    /// Sets the prefix length, in bits, of the IPv6 network that counts as one client: [`IPV6_PREFIX_DEFAULT`] by
+    /// default, at most 128.
     #[must_use]
     pub fn ipv6_prefix(mut self, bits: u8) -> Self {
         self.ipv6_prefix = bits.min(128);
         self
     }
 
-    /// Is this peer believed about whom it speaks for?
+    /// Returns whether the header of this peer is trusted.
     #[must_use]
     pub fn is_trusted(&self, peer: IpAddr) -> bool {
         if self.trusted.is_empty() {
@@ -119,7 +119,7 @@ impl ClientIp {
         }
     }
 
-    /// The client's address, whole.
+    /// The client's full address.
     #[must_use]
     pub fn of(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let peer = peer.to_canonical();
@@ -128,7 +128,7 @@ impl ClientIp {
         }
         let mut entries = Entries::new(self.header, headers);
         match (self.header, self.hops) {
-            // One proxy alone says who it is.
+            // One proxy alone writes this header.
             (ForwardedBy::XRealIp, _) => match entries.next() {
                 Some(Entry::Address(address)) => address,
                 Some(Entry::Garbage) | None => peer,
@@ -138,7 +138,7 @@ impl ClientIp {
         }
     }
 
-    /// The first address of the network that counts as one client with this address: what the attribute `ip` is.
+    /// First address of the network that counts as one client with this address: the value of the attribute `ip`.
     ///
     /// ```
     /// # use sluicegate::client_ip::ClientIp;
@@ -154,7 +154,7 @@ impl ClientIp {
         IpNet::new(address, prefix).map_or(address, |network| network.network())
     }
 
-    /// As long as it is a proxy of ours that speaks, what it says is so.
+    /// Follows the entries as long as the last address is a trusted proxy.
     fn by_networks(&self, mut entries: Entries<'_>, peer: IpAddr) -> IpAddr {
         let mut speaker = peer;
         while self.is_in_trusted(speaker) {
@@ -171,21 +171,21 @@ impl ClientIp {
     }
 }
 
-/// The entry that the farthest of so many proxies wrote.
+/// The entry that the farthest of the configured number of proxies wrote.
 fn by_hops(mut entries: Entries<'_>, peer: IpAddr, hops: u8) -> IpAddr {
     let mut speaker = peer;
     for _ in 0..hops {
         match entries.next() {
             Some(Entry::Address(address)) => speaker = address,
             Some(Entry::Garbage) => break,
-            // It did not come through all of them, and so nobody knows who wrote what there is.
+            // The request did not come through all of them, so the author of the entries is unknown.
             None => return peer,
         }
     }
     speaker
 }
 
-/// The same network in IPv4, if it is one that IPv6 has a place for: addresses are compared without that.
+/// The IPv4 network of an IPv4-mapped IPv6 network: addresses are compared in their IPv4 form.
 fn unmapped(network: IpNet) -> IpNet {
     const MAPPED_BITS: u8 = 96;
     match network {

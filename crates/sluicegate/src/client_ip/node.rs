@@ -1,11 +1,12 @@
-//! How proxies write an address: with or without a port, in brackets, in quotes, under a name.
+//! Addresses as proxies write them: with or without a port, in brackets, in quotes, as a named parameter.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest port: five digits, or a made-up name.
+/// Longest port, in bytes: five digits, or an obfuscated name.
 const PORT_BYTES_MAX: usize = 32;
 
-/// An address: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`. Never IPv4 in IPv6.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. IPv4-mapped addresses
+/// become IPv4.
 pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(text).ok()?;
     if let Some(rest) = text.strip_prefix('[') {
@@ -29,7 +30,7 @@ pub(super) fn of_forwarded(entry: &[u8]) -> Option<IpAddr> {
     loop {
         let (name, value, after) = pair(rest)?;
         if name.eq_ignore_ascii_case(b"for") {
-            // Twice is once too often: who knows which one counts.
+            // A duplicate is refused: which of the two counts is undefined.
             if found.is_some() {
                 return None;
             }
@@ -44,8 +45,8 @@ pub(super) fn of_forwarded(entry: &[u8]) -> Option<IpAddr> {
     found.and_then(address)
 }
 
-/// A pair of a name and a value, and what follows it. A value in quotes is without them; no address needs a
-/// backslash, so that what has one is left as it is, and is none.
+/// Splits a pair of a name and a value from the rest. A quoted value loses its quotes; no address needs a backslash,
+/// so a value with one is left as it is and is not an address.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let equals = text.iter().position(|byte| *byte == b'=')?;
     let (name, value) = (&text[..equals], &text[equals + 1..]);
@@ -57,13 +58,13 @@ fn pair(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
             let end = closing_quote(value)?;
             (&value[..end], &value[end + 1..])
         }
-        // Without quotes there can be neither brackets nor ports, but they are written.
+        // Without quotes neither brackets nor ports are allowed, but proxies write them.
         _ => value.split_at(value.iter().position(|byte| *byte == b';').unwrap_or(value.len())),
     };
     Some((name, value.trim_ascii_end(), after.trim_ascii_start()))
 }
 
-/// The place of the quote that ends a text in quotes.
+/// Position of the closing quote.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     text.iter().position(|byte| {
@@ -73,12 +74,12 @@ fn closing_quote(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// A byte of a token (RFC 9110).
+/// Returns whether this byte may be part of a token (RFC 9110).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A number, or a made-up name that begins with `_`.
+/// Returns whether this is a port: a number, or an obfuscated name that begins with `_`.
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(name) => {

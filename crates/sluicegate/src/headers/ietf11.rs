@@ -10,13 +10,13 @@ use super::policies::{Name, Policies};
 use super::policy::{Policy, name_bytes};
 use super::text::Text;
 
-/// The largest integer that a structured field may have.
+/// Largest integer of a structured field.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
 
-/// About as long as a member gets.
+/// Typical length of a member, in bytes.
 const MEMBER_BYTES: usize = 40;
 
-/// What the policies are: `q` tokens, and `w` seconds from empty to full.
+/// Value of `RateLimit-Policy`: `q` tokens, and `w` seconds from empty to full.
 pub(super) fn policy_list(policies: &Policies<'_>) -> Text {
     list(policies, |policy, to| {
         push_parameter(to, ";q=", policy.limit());
@@ -24,10 +24,11 @@ pub(super) fn policy_list(policies: &Policies<'_>) -> Text {
     })
 }
 
-/// What is left: `r` tokens, and `t` seconds until there are more; in a denial, until the same request is granted.
+/// Value of `RateLimit`: `r` tokens left, and `t` seconds until more refill; in a denial, until the same request is
+/// granted.
 ///
-/// A denial has `t` for those that denied it only. The others do not say when to come back, and a client that asks
-/// them would come too early or too late.
+/// A denial has `t` only for the policies that denied it: that of the others would bring a client back too early or
+/// too late.
 pub(super) fn limit_list(policies: &Policies<'_>) -> Text {
     let is_violated = policies.is_violated();
     list(policies, |policy, to| {
@@ -40,7 +41,7 @@ pub(super) fn limit_list(policies: &Policies<'_>) -> Text {
     })
 }
 
-/// A member for each policy: its name, then what `parameters` adds.
+/// A member for each policy: its name, followed by the output of `parameters`.
 fn list(policies: &Policies<'_>, parameters: impl Fn(&Policy<'_>, &mut Text)) -> Text {
     let mut list = Text::with_capacity(policies.iter().len() * MEMBER_BYTES);
     for policy in policies.iter() {
@@ -53,7 +54,7 @@ fn list(policies: &Policies<'_>, parameters: impl Fn(&Policy<'_>, &mut Text)) ->
     list
 }
 
-/// A string in quotes, with a backslash before what would end it.
+/// Writes a quoted string, with quotes and backslashes escaped.
 fn push_string(to: &mut Text, name: &Name<'_>) {
     to.push_byte(b'"');
     match name {

@@ -1,5 +1,4 @@
-//! The header fields that tell a client about its limits, and the body of a denial: one module for every front
-//! door.
+//! Header fields about limits, and the body of a denial, for every protocol over HTTP.
 //!
 //! ```
 //! use http::HeaderMap;
@@ -18,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A door makes [`Policies`] of what it was answered, [`Headers`] writes them down, and for a denial
+//! A server makes [`Policies`] of a verdict, [`Headers`] writes them as fields, and for a denial
 //! [`Policies::problem_json`] is the body. A request that no rule applied to has no policies, and its answer no
 //! fields.
 
@@ -37,54 +36,54 @@ pub use policies::{POLICIES_MAX, Policies};
 pub use policy::{NAME_BYTES_MAX, Policy, retry_after_s};
 pub use problem::{PROBLEM_JSON, QUOTA_EXCEEDED};
 
-/// What the policies of a server are.
+/// Policies of the server: quota and window of each.
 pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// What is left under them.
+/// Tokens left, and seconds until more, for each policy.
 pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
-/// The most that can be taken at once.
+/// Most tokens that can be taken at once.
 pub const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 /// Whole tokens left.
 pub const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-/// When everything is there again.
+/// Time at which the bucket is full again: see [`Reset`].
 pub const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// The most fields that an answer gets.
+/// Most fields of an answer.
 const FIELDS_MAX: usize = 6;
 
-/// A header field.
+/// Name and value of a header field.
 type Field = (HeaderName, HeaderValue);
 
-/// Which header fields answers get. `Retry-After` is on every denial that a wait can help.
+/// Selects the header fields of answers. `Retry-After` is on every denial except `Never`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Headers {
-    /// Those of the IETF's draft.
+    /// Fields of the IETF draft.
     pub draft: Draft,
-    /// Those that everybody had before it.
+    /// Fields in use before the draft.
     pub legacy: Legacy,
 }
 
-/// A revision of `draft-ietf-httpapi-ratelimit-headers`. Its wire format still moves, so that it is named.
+/// A revision of `draft-ietf-httpapi-ratelimit-headers`. Its wire format still changes, so the revision is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Draft {
-    /// Revision 11, whose fields look as they do since revision 8.
+    /// Revision 11, whose fields have the format of revision 8 and later.
     #[default]
     Ietf11,
-    /// None of its fields.
+    /// No fields of the draft.
     Off,
 }
 
-/// The fields that were there before any draft, about the tightest policy.
+/// Fields in use before any draft, about the tightest policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Legacy {
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
     XRateLimit(Reset),
-    /// None of them.
+    /// No such fields.
     Off,
 }
 
-/// What `X-RateLimit-Reset` counts; both are about when the tightest policy's bucket is full again.
+/// Unit of `X-RateLimit-Reset`, the time at which the tightest policy's bucket is full again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reset {
     /// Seconds from now, rounded up.
@@ -95,7 +94,7 @@ pub enum Reset {
 }
 
 impl Headers {
-    /// Writes the fields of an answer at `now`. Fields of these names that are there already are replaced.
+    /// Writes the fields of an answer at `now`, replacing fields of the same names.
     pub fn write(&self, policies: &Policies<'_>, now: Micros, to: &mut HeaderMap) {
         for (name, value) in self.fields(policies, now) {
             to.insert(name, value);
@@ -152,7 +151,7 @@ impl Default for Legacy {
 }
 
 impl Reset {
-    /// What the field says of a policy at `now`.
+    /// Value of the field for a policy at `now`.
     fn of(self, policy: &Policy<'_>, now: Micros) -> u64 {
         let since = match self {
             Self::Delta => 0,

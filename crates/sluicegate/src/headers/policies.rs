@@ -1,4 +1,4 @@
-//! The policies of one answer, and what they come to.
+//! The policies of one answer, and the figures of all of them together.
 
 use std::fmt::{self, Write as _};
 
@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 use super::policy::{Of, Policy, name_bytes, retry_after_s};
 use crate::verdict::{Tier, Verdict};
 
-/// The most policies that an answer tells of: the tightest ones, where there are more. Proxies and clients refuse
-/// fields that are too long.
+/// Most policies of an answer: the tightest ones, if a verdict has more. Proxies and clients refuse fields that are
+/// too long.
 pub const POLICIES_MAX: usize = 32;
 
-/// The policies that an answer tells of, in the order in which they were added.
+/// The policies of an answer, in the order in which they were added.
 ///
-/// No two have the same name: of two buckets of one rule, the tighter one is told of.
+/// Their names are unique: of two buckets of one rule, the tighter one is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Policies<'a> {
     members: SmallVec<[Policy<'a>; 4]>,
 }
 
 impl<'a> Policies<'a> {
-    /// Those of a verdict: its enforced tiers.
+    /// Policies of a verdict: its enforced tiers.
     #[must_use]
     pub fn of(verdict: &'a Verdict) -> Self {
         let mut policies = Self::default();
@@ -28,7 +28,7 @@ impl<'a> Policies<'a> {
         policies
     }
 
-    /// Adds those of another verdict: the answer is about both.
+    /// Adds the policies of another verdict to the same answer.
     pub fn add_verdict(&mut self, verdict: &'a Verdict) {
         for tier in verdict.tiers().filter(Tier::is_enforced) {
             self.add(tier.into());
@@ -49,36 +49,36 @@ impl<'a> Policies<'a> {
         }
     }
 
-    /// Is there none?
+    /// Returns whether it has no policies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// All of them.
+    /// Iterates over the policies.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Policy<'a>> {
         self.members.iter()
     }
 
-    /// Does one of them deny the request?
+    /// Returns whether one of them denies the request.
     #[must_use]
     pub fn is_violated(&self) -> bool {
         self.members.iter().any(Policy::is_violated)
     }
 
-    /// Those that deny the request.
+    /// Policies that deny the request.
     pub fn violated(&self) -> impl Iterator<Item = &Policy<'a>> {
         self.members.iter().filter(|policy| policy.is_violated())
     }
 
-    /// The one that says most: the one that denies with the longest wait, else the one with the least remaining.
+    /// The tightest policy: the one that denies with the longest wait, else the one with the least remaining.
     #[must_use]
     pub fn tightest(&self) -> Option<&Policy<'a>> {
         self.members.iter().min_by_key(|policy| policy.tightness())
     }
 
-    /// Whole seconds until the same request is granted, if nobody else is meanwhile: rounded up, at least 1. `None`
-    /// if nothing denies it, and if it never is.
+    /// Whole seconds until the same request is granted, if no other charge comes between: rounded up, at least 1. `None`
+    /// if nothing denies it, and for never.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u64> {
         self.tightest().and_then(|policy| retry_after_s(policy.decision()))
@@ -106,7 +106,7 @@ impl<'a> Policies<'a> {
 /// A policy's name as it is written.
 pub(super) enum Name<'a> {
     Scope(&'static str, Option<u64>),
-    /// What a door has chosen, not yet what is written of it.
+    /// Name chosen by the server, not yet restricted to printable ASCII.
     Given(&'a str),
 }
 

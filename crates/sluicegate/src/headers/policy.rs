@@ -1,16 +1,16 @@
-//! One policy: a limit by its name, and how a client stands with it.
+//! One policy: the name and quota of a limit, and the client's figures under it.
 
 use sluicegate_core::{Decision, Form, Outcome, Quota};
 
 use crate::rules::{Rule, Scope};
 use crate::verdict::Tier;
 
-/// The most bytes of a policy's name that are written; the rest is cut.
+/// Most bytes of a policy's name that are written; the rest is truncated.
 pub const NAME_BYTES_MAX: usize = 64;
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
-/// A limit as its clients see it: its name, its quota, and how they stand with it.
+/// A limit in header fields: its name, its quota, and the client's figures under it.
 ///
 /// A rule's policy is named by its scope, and by its id too where two rules of an answer share one:
 /// [`Policies`](super::Policies) knows.
@@ -21,28 +21,28 @@ pub struct Policy<'a> {
     decision: &'a Decision,
 }
 
-/// What a policy is named after.
+/// Origin of a policy's name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of<'a> {
     Rule(&'a Rule),
-    /// A bucket without a rule.
+    /// Name given for a bucket without a rule.
     Name(&'a str),
 }
 
 impl<'a> Policy<'a> {
-    /// The policy of a bucket without a rule. Of its name, what is no printable ASCII is written as `_`.
+    /// The policy of a bucket without a rule. Characters of its name other than printable ASCII are written as `_`.
     #[must_use]
     pub fn new(name: &'a str, quota: &'a Quota, decision: &'a Decision) -> Self {
         Self { of: Of::Name(name), quota, decision }
     }
 
-    /// Its bucket's answer.
+    /// Decision of its bucket.
     #[must_use]
     pub fn decision(&self) -> &'a Decision {
         self.decision
     }
 
-    /// The rule that it is of, if it is of one.
+    /// Its rule; `None` for a bucket without one.
     #[must_use]
     pub fn rule(&self) -> Option<&'a Rule> {
         match self.of {
@@ -51,13 +51,13 @@ impl<'a> Policy<'a> {
         }
     }
 
-    /// Does it deny the request?
+    /// Returns whether it denies the request.
     #[must_use]
     pub fn is_violated(&self) -> bool {
         !self.decision.is_granted()
     }
 
-    /// The most that can be taken at once.
+    /// Most tokens that can be taken at once.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.decision.limit
@@ -75,8 +75,8 @@ impl<'a> Policy<'a> {
         seconds_up(u64::try_from(self.quota.time_to_full().as_micros()).unwrap_or(u64::MAX)).max(1)
     }
 
-    /// Seconds, rounded up: after a denial, until the same request is granted; else until there is more than now.
-    /// `None` if that is never, or if nothing is missing.
+    /// Seconds, rounded up: after a denial, until the same request is granted; else until the next token refills. `None`
+    /// for never, and if the bucket is full.
     #[must_use]
     pub fn more_after_s(&self) -> Option<u64> {
         let wait = match self.decision.outcome {
@@ -86,8 +86,8 @@ impl<'a> Policy<'a> {
         (wait > 0).then(|| seconds_up(wait))
     }
 
-    /// In which order policies are the tightest: those that deny first, the longest wait first, then those with
-    /// the least remaining; ties go by scope and by the lowest rule id.
+    /// Order of policies, tightest first: those that deny, with the longest wait first, then those with the least
+    /// remaining; ties go by scope and by the lowest rule id.
     pub(super) fn tightness(&self) -> impl Ord + use<> {
         let wait = self.decision.outcome.wait();
         let remaining = if wait == 0 { self.decision.remaining } else { 0 };
@@ -96,7 +96,7 @@ impl<'a> Policy<'a> {
         (std::cmp::Reverse(wait), remaining, rule)
     }
 
-    /// Would both have the same name?
+    /// Returns whether both have the same name.
     pub(super) fn is_same(&self, other: &Policy<'_>) -> bool {
         match (self.of, other.of) {
             (Of::Rule(one), Of::Rule(other)) => one.rule_id() == other.rule_id(),
@@ -116,7 +116,7 @@ impl<'a> From<Tier<'a>> for Policy<'a> {
     }
 }
 
-/// What is written of the name that a door has chosen: printable ASCII, and nothing else.
+/// The chosen name restricted to printable ASCII.
 pub(super) fn name_bytes(name: &str) -> impl Iterator<Item = u8> {
     let printable = |char| match char {
         ' '..='~' => char as u8,
@@ -125,8 +125,8 @@ pub(super) fn name_bytes(name: &str) -> impl Iterator<Item = u8> {
     name.chars().take(NAME_BYTES_MAX).map(printable)
 }
 
-/// Whole seconds after which the same charge is granted, rounded up, at least 1. `None` if it was granted, and if
-/// it never is.
+/// Whole seconds after which the same charge is granted, rounded up, at least 1. `None` if it was granted, and for
+/// never.
 #[must_use]
 pub fn retry_after_s(decision: &Decision) -> Option<u64> {
     match decision.outcome {
@@ -135,7 +135,7 @@ pub fn retry_after_s(decision: &Decision) -> Option<u64> {
     }
 }
 
-/// Whole seconds of so many microseconds, rounded up.
+/// Microseconds in whole seconds, rounded up.
 pub(super) const fn seconds_up(micros: u64) -> u64 {
     micros.div_ceil(MICROS_PER_SECOND)
 }
@@ -143,11 +143,11 @@ pub(super) const fn seconds_up(micros: u64) -> u64 {
 /// Microseconds until a bucket holds one token more than it does; zero if it is full.
 ///
 /// It is never too short. Where debt is counted finer than microseconds it may be one too long, and for a sliding
-/// window it is when the whole window is free again: a decision does not say when its parts are.
+/// window it is the time until the whole window is free: a decision does not carry the times of its parts.
 fn next_token_us(quota: &Quota, decision: &Decision) -> u64 {
     let full = decision.reset_after;
-    // What will still be missing then. By the decision's limit: a store in trouble may have judged by a share of
-    // the quota.
+    // Tokens still missing then. By the decision's limit: a store in trouble may have judged by a share of the
+    // quota.
     let missing = decision.limit.saturating_sub(decision.remaining).saturating_sub(1);
     match quota.form() {
         Form::Continuous { n, p } | Form::LeakyBucket { n, p } => {
@@ -159,7 +159,7 @@ fn next_token_us(quota: &Quota, decision: &Decision) -> u64 {
     }
 }
 
-/// Microseconds until the line of a leaky bucket is short enough for its longest wait.
+/// Microseconds until the queue of a leaky bucket is short enough for its longest wait.
 fn until_in_time(quota: &Quota, decision: &Decision) -> u64 {
     match quota.max_wait() {
         Some(max_wait) if decision.remaining == 0 => {

@@ -1,4 +1,4 @@
-//! The body of a denial: `application/problem+json` (RFC 9457) of the type that the draft defines.
+//! Body of a denial: `application/problem+json` (RFC 9457) of the type that the draft defines.
 
 use std::fmt::{self, Write as _};
 
@@ -7,19 +7,19 @@ use http::{HeaderValue, StatusCode};
 use super::policies::Policies;
 use super::policy::Policy;
 
-/// The content type of the body.
+/// Content type of the body.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// The type of the problem.
+/// URI of the problem type.
 pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 const TITLE: &str = "Request cannot be satisfied as assigned quota has been exceeded";
 
-/// About as long as a body gets.
+/// Typical length of a body, in bytes.
 const BODY_BYTES: usize = 384;
 
 impl Policies<'_> {
-    /// The body of a denial with this status: which policies denied the request, and when to come back.
+    /// Body of a denial with this status: the policies that denied the request, and the wait.
     ///
     /// ```json
     /// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
@@ -61,7 +61,7 @@ impl Policies<'_> {
         Ok(())
     }
 
-    /// What is wrong, for people.
+    /// The `detail` member, for people.
     fn write_detail(&self, violated: Option<&Policy<'_>>, to: &mut Escaped<'_>) -> fmt::Result {
         let Some(policy) = violated else {
             return to.write_str("the request is not allowed");

@@ -1,16 +1,15 @@
-//! Text on its way into a header field. It is on every answer, so that it is put together by hand, without
-//! formatting.
+//! Buffer for the value of a header field. Every answer has some, so it avoids the formatting machinery.
 
 use http::HeaderValue;
 
-/// The most digits of an integer.
+/// Most digits of an integer.
 const DIGITS_MAX: usize = 20;
 
-/// Printable ASCII that becomes the value of a field.
+/// Printable ASCII of a field value.
 pub(super) struct Text(Vec<u8>);
 
 impl Text {
-    /// Nothing yet, with room for so many bytes.
+    /// An empty buffer with this capacity.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
@@ -31,23 +30,23 @@ impl Text {
         self.0.extend_from_slice(digits(integer, &mut [0; DIGITS_MAX]));
     }
 
-    /// The value; none if it is empty.
+    /// The field value; `None` if it is empty.
     pub(super) fn into_value(self) -> Option<HeaderValue> {
         if self.is_empty() { None } else { value(&self.0) }
     }
 }
 
-/// An integer alone.
+/// Field value of an integer.
 pub(super) fn integer(integer: u64) -> Option<HeaderValue> {
     value(digits(integer, &mut [0; DIGITS_MAX]))
 }
 
-/// A copy that is as long as the text. There is nothing in it that a field could not hold.
+/// Field value of exactly this text, which is always valid as one.
 fn value(text: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(text).ok()
 }
 
-/// Writes an integer to the end of `to`, and returns what it wrote.
+/// Writes an integer to the end of `to` and returns the digits.
 fn digits(mut integer: u64, to: &mut [u8; DIGITS_MAX]) -> &[u8] {
     let mut first = DIGITS_MAX;
     loop {
