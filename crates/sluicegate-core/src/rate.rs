@@ -21,7 +21,7 @@ pub struct Decimal {
 pub enum DecimalError {
     /// Not a decimal number.
     NotANumber,
-    /// Infinity.
+    /// Positive or negative infinity.
     Infinite,
     /// Below zero.
     Negative,

@@ -19,7 +19,7 @@ fn any_now() -> impl Strategy<Value = u64> {
     any_word().prop_map(|now| Micros::new(now).get())
 }
 
-/// What holds of every answer, whatever was stored.
+/// Checks the invariants of every answer, for any stored state.
 fn is_sound(mut bucket: Bucket, cost: u64) -> Result<(), TestCaseError> {
     let decision = bucket.charge(cost);
     let capacity = bucket.quota.capacity();
@@ -30,7 +30,7 @@ fn is_sound(mut bucket: Bucket, cost: u64) -> Result<(), TestCaseError> {
     prop_assert_eq!(decision.is_never(), cost > capacity);
     match decision.outcome {
         Outcome::Granted { delay } => {
-            // What was granted is spent, so that no state lets through what it likes for ever.
+            // Granted tokens are spent, so that no state grants without end.
             prop_assert!(cost <= capacity - bucket.peek().remaining || cost == 0);
             prop_assert!(delay == 0 || bucket.quota.time_to_full().as_micros() >= delay.into());
         }
@@ -84,7 +84,7 @@ proptest! {
         is_sound(Bucket { quota, now, stored }, cost)?;
     }
 
-    /// The same where the state is nearly right, as it is after a bug or a hand that edited it.
+    /// The same for nearly valid states, as after a bug or a manual edit.
     #[test]
     fn a6_total_near_now(
         quota in any_quota(),
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// A log whose totals fall, which only a hand can have written: what it grants is spent all the same.
+/// A log whose totals fall, as after a manual edit: granted tokens are spent all the same.
 #[test]
 fn a6_total_of_falling_totals() {
     let quota = Quota::per_minute(2799).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
@@ -173,8 +173,7 @@ fn a6_total_of_falling_totals() {
     assert_eq!(bucket.peek().remaining, 2799 - (918 - 65) - 76);
 }
 
-/// The ends of the domain, each at once: the slowest and the fastest bucket on the last day there
-/// is.
+/// All ends of the domain at once: the slowest and the fastest bucket on the last day of the clock.
 #[test]
 fn a6_total_at_the_ends_of_the_domain() {
     let last = Micros::new(u64::MAX).get();

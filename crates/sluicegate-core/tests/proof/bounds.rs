@@ -1,11 +1,11 @@
-//! What each algorithm promises of any stretch of time.
+//! Bounds of each algorithm over any interval of time.
 
 use sluicegate_core::{Form, Quota};
 
 /// A grant: when it was made, and of how many tokens.
 pub(crate) type Grant = (u64, u64);
 
-/// The first stretch between two grants in which more was admitted than the quota promises, if any.
+/// The first interval between two grants in which more was admitted than the quota allows, if any.
 /// The bound is `refunded` tokens wider.
 ///
 /// Times are those of a steady clock, also where the bucket's own was set back meanwhile.
@@ -22,7 +22,7 @@ pub(crate) fn excess(quota: &Quota, grants: &[Grant], refunded: u64) -> Option<(
     None
 }
 
-/// The most that may be admitted in a closed stretch of time.
+/// Most tokens that may be admitted in a closed interval of time.
 fn most(quota: &Quota, stretch_us: u64) -> u128 {
     let capacity = u128::from(quota.capacity());
     let (tokens, period) = quota.rate().tokens_and_period_us();
@@ -34,7 +34,7 @@ fn most(quota: &Quota, stretch_us: u64) -> u128 {
             capacity + tokens * stretch / period
         }
         Form::Interval { .. } => capacity + tokens * (stretch / period + 1),
-        // One window at an instant, and every edge may lie within the stretch.
+        // One window at an instant, and every edge may lie within the interval.
         Form::FixedWindow { .. } => capacity * (stretch.div_ceil(period) + 1),
         // Half-open periods.
         Form::SlidingWindow { .. } => capacity * (stretch / period + 1),

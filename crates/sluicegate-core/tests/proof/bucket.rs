@@ -1,4 +1,4 @@
-//! A bucket as a store keeps it: what a decision says to store, applied, and nothing else.
+//! A bucket as in a store: holds exactly the state that decisions return.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sluicegate_core::{
 
 use crate::oracle::moved;
 
-/// What is stored of a bucket.
+/// Stored form of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stored {
     State(Option<State>),
@@ -25,7 +25,7 @@ pub(crate) struct Bucket {
     pub(crate) stored: Stored,
 }
 
-/// What may happen to a bucket.
+/// One step of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Charge(Amount),
@@ -42,11 +42,11 @@ pub(crate) enum Amount {
     Exactly(u64),
     /// This many 255ths of the capacity, rounded up.
     Share(u8),
-    /// What is left and this many more.
+    /// The tokens left, plus this number.
     Left(u64),
 }
 
-/// A stretch of time, said in terms of the bucket that waits.
+/// A pause, in terms of the bucket that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pause {
     Micros(u64),
@@ -61,7 +61,7 @@ pub(crate) enum Pause {
 // ===== impl Stored =====
 
 impl Stored {
-    /// What is stored of a full bucket: nothing.
+    /// Stored form of a full bucket: no record.
     pub(crate) fn nothing(quota: &Quota) -> Self {
         if quota.keeps_log() {
             Self::Log { base: 0, entries: Vec::new() }
@@ -129,7 +129,7 @@ impl Bucket {
         decision
     }
 
-    /// What a charge at `at` would be answered if nothing happened until then.
+    /// Decision of a charge at `at`, without any step until then.
     pub(crate) fn would(&self, at: u64, cost: u64) -> Decision {
         let at = Micros::new(at);
         match &self.stored {
@@ -142,7 +142,7 @@ impl Bucket {
         self.would(self.now, 0)
     }
 
-    /// What a store does to a bucket whose fellow bucket denied the charge they share.
+    /// The store's step for a bucket when another bucket denied their common charge.
     pub(crate) fn clamp(&mut self) {
         let now = Micros::new(self.now);
         if let Stored::State(state) = &mut self.stored {
@@ -210,7 +210,7 @@ impl Bucket {
         }
     }
 
-    /// Is this instant one that a clock can show?
+    /// Returns whether a clock can show this instant.
     pub(crate) fn can_reach(&self, wait_us: u64) -> bool {
         self.now.saturating_add(wait_us) < MICROS_MAX
     }

@@ -24,7 +24,7 @@ fn next(old: &Quota, new: Quota, word: u64) -> Quota {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// What was spent stays spent, from whatever state.
+    /// Spent tokens stay spent, from any state.
     #[test]
     fn u1_no_free_refill(
         mut bucket in reachable(any_quota()),

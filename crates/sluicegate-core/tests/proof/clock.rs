@@ -1,4 +1,4 @@
-//! T2: a clock that is set back gives no credit and stalls nobody.
+//! T2: a clock that is set back gives no credit and stalls no bucket.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::bounds::excess;
 use crate::bucket::{Bucket, Step, micros};
 use crate::strategies::{amount, any_quota, back_and_forth, pause, reachable};
 
-/// The most that anybody may have to wait: a bucket's time to full, and for windows the rest of
+/// Longest possible wait: a bucket's time to full, and for windows the rest of
 /// this period and the next.
 fn longest_wait_us(bucket: &Bucket) -> u64 {
     2 * micros(bucket.quota.time_to_full())

@@ -1,4 +1,4 @@
-//! C1 to C5: the quota is kept in every stretch of time, nothing is withheld, and every wait is
+//! C1 to C5: the quota holds in every interval of time, no token is withheld, and every wait is
 //! exact.
 
 use proptest::collection::vec;
@@ -16,7 +16,7 @@ fn demand() -> impl Strategy<Value = Vec<(Amount, Pause)>> {
     vec((amount(), pause()), 1..30)
 }
 
-/// Charges the bucket with what is asked of it, and lists what was granted when.
+/// Charges the bucket step by step, and lists the grants with their times.
 fn granted(bucket: &mut Bucket, demand: Vec<(Amount, Pause)>) -> Vec<(u64, u64)> {
     let mut grants = Vec::new();
     for (amount, pause) in demand {
@@ -50,8 +50,8 @@ proptest! {
         prop_assert!(admitted <= left && left <= bucket.quota.capacity());
     }
 
-    /// A queue lets work out no faster than its rate: whoever is granted starts after everybody
-    /// granted before has had the time of its cost.
+    /// Work leaves a queue no faster than its rate: granted work starts after all work granted before has
+    /// had the time of its cost.
     #[test]
     fn c1_window_bound_of_a_queue(
         mut bucket in reachable(leaky_bucket()),
@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// Under a load that takes whatever there is, whenever it comes, not a token is lost.
+    /// Under a load that takes every token as soon as it refills, no token is lost.
     #[test]
     fn c2_tightness(
         mut bucket in reachable(continuous()),
@@ -140,7 +140,7 @@ proptest! {
         }
     }
 
-    /// What is told to be left can be taken, and not one more.
+    /// The remaining tokens can be taken, and not one more.
     #[test]
     fn c3_exact_remaining(mut bucket in reachable(any_quota())) {
         let left = bucket.peek().remaining;
@@ -218,7 +218,7 @@ struct Gcra {
     burst: u128,
     /// Virtual scheduling: the theoretical arrival time.
     arrival: u128,
-    /// Continuous state: what is in the bucket, and since when.
+    /// Continuous state: the level of the bucket, and its time.
     level: u128,
     since: u128,
 }
@@ -267,7 +267,7 @@ impl Gcra {
     }
 }
 
-/// The bounds that people are told: see the pages of each algorithm.
+/// The documented bounds of each algorithm.
 #[test]
 fn c6_a_burst_comes_on_top_of_the_rate() {
     let quota = "10/s".parse().unwrap();

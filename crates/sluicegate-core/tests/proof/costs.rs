@@ -1,4 +1,4 @@
-//! K1 to K3: what can never be had, what only looks, and what is given back.
+//! K1 to K3: costs above the capacity, peeks and refunds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(bucket.charge(0), peek);
     }
 
-    /// What is refunded can be taken again, up to full and no further.
+    /// Refunded tokens can be taken again, up to full and no further.
     #[test]
     fn k3_refund_capped(mut bucket in reachable(any_quota()), amount in amount()) {
         let (before, spent, amount) = (bucket.peek(), bucket.spent(), amount.of(&bucket));

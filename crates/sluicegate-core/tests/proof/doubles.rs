@@ -1,6 +1,6 @@
 //! Doubles, which are all that Lua has, give the same answers bit for bit.
 //!
-//! What follows is written as the script inside Redis is: floating-point numbers, `math.floor` and
+//! This module is written like the script inside Redis: floating-point numbers, `math.floor` and
 //! `math.ceil`, a state of two numbers. Every sum and product passes through [`exact`], which fails
 //! on anything above 2^53: so no integer that a decision needs can have been rounded.
 
@@ -18,7 +18,7 @@ fn exact(number: f64) -> f64 {
     number
 }
 
-/// What a script knows of its bucket, of its clock and of the charge.
+/// Input of a script: its bucket, its clock and the charge.
 struct Script {
     now: f64,
     cost: f64,
@@ -26,8 +26,8 @@ struct Script {
     state: Option<(f64, f64)>,
 }
 
-/// What it answers: whether the charge was granted, the delay or else the wait, what is left and
-/// when it is full; and what it stores, if anything.
+/// Output of a script: whether the charge was granted, the delay or else the wait, the tokens left, the
+/// time to full, and the state to store, if any.
 #[derive(Debug, PartialEq)]
 struct Answer {
     granted: bool,
@@ -37,7 +37,7 @@ struct Answer {
     write: Option<(f64, f64)>,
 }
 
-/// What is common to all algorithms: a level that can be charged, shown and stored.
+/// Interface of all algorithms: a level that can be charged, shown and stored.
 trait Level {
     /// The charged level and the delay, or the wait.
     fn take(&self, cost: f64) -> Result<(Self, f64), f64>

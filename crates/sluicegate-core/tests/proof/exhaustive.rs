@@ -63,7 +63,7 @@ fn explore<O: Oracle + Eq + Hash>(quota: Quota, grain_us: i64) -> usize {
             }
         }
         edge = next;
-        // What grows without end is a model that never forgets.
+        // Endless growth would mean a model that never drops its history.
         assert!(seen.len() < 100_000, "more states than a bucket has");
     }
     seen.len()
@@ -78,7 +78,7 @@ fn explore_all<O: Oracle + Eq + Hash>(build: impl Fn(Rate, u64) -> Option<Quota>
             states += explore::<O>(build(rate, capacity).unwrap(), 1);
         }
     }
-    // A proof of nothing would pass too.
+    // Guards against exploring nothing.
     assert!(states > 500, "only {states} states");
 }
 

@@ -22,7 +22,7 @@ proptest! {
         prop_assert_eq!(bucket.is_full(), bucket.spent() == 0);
         let mut forgotten = Bucket::new(bucket.quota, bucket.now);
         if !bucket.is_full() {
-            // Everybody would notice.
+            // Deleting a bucket that is not full changes answers.
             prop_assert!(peek.remaining < forgotten.peek().remaining);
             return Ok(());
         }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `bucket` | a bucket as a store keeps it, and the steps that drive it |
 //! | `strategies` | quotas, extreme ones among them, and buckets in any reachable state |
-//! | `bounds` | what each algorithm promises of any stretch of time |
+//! | `bounds` | bounds of each algorithm over any interval of time |
 //! | `oracle` | naive models of every algorithm, which share no arithmetic with the crate |
 //! | `traces` | every algorithm against its model, figure by figure |
 //! | `exhaustive` | the same on a small domain, with nothing left out |
@@ -16,7 +16,7 @@
 //! | `change` | U1 quota change |
 //! | `expiry` | E1 forget only full |
 //! | `doubles` | the same answers from doubles, as Lua has them |
-//! | `regressions` | what went wrong elsewhere |
+//! | `regressions` | bugs of other limiters |
 //! | `quotas` | text forms and refusals |
 //!
 //! Every property is tried on 10 000 cases of some twenty steps each; `PROPTEST_CASES` says

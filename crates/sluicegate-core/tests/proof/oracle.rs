@@ -20,7 +20,7 @@ pub(crate) trait Oracle: Clone {
     fn resize(&mut self, limit: u64);
     /// The most that can be taken at once.
     fn limit(&self) -> u64;
-    /// Would a charge be granted at `at`, if nothing happened until then?
+    /// Returns whether a charge would be granted at `at`, without any step until then.
     fn fits(&self, at: u64, cost: u64) -> bool;
     /// Mends what lies beyond an empty bucket, as the first charge that sees it does.
     fn mend(&mut self, at: u64);
@@ -30,7 +30,7 @@ pub(crate) trait Oracle: Clone {
     fn give(&mut self, at: u64, amount: u64);
     /// Moves everything that happened in time, for windows by whole periods.
     fn shift(&mut self, by_us: i64);
-    /// How long work granted at `at` waits for its turn.
+    /// Delay of work granted at `at`.
     fn delay(&self, _at: u64) -> u64 {
         0
     }
@@ -88,7 +88,7 @@ fn first(passes: impl Fn(u64) -> bool) -> u64 {
     most
 }
 
-/// An instant so much later, or earlier.
+/// An instant moved later or earlier by `by`.
 pub(crate) fn moved(at: u64, by_us: i64) -> u64 {
     at.checked_add_signed(by_us).expect("an instant after 1970")
 }
@@ -102,12 +102,12 @@ pub(crate) struct TokenBucket {
     limit: u64,
     tokens: u128,
     period: u128,
-    /// What was missing and when; nothing of a bucket that was never used.
+    /// Missing tokens and their time; `None` for a bucket that was never used.
     missing: Option<(u128, u64)>,
 }
 
 impl TokenBucket {
-    /// What is missing at `at`. On a clock that was set back, that much more.
+    /// Missing tokens at `at`. On a clock that was set back, more by that time.
     fn missing(&self, at: u64) -> u128 {
         let Some((missing, then)) = self.missing else { return 0 };
         let drip = self.tokens * u128::from(at.abs_diff(then));
@@ -226,7 +226,7 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// What is missing at `at`, and when the next tokens fall.
+    /// Missing tokens at `at`, and the time of the next refill.
     fn settled(&self, at: u64) -> (u64, u64) {
         // On a clock that was set back the period starts again.
         let (mut missing, mut next) = (self.missing, self.next.min(at + self.period));

@@ -1,4 +1,4 @@
-//! What people write, and what is refused with which reason.
+//! Text forms of quotas, and the reasons of refusals.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What went wrong elsewhere, each reproduced by running the code in question. None of it here.
+//! Bugs of other limiters, each reproduced by running the code in question, as tests of this crate.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn drained(quota: &str) -> Bucket {
     bucket
 }
 
-/// How many of so many charges of one token are granted, that far apart.
+/// Number of granted charges of one token at regular distances.
 fn granted_of(bucket: &mut Bucket, charges: u64, apart_us: u64) -> usize {
     let charge = |_| {
         let granted = bucket.charge(1).is_granted();
@@ -110,8 +110,8 @@ fn spring_starves_those_who_poll_within_a_second() {
     assert_eq!(granted_of(&mut bucket, 100, 600 * MS), 50);
 }
 
-/// Seed 001's sliding window logs a request before it counts, so that whoever keeps asking is
-/// denied for ever.
+/// A sliding window that logs a request before it counts denies a client that keeps asking for
+/// ever.
 #[test]
 fn seed_001_counts_denials_in_its_sliding_window() {
     let quota = Quota::per_second(2).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
@@ -155,13 +155,13 @@ fn dragonfly_adds_a_second() {
     assert_eq!(denied.retry_after(), Some(Duration::from_secs(10)));
 }
 
-/// Seed 000 rounds the wait up to whole seconds.
+/// An earlier limiter rounds the wait up to whole seconds.
 #[test]
 fn seed_000_waits_whole_seconds() {
     assert_eq!(drained("5/s burst 10").charge(1).retry_after_ms(), Some(200));
 }
 
-/// Seed 003 says 1/R whatever part of a token is there already.
+/// An earlier limiter answers 1/R, whatever part of a token has refilled already.
 #[test]
 fn seed_003_ignores_the_fraction_held() {
     let mut bucket = drained("5/s burst 20");
@@ -169,8 +169,8 @@ fn seed_003_ignores_the_fraction_held() {
     assert_eq!(bucket.charge(1).retry_after_ms(), Some(50));
 }
 
-/// Seed 004's `int(refill_interval)` is 0 below a second, and seed 002's EXPIRE fails on half of
-/// one.
+/// `int(refill_interval)` is 0 below a second in one earlier limiter, and EXPIRE fails on half of one in
+/// another.
 #[test]
 fn seed_004_has_no_wait_for_half_a_second() {
     let quota = "1 per 0.5s".parse::<Quota>().unwrap().with_refill(Refill::Interval).unwrap();
@@ -183,7 +183,7 @@ fn seed_004_has_no_wait_for_half_a_second() {
 
 // ===== costs =====
 
-/// Seed 001 answered "retry in 100 ms" for ever to a cost of 51 of 50.
+/// An earlier limiter answered "retry in 100 ms" for ever to a cost of 51 of 50.
 #[test]
 fn seed_001_promises_what_can_never_be() {
     let mut bucket = bucket("10/s burst 50");
@@ -198,7 +198,7 @@ fn throttlecrab_promises_what_can_never_be() {
     assert_eq!(bucket("1 per 6s burst 1").charge(3).outcome, Outcome::Never);
 }
 
-/// Seed 002 admitted a cost of 99 of 10 on first use, and stored -89.
+/// An earlier limiter admitted a cost of 99 of 10 on first use, and stored -89.
 #[test]
 fn seed_002_admits_anything_at_first() {
     let mut bucket = bucket("1 per 2s burst 10");
@@ -207,7 +207,7 @@ fn seed_002_admits_anything_at_first() {
     assert_eq!(bucket.peek().remaining, 10);
 }
 
-/// Seed 002 deletes the bucket on a cost of 0, by EXPIRE 0.
+/// An earlier limiter deletes the bucket on a cost of 0, by EXPIRE 0.
 #[test]
 fn seed_002_forgets_on_a_cost_of_0() {
     let mut bucket = drained("1 per 2s burst 10");
@@ -230,14 +230,14 @@ fn upstash_goes_into_debt_by_denials() {
 
 // ===== clocks =====
 
-/// Upstash takes the caller's time: one caller with a wrong clock refills everybody.
+/// Upstash takes the caller's time: one caller with a wrong clock refills the bucket for all.
 #[test]
 fn upstash_lets_one_wrong_clock_refill_everybody() {
     let mut bucket = drained("1/s burst 10");
-    // An hour ahead it looks as if the bucket had been idle; that one caller cannot be told apart.
+    // An hour ahead the bucket seems to have been idle; that one caller cannot be recognised.
     bucket.wait(3600 * SECOND);
     assert!(bucket.charge(1).is_granted());
-    // Everybody else has nothing of it, and waits no longer than for one token.
+    // All other callers gain nothing, and wait no longer than for one token.
     bucket.step_back(3600 * SECOND);
     let denied = bucket.charge(1);
     assert_eq!(denied.outcome, Outcome::Denied { retry_after: SECOND });
@@ -245,7 +245,7 @@ fn upstash_lets_one_wrong_clock_refill_everybody() {
     assert!(bucket.charge(1).is_granted());
 }
 
-/// Seed 000 lets negative time pass: a step back of 60 s left -551 tokens of 50.
+/// An earlier limiter lets negative time pass: a step back of 60 s left -551 tokens of 50.
 #[test]
 fn seed_000_goes_into_debt_by_a_clock_step() {
     let mut bucket = bucket("10/s burst 50");
@@ -289,7 +289,7 @@ fn a_fading_count_does_not_fade_backwards() {
 
 // ===== domains =====
 
-/// Seed 001 divides by a rate of 0, which leaves a key that never expires.
+/// An earlier limiter divides by a rate of 0, which leaves a key that never expires.
 #[test]
 fn seed_001_takes_a_rate_of_0() {
     let refused = "0/s burst 50".parse::<Quota>();
@@ -321,7 +321,7 @@ fn spring_caps_daily_limits() {
     assert_eq!(bucket.charge(1).outcome, Outcome::Denied { retry_after: 8640 });
 }
 
-/// What a reader of the documentation tries first.
+/// The first example of the documentation.
 #[test]
 fn the_drawing_of_the_front_page_is_true() {
     let quota = "1/s burst 3".parse::<Quota>().unwrap();

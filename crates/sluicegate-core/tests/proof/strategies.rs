@@ -25,7 +25,7 @@ impl Dice {
     }
 }
 
-/// Whatever `read` makes of the dice.
+/// A strategy of the values that `read` derives from the dice.
 fn rolled<T: std::fmt::Debug>(read: fn(&mut Dice) -> T) -> impl Strategy<Value = T> + Clone {
     any::<u64>().prop_map(move |word| read(&mut Dice(word)))
 }

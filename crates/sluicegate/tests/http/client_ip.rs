@@ -12,7 +12,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Believes `10.0.0.0/8` and `2001:db8:ffff::/48`.
+/// Trusts `10.0.0.0/8` and `2001:db8:ffff::/48`.
 fn behind_proxies() -> ClientIp {
     let networks = ["10.0.0.0/8", "2001:db8:ffff::/48"];
     ClientIp::default().trust(networks.map(|network| network.parse().unwrap()))
@@ -57,7 +57,7 @@ fn x_forwarded_for_from_the_right() {
         (&["2001:db8::1, [2001:db8:ffff::5]"], "2001:db8::1"),
         // All of them are ours: the farthest one asked by itself.
         (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
-        // What is no address ends the walk.
+        // An entry that is not an address ends the walk.
         (&["198.51.100.7, unknown, 10.0.0.2"], "10.0.0.2"),
         (&["198.51.100.7, _hidden"], PROXY),
         (&["198.51.100.7, 10.0.0.256, 10.0.0.2"], "10.0.0.2"),

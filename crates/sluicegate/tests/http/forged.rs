@@ -1,4 +1,4 @@
-//! S3: what clients write does not change who they are.
+//! S3: headers of a client do not change its address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -38,7 +38,7 @@ fn forged_line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![pieces, bytes].prop_filter("a field", |line| HeaderValue::from_bytes(line).is_ok())
 }
 
-/// Somebody from outside.
+/// An address outside the trusted networks.
 fn stranger() -> impl Strategy<Value = IpAddr> {
     let ipv4 = any::<u32>().prop_map(|bits| IpAddr::V4(Ipv4Addr::from_bits(bits)));
     let ipv6 = any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical());
@@ -53,7 +53,7 @@ fn proxy() -> impl Strategy<Value = IpAddr> {
     any::<[u8; 3]>().prop_map(|[a, b, c]| IpAddr::V4(Ipv4Addr::new(10, a, b, c)))
 }
 
-/// How a proxy writes an address.
+/// Address in a form that proxies write.
 fn written(header: ForwardedBy, address: IpAddr, style: u8) -> String {
     let bare = match (header, address, style % 2) {
         (ForwardedBy::XForwardedFor, IpAddr::V6(v6), 0) => v6.to_string(),
@@ -72,7 +72,7 @@ fn written(header: ForwardedBy, address: IpAddr, style: u8) -> String {
     }
 }
 
-/// What a proxy makes of a header: its entry added to the last line, or a line of its own.
+/// Appends a proxy's entry to the last line of a header, or as a line of its own.
 fn add(lines: &mut Vec<Vec<u8>>, entry: &str, on_its_own: bool) {
     match lines.last_mut() {
         Some(last) if !on_its_own => last.extend([b", ", entry.as_bytes()].concat()),
@@ -112,7 +112,7 @@ proptest! {
         prop_assert_eq!(by_hops.of(&headers, speaker), client);
     }
 
-    /// Whoever comes past them all is taken for nobody else, whatever it writes.
+    /// A client that bypasses all proxies keeps its own address, whatever its headers are.
     #[test]
     fn past_all_proxies(forged in vec(forged_line(), 0..4), client in stranger()) {
         for header in [ForwardedBy::XForwardedFor, ForwardedBy::Forwarded] {

@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(cases(512))]
 
     /// Both fields are lists of the same strings, each once, in the order of the rules, with sensible integers.
-    /// Whoever waits `Retry-After` comes back no earlier than any `t`.
+    /// `Retry-After` is never shorter than any `t`.
     #[test]
     fn both_fields_are_what_the_verdict_says(
         rules in any_rules(),

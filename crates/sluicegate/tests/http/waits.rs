@@ -1,4 +1,4 @@
-//! What happens to a client that does as it is told.
+//! Clients that wait as the fields say.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sluicegate::{Quota, Request, Rule};
 
 use crate::http::support::{any_quota, any_rules, cases, fields, limiter};
 
-/// Are the figures of its decisions enough to know when there is more, to the microsecond?
+/// Returns whether a decision's figures give the time of the next token to the microsecond.
 fn is_told_exactly(quota: &Quota) -> bool {
     use sluicegate_core::Form;
     matches!(

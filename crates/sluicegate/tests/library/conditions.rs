@@ -1,4 +1,4 @@
-//! Conditions: what an attribute must be, and what it must not.
+//! Conditions: globs that must match, and exceptions.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn exceptions_are_whole_globs() {
     }
 }
 
-/// Whoever lacks the attribute is no exception; but what must match something has to be there.
+/// A request that lacks the attribute is not an exception; a glob that must match needs the attribute.
 #[test]
 fn exceptions_hold_for_whoever_lacks_the_attribute() {
     assert!(holds("!/login", None));

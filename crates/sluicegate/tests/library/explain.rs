@@ -1,4 +1,4 @@
-//! Why rules apply to a request, or do not.
+//! Reasons why rules apply to a request or do not.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use sluicegate::{Request, Rule, RuleSet};
 use crate::library::index::{Asked, Plain, asked, plain, rule_set};
 use crate::library::support::{cases, rule};
 
-/// Is this true of the rule and the request, whatever else is?
+/// Returns whether this reason is true of the rule and the request.
 fn is_true(reason: &Applies, rule: &Rule, plain: &Plain, asked: &Asked, all: &[Plain]) -> bool {
     let plan = asked.plan.filter(|plan| !plan.is_empty());
     let request = asked.request();
@@ -40,7 +40,7 @@ fn is_true(reason: &Applies, rule: &Rule, plain: &Plain, asked: &Asked, all: &[P
 proptest! {
     #![proptest_config(cases(1_000))]
 
-    /// Yes is said exactly of the rules that apply, and every other reason is a true one.
+    /// Exactly the rules that apply are reported as such, and every other reason is true.
     #[test]
     fn the_reasons_are_those_of_the_index(
         mut plains in vec(plain(), 0..24),
@@ -62,7 +62,7 @@ proptest! {
     }
 }
 
-/// Of several reasons the first is told: what the rule is, then its plan, then what it asks of the request.
+/// Of several reasons the first is reported: inactive, then the plan, then conditions and attributes.
 #[test]
 fn each_reason_has_its_case() {
     let plan = |rule: Rule, plan: &str| rule.with_plan(plan).unwrap();

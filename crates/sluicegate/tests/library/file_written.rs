@@ -140,7 +140,7 @@ fn read(text: &str) -> Vec<Rule> {
 proptest! {
     #![proptest_config(cases(2_000))]
 
-    /// What is written is read back equal, whatever is in it, as it was given and as the rules know it.
+    /// Written files read back equal, both as given and as normalised by the rules.
     #[test]
     fn what_is_written_is_read_back(specs in vec(spec(), 0..6)) {
         let sound: Vec<(RuleSpec, Rule)> =
@@ -232,7 +232,7 @@ mode = "unlimited"
     assert_eq!(read(&to_toml(&[])), []);
 }
 
-/// Columns that are no rule are written as they are, and refused by whoever reads them.
+/// Invalid columns are written as they are, and refused on reading.
 #[test]
 fn what_is_wrong_stays_wrong() {
     let spec = RuleSpec {

@@ -1,4 +1,4 @@
-//! Which rules apply, against a scan of all rules that knows nothing of the library but the design.
+//! Matching through the index, against a scan of all rules that shares no code with it.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ impl Plain {
         rule
     }
 
-    /// The design: every condition matches, and the endpoint of an endpoint pattern does.
+    /// Definition: every condition matches, and the endpoint of an endpoint pattern does.
     pub(crate) fn conditions_match(&self, asked: &Asked) -> bool {
         let endpoint = PATTERNS[self.pattern].2.map(|glob| ("endpoint", glob));
         self.conditions.iter().copied().chain(endpoint).all(|(name, glob)| {
@@ -85,7 +85,7 @@ impl Plain {
         })
     }
 
-    /// The design: no placeholder is missing, and the plan is right.
+    /// Definition: no placeholder is missing, and the plan is right.
     fn applies(&self, asked: &Asked, all: &[Self]) -> bool {
         let plan = asked.plan.filter(|plan| !plan.is_empty());
         let names_the_plan = |other: &Self| {

@@ -34,7 +34,7 @@ fn names_keep_limiters_apart() {
         assert!(on(name).take("k", 1).is_granted(), "{name:?}");
         assert!(!on(name).take("k", 1).is_granted(), "{name:?}");
     }
-    // What moves from the name to the key does not make them the same.
+    // Moving text from the name to the key gives another bucket.
     assert!(on("x").take("yz", 1).is_granted());
     assert!(on("xy").take("z", 1).is_granted());
     assert_eq!(store.stats().buckets, 8);

@@ -1,4 +1,4 @@
-//! Which rules apply, case by case.
+//! Rules that apply to a request, case by case.
 
 use sluicegate::rules::Attribute;
 use sluicegate::{Request, Rule, RuleSet};

@@ -5,25 +5,25 @@
 //! | `support` | limiters on a clock that stands still |
 //! | `patterns` | key patterns, and errors that point at the character |
 //! | `globs` | globs against a matcher that backtracks |
-//! | `conditions` | what an attribute must be, and what it must not |
+//! | `conditions` | globs that must match, and exceptions |
 //! | `specs` | rules column by column, with everything that is wrong |
-//! | `sets` | what two rules cannot both have |
-//! | `matching` | which rules apply, case by case |
-//! | `index` | which rules apply, against a scan of all rules |
-//! | `explain` | why rules apply or not, against the same scan |
+//! | `sets` | clashes between two rules |
+//! | `matching` | rules that apply, case by case |
+//! | `index` | rules that apply, against a scan of all rules |
+//! | `explain` | reasons why rules apply or not, against the same scan |
 //! | `replacing` | rules that replace others, and rules without a limit |
 //! | `verdicts` | M1 all or nothing, M2 the longest wait, and the figures on top |
-//! | `shadow` | what shadow rules do, and what they never do |
+//! | `shadow` | shadow rules: recorded, never enforced |
 //! | `algorithms` | all algorithms in one verdict, delays, K1 never, K2 peek |
 //! | `reload` | U1 no free refill, U3 snapshots, U5 no ghosts, T34 reload under load |
-//! | `overrides` | what single subjects have instead; with it M1, U1, U3, U5 |
-//! | `starter` | the starter rules, and the seeds' scenarios |
+//! | `overrides` | overrides of single subjects; with them M1, U1, U3, U5 |
+//! | `starter` | the starter rules, and scenarios of earlier limiters |
 //! | `buckets` | buckets without rules: take, peek, refund, reset |
 //! | `rule_buckets` | buckets of rules, one by one: peek, refund, grant, reset |
 //! | `keyed` | the typed limiter |
 //! | `reservations` | K3 refund once, and settling |
 //! | `waiting` | `until_granted`, `until_allowed` |
-//! | `types` | what may be sent between threads |
+//! | `types` | types that may be sent between threads |
 //! | `file` | `rules.toml` that is right |
 //! | `file_written` | `rules.toml` that is written, and read back |
 //! | `file_errors` | `rules.toml` that is not |

@@ -1,5 +1,5 @@
-//! What single subjects have instead of their rules' quotas: another, none, or nothing; with everything that
-//! holds of rules: M1 all or nothing, U1 no free refill, U3 snapshots, U5 no ghosts.
+//! Overrides of single subjects: another quota, no limit, or a block; with everything that holds of rules: M1 all or
+//! nothing, U1 no free refill, U3 snapshots, U5 no ghosts.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -85,8 +85,8 @@ fn a_tier_says_what_it_was_charged_by() {
     });
 }
 
-/// M1: whoever is blocked by an enforced rule takes nothing from any bucket, and only the tiers that he is
-/// blocked in answer: no bucket was asked.
+/// M1: a subject that is blocked by an enforced rule takes nothing from any bucket, and only the tiers with the block
+/// answer: no bucket was charged.
 #[test]
 fn m1_the_blocked_are_charged_nothing() {
     let (limiter, _) = limiter(vec![
@@ -134,7 +134,7 @@ fn in_the_shadow_a_block_is_shown_and_denies_nobody() {
     assert_eq!(rule_ids(&limiter.check_now(&user("free"))), [1, 2, 3]);
 }
 
-/// An override is for all buckets of a subject; whose they are, the key pattern says.
+/// An override is for all buckets of a subject, which the key pattern determines.
 #[test]
 fn subjects_are_users_then_addresses_then_whatever_comes_first() {
     let patterns = [
@@ -185,7 +185,7 @@ fn an_override_belongs_to_one_rule() {
     change(&limiter, [(1, "42", another("1/hour burst 7"))]);
     assert_eq!(allowed_in_a_row(&limiter, &user("42").plan("free")), 7);
     assert_eq!(allowed_in_a_row(&limiter, &user("42")), 2);
-    // Whoever is unlimited under the rule of his plan does not fall back to that of no plan.
+    // A subject that is unlimited under the rule of its plan does not fall back to the rule without a plan.
     change(&limiter, [(1, "42", Override::Unlimited)]);
     let unlimited = limiter.check_now(&user("42").plan("free").cost(100));
     assert!(unlimited.is_allowed() && unlimited.tiers().len() == 0);
@@ -241,7 +241,7 @@ fn u1_back_and_forth_is_no_refill() {
     assert_eq!(allowed_in_a_row(&limiter, &user("42")), 1, "the rule's own quota counts again");
 }
 
-/// What was spent before a subject was unlimited or blocked is not forgotten meanwhile; time goes on.
+/// Tokens spent before a subject was unlimited or blocked stay spent, and refill as time passes.
 #[test]
 fn u1_a_bucket_that_nobody_asks_is_kept() {
     for instead in [Override::Unlimited, Override::Blocked] {
@@ -312,7 +312,7 @@ fn reservations_follow_overrides() {
     reservation.commit_now(20);
     change(&limiter, [(1, "42", another("1/hour burst 100"))]);
     assert_eq!(remaining(&limiter, &user("42")), [20]);
-    // Whoever was unlimited was charged nothing, and gets nothing back.
+    // An unlimited subject was charged nothing, and gets nothing back.
     change(&limiter, [(1, "42", Override::Unlimited)]);
     let unlimited = limiter.reserve_now(&user("42").cost(50));
     change(&limiter, [(1, "42", another("1/hour burst 100"))]);

@@ -117,7 +117,7 @@ fn marked(version: u64, rules: u64, quota: &str) -> RuleSet {
 #[test]
 fn u3_no_verdict_is_a_mixture() {
     const RULES: u64 = 7;
-    /// How often the others must have seen rules being replaced; and when to give up on that.
+    /// Number of replacements that the other threads must see, and the time to give up.
     const CHANGES_SEEN: usize = 1_000;
     const VERSIONS_MAX: u64 = 1_000_000;
     let limiter = Limiter::new(MemoryStore::new(), marked(1, RULES, "1000000/s"));

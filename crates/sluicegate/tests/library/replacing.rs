@@ -64,7 +64,7 @@ fn all_replacing_happens_at_once() {
     assert_eq!(reasons, [by(2), by(3), Applies::Yes, by(5), by(4)]);
 }
 
-/// Whoever is switched off, for another plan, or has a condition that fails, replaces nobody.
+/// A rule that is inactive, for another plan, or has a condition that fails replaces no other.
 #[test]
 fn only_a_rule_that_applies_replaces() {
     let base = || named(rule(1, "a", "1/s"), "a");

@@ -118,7 +118,7 @@ fn a_denied_reservation_is_not_settled() {
     assert_eq!(remaining(&limiter, &ALL), [0, 10]);
 }
 
-/// What a shadow tier had not enough for is not taken from it later.
+/// A cost that a shadow tier could not grant is not taken from it later.
 #[test]
 fn settling_leaves_shadow_tiers_that_were_not_charged() {
     let shadow = |id, quota| rule(id, &format!("s{id}"), quota).with_mode(Mode::Shadow);
@@ -132,7 +132,7 @@ fn settling_leaves_shadow_tiers_that_were_not_charged() {
     assert_eq!(remaining(&limiter, &ALL), [4, 4, 3]);
 }
 
-/// Nothing is lost and nothing is made, whoever settles at the same time.
+/// No token is lost or created under concurrent settlements.
 #[test]
 fn many_who_settle_at_once_come_to_the_sum_of_what_they_cost() {
     let (limiter, _) =

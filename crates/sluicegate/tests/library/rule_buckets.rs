@@ -1,4 +1,4 @@
-//! Buckets of rules, one by one: what an operator looks at, fills up and forgets.
+//! Buckets of rules, one by one: peek, grant, refund, reset.
 
 use sluicegate::{Algorithm, Override, Overrides, Quota, Request, Rule, RuleSet};
 

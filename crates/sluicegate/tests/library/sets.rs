@@ -1,4 +1,4 @@
-//! What two rules cannot both have.
+//! Clashes between two rules of a set.
 
 use sluicegate::RuleSet;
 use sluicegate::rules::{RULES_MAX, RuleSetError};

@@ -1,4 +1,4 @@
-//! What shadow rules do, and what they never do.
+//! Shadow rules: recorded, never enforced.
 
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ fn decimal(text: &str) -> Option<Decimal> {
     Some(text.parse().unwrap())
 }
 
-/// What is wrong, a line for every column.
+/// The errors, a line for every column.
 fn errors(spec: &RuleSpec) -> Vec<String> {
     spec.build().unwrap_err().iter().map(ToString::to_string).collect()
 }
@@ -262,7 +262,7 @@ fn a_rule_knows_its_columns() {
     );
 }
 
-/// What limits nobody needs no quota; one that is given is checked and kept.
+/// A rule in `Unlimited` mode needs no quota; one that is given is checked and kept.
 #[test]
 fn a_rule_without_a_limit_needs_no_quota() {
     let unlimited =
@@ -277,7 +277,7 @@ fn a_rule_without_a_limit_needs_no_quota() {
     assert_eq!(errors(&RuleSpec { mode: Mode::Shadow, ..unlimited }).len(), 1);
 }
 
-/// A program that sets it gets what fits; only what somebody wrote is refused.
+/// The setter truncates; only columns that are too long are refused.
 #[test]
 fn a_description_is_cut_between_characters() {
     let rule = rule(1, "a", "1/s").with_description(&"€".repeat(1000));

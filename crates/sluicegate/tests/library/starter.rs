@@ -1,10 +1,10 @@
-//! The starter rules, and the seeds' scenarios.
+//! The starter rules, and scenarios of earlier limiters.
 
 use sluicegate::{Limiter, ManualClock, Request, RuleSet};
 
 use crate::library::support::{allowed_in_a_row, ms, on_clock, quota, rule_ids, secs, violated};
 
-/// Id, scope, key pattern, plan, quota, condition on the endpoint: as the design lists them.
+/// Id, scope, key pattern, plan, quota, condition on the endpoint.
 const DESIGN: [(u64, &str, &str, &str, &str, &str); 9] = [
     (1, "user", "user:{user_id}", "free", "10/s burst 50", ""),
     (2, "user", "user:{user_id}", "pro", "100/s burst 500", ""),
@@ -43,7 +43,7 @@ fn starter() -> (Limiter<sluicegate::MemoryStore<ManualClock>>, ManualClock) {
     on_clock(RuleSet::starter())
 }
 
-/// Seed 001: idle, then fifty at once, then ten a second.
+/// Idle, then fifty at once, then ten a second.
 #[test]
 fn seed_001_a_free_user_has_a_burst_of_fifty_then_ten_a_second() {
     let (limiter, clock) = starter();
@@ -62,7 +62,7 @@ fn seed_001_a_free_user_has_a_burst_of_fifty_then_ten_a_second() {
     assert!(limiter.check_now(&pro).is_allowed());
 }
 
-/// Seed 001: cost 51 of 50 was told to come back in 100 ms, for ever.
+/// An earlier limiter answered cost 51 of 50 with a wait of 100 ms, for ever.
 #[test]
 fn seed_001_more_than_the_burst_is_never() {
     let (limiter, _) = starter();
@@ -71,7 +71,7 @@ fn seed_001_more_than_the_burst_is_never() {
     assert_eq!((violated(&verdict), verdict.retry_after()), (Some(1), None));
 }
 
-/// Seed 001: the first tier that failed was reported, not the one that fails longest.
+/// An earlier limiter reported the first tier that failed, not the one with the longest wait.
 #[test]
 fn seed_001_the_tier_that_fails_longest_is_reported() {
     let (limiter, _) = starter();
@@ -85,7 +85,7 @@ fn seed_001_the_tier_that_fails_longest_is_reported() {
     assert_eq!((violated(&verdict), verdict.retry_after()), (Some(5), Some(secs(12))));
 }
 
-/// Seed 003: never more than five attempts at once, five a minute.
+/// Logins: never more than five attempts at once, five a minute.
 #[test]
 fn seed_003_logins_are_five_a_minute() {
     let (limiter, clock) = starter();
@@ -99,7 +99,7 @@ fn seed_003_logins_are_five_a_minute() {
     assert_eq!(allowed_in_a_row(&limiter, &login), 5);
 }
 
-/// Seed 003: payments, a burst of three and one a minute.
+/// Payments: a burst of three and one a minute.
 #[test]
 fn seed_003_payments_are_one_a_minute() {
     let (limiter, clock) = starter();
@@ -111,7 +111,7 @@ fn seed_003_payments_are_one_a_minute() {
     assert_eq!(allowed_in_a_row(&limiter, &payment), 1);
 }
 
-/// Seed 003: autocomplete, a burst of a hundred and ten a second.
+/// Autocomplete: a burst of a hundred and ten a second.
 #[test]
 fn seed_003_search_has_a_burst_of_a_hundred_then_ten_a_second() {
     let (limiter, clock) = starter();
@@ -123,7 +123,7 @@ fn seed_003_search_has_a_burst_of_a_hundred_then_ten_a_second() {
     assert_eq!(allowed_in_a_row(&limiter, &search), 10);
 }
 
-/// Seed 001: search is limited for all users together, whoever they are.
+/// Search is limited for all users together.
 #[test]
 fn seed_001_an_endpoint_is_limited_for_all_users_together() {
     let (limiter, _) = starter();

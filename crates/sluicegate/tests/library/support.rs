@@ -1,4 +1,4 @@
-//! What is asked of limiters, again and again.
+//! Helpers for checks of limiters.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use sluicegate::{Request, Verdict};
 
 pub(crate) use crate::common::*;
 
-/// How many of these requests are allowed, one after the other, before one is not.
+/// Number of these requests that are allowed in a row.
 pub(crate) fn allowed_in_a_row(limiter: &TestLimiter, request: &Request<'_>) -> usize {
     (0..1_000_000).take_while(|_| limiter.check_now(request).is_allowed()).count()
 }
 
-/// What is left in each tier of a request.
+/// Tokens left in each tier of a request.
 pub(crate) fn remaining(limiter: &TestLimiter, request: &Request<'_>) -> Vec<u64> {
     let verdict = limiter.check_now(&request.clone().cost(0));
     verdict.tiers().map(|tier| tier.decision.remaining).collect()

@@ -1,4 +1,4 @@
-//! What may be sent between threads: everything, futures too.
+//! All types and futures are `Send`.
 
 use sluicegate::rules::{
     Applies, Attribute, FieldError, Glob, GlobError, OverridesError, Pattern, PatternError,
@@ -104,7 +104,7 @@ fn every_future_can_be_sent() {
     }
 }
 
-/// A verdict may be kept, and taken elsewhere, while rules come and go.
+/// A verdict can outlive its rules and move to another thread.
 #[test]
 fn a_verdict_outlives_its_rules() {
     let (limiter, _) = limiter(vec![crate::library::support::rule(1, "a", "1/s")]);

@@ -37,7 +37,7 @@ fn m1_a_denial_charges_nothing() {
     for _ in 0..100 {
         let verdict = limiter.check_now(&ALL);
         assert_eq!(violated(&verdict), Some(3));
-        // What is really left, uncharged; and those that would have granted it say so.
+        // The figures are uncharged, and tiers that would have granted are granted.
         let shown =
             verdict.tiers().map(|tier| (tier.decision.is_granted(), tier.decision.remaining));
         assert_eq!(shown.collect::<Vec<_>>(), [(true, 9), (true, 2), (false, 0)]);
@@ -45,7 +45,7 @@ fn m1_a_denial_charges_nothing() {
     assert_eq!(remaining(&limiter, &ALL), [9, 2, 0]);
 }
 
-/// Seed 001 charges the tiers that pass and reports the first that does not (M4).
+/// An earlier limiter charges the tiers that pass and reports the first that does not (M4).
 #[test]
 fn m4_a_drained_user_leaves_the_global_bucket_alone() {
     let rules = vec![rule(1, "user:{user_id}", "1/hour"), rule(2, "global", "1/s burst 1000")];
@@ -147,7 +147,7 @@ fn wait(tier: &Tier<'_>) -> u64 {
     tier.decision.retry_after().map_or(u64::MAX, |wait| u64::try_from(wait.as_micros()).unwrap())
 }
 
-/// The design's answer: the enforced denial with the longest wait, ties in the order global, ip,
+/// The definition: the enforced denial with the longest wait, ties in the order global, ip,
 /// endpoint, user, custom, then the lowest id.
 fn expected(verdict: &Verdict) -> Option<u64> {
     let order = ["global", "ip", "endpoint", "user", "custom"];

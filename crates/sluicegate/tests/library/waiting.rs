@@ -112,7 +112,7 @@ async fn a_future_that_was_never_polled_spends_nothing() {
     assert!(limiter.take("k", 1).is_granted());
 }
 
-/// Somebody else takes the token it was waiting for: it waits for the next one, or gives up as soon as
+/// Another charge takes the token it was waiting for: it waits for the next one, or gives up as soon as
 /// that is too late.
 #[tokio::test(start_paused = true)]
 async fn others_may_be_faster() {
@@ -180,7 +180,7 @@ async fn a_queue_has_its_own_delay() {
     assert_eq!(started.elapsed(), secs(1), "the third waited for room in the queue");
 }
 
-/// The wait in line is part of the time there is: who could not start in time is not let in at all.
+/// The delay is part of the deadline: work that could not start in time is denied.
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_too_long_is_refused_at_once() {
     let queue = quota("1/s burst 10").with_algorithm(Algorithm::LeakyBucket).unwrap();
