@@ -562,7 +562,7 @@ impl fmt::Display for QuotaError {
                 f.write_str("windows and interval refill need a whole number of tokens per period")
             }
             Self::IntervalNeedsTokenBucket => {
-                f.write_str("interval refill goes with the token_bucket algorithm only")
+                f.write_str("interval refill needs the token_bucket algorithm")
             }
             Self::WindowHasNoCapacity => f.write_str(
                 "a window admits its tokens per period and has no other capacity: leave it out",
@@ -571,7 +571,7 @@ impl fmt::Display for QuotaError {
                 write!(f, "more tokens in a window than this algorithm can keep exactly ({max})")
             }
             Self::MaxWaitNeedsLeakyBucket => {
-                f.write_str("max_wait goes with the leaky_bucket algorithm only")
+                f.write_str("max_wait needs the leaky_bucket algorithm")
             }
             Self::MaxWaitNotExact => {
                 f.write_str("max_wait cannot be counted exactly in microseconds")

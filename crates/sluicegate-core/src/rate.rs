@@ -373,7 +373,7 @@ impl fmt::Display for DecimalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotANumber => "not a decimal number",
-            Self::Infinite => "infinity is not a rate",
+            Self::Infinite => "infinity is not allowed",
             Self::Negative => "negative",
             Self::TooManyDigits => "too many digits to be kept exactly",
         })
@@ -392,7 +392,7 @@ impl fmt::Display for RateError {
             Self::PeriodTooLong => "the period is longer than 142 years",
             Self::Syntax => "not a rate: write it as `10/s`, `100/minute` or `5 per 2s`",
             Self::UnknownUnit => "not a unit of time: use us, ms, s, minute, hour, day or week",
-            Self::BadBurst => "what follows `burst` is not a whole number",
+            Self::BadBurst => "the burst is not a whole number",
         })
     }
 }

@@ -47,7 +47,7 @@ impl Attribute {
         }
     }
 
-    /// Returns whether this is a valid name: letters, digits, `_`, `-` and `.`, at most [`NAME_BYTES_MAX`] of them.
+    /// Returns whether this is a valid name: letters, digits, `_`, `-` and `.`, at most 64 of them.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         (1..=NAME_BYTES_MAX).contains(&name.len())

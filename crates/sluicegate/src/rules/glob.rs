@@ -32,7 +32,7 @@ pub enum GlobError {
     #[error("an empty glob matches nothing")]
     Empty,
     /// A list of exceptions is too long.
-    #[error("what follows `!` has at most {EXCEPT_BYTES_MAX} bytes")]
+    #[error("the exceptions after `!` have at most {EXCEPT_BYTES_MAX} bytes")]
     ExceptTooLong,
     /// A list of exceptions has too many that are not plain text.
     #[error("at most {EXCEPT_STARS_MAX} of the globs that follow `!` have a `*`")]

@@ -44,7 +44,7 @@ enum Piece {
 #[expect(missing_docs, reason = "`at` is explained once, above")]
 pub enum PatternError {
     /// It is empty.
-    #[error("an empty key pattern names no bucket")]
+    #[error("a key pattern must not be empty")]
     Empty,
     /// It is too long.
     #[error("a key pattern has at most {PATTERN_BYTES_MAX} bytes")]
@@ -53,22 +53,22 @@ pub enum PatternError {
     #[error("this `{{` is never closed")]
     Unclosed { at: usize },
     /// `}` without `{`.
-    #[error("this `}}` closes nothing")]
+    #[error("this `}}` is never opened")]
     Unopened { at: usize },
     /// A placeholder that names no attribute.
     #[error("`{name}` is not the name of an attribute: use letters, digits, `_`, `-` and `.`")]
     BadName { at: usize, name: String },
     /// A duplicate placeholder.
-    #[error("`{{{name}}}` is here already")]
+    #[error("`{{{name}}}` is duplicated")]
     Twice { at: usize, name: String },
     /// Too many placeholders.
     #[error("a key pattern has at most {PLACEHOLDERS_MAX} placeholders")]
     TooMany { at: usize },
     /// `endpoint:` without an endpoint.
-    #[error("an endpoint is missing behind `endpoint:`")]
+    #[error("an endpoint is missing after `endpoint:`")]
     NoEndpoint { at: usize },
     /// A control character.
-    #[error("control characters have no place in a key pattern")]
+    #[error("a key pattern must not have control characters")]
     Control { at: usize },
 }
 

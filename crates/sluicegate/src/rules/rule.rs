@@ -117,7 +117,7 @@ pub enum RuleError {
         name: String,
     },
     /// Duplicate conditions on one attribute.
-    #[error("there is a condition on `{attribute}` already")]
+    #[error("the condition on `{attribute}` is duplicated")]
     SameCondition {
         /// The attribute with two conditions.
         attribute: String,
@@ -135,7 +135,7 @@ pub enum RuleError {
     #[error("a rule replaces at most {REPLACES_MAX} names")]
     TooManyReplaced,
     /// A duplicate name to replace.
-    #[error("`{name}` is replaced already")]
+    #[error("`{name}` is duplicated")]
     SameReplaced {
         /// The name as given.
         name: String,

@@ -34,7 +34,7 @@ pub struct RuleSet {
 #[non_exhaustive]
 pub enum RuleSetError {
     /// Two rules with the same id.
-    #[error("rule_id {rule_id} is there twice")]
+    #[error("rule_id {rule_id} is duplicated")]
     SameId {
         /// The id as given.
         rule_id: u64,
@@ -44,7 +44,7 @@ pub enum RuleSetError {
         second: usize,
     },
     /// Two rules with the same key pattern and plan.
-    #[error("key_pattern `{key_pattern}` is there twice for {}", plan_text(plan.as_deref()))]
+    #[error("key_pattern `{key_pattern}` is duplicated for {}", plan_text(plan.as_deref()))]
     SamePattern {
         /// The duplicate key pattern.
         key_pattern: String,
@@ -62,7 +62,7 @@ pub enum RuleSetError {
         rule_id: u64,
     },
     /// More than [`RULES_MAX`] rules.
-    #[error("{rules} rules are more than {RULES_MAX}")]
+    #[error("{rules} rules exceed the maximum of {RULES_MAX}")]
     TooMany {
         /// Number of rules given.
         rules: usize,

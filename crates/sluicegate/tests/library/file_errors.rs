@@ -98,13 +98,13 @@ error: invalid boolean, expected `false`
 20 | plan = free
    |        ^^^^
 
-error: rule_id 7 is there twice, first in line 10
+error: rule_id 7 is duplicated, first in line 10
   --> rules.toml:23:11
    |
 23 | rule_id = 7
    |           ^
 
-error: key_pattern `login:{ip}` is there twice for every plan, first in line 11
+error: key_pattern `login:{ip}` is duplicated for every plan, first in line 11
   --> rules.toml:24:15
    |
 24 | key_pattern = "login:{ip}"
@@ -141,7 +141,7 @@ fn a_mistake_is_found_in_its_place() {
         ("rate_per_second = 'x'", "19: rate_per_second: expected a number, found text"),
         ("rate_per_second = -0.5", "19: rate_per_second: is negative"),
         ("rate_per_second = nan", "19: rate_per_second: not a decimal number"),
-        ("rate_per_second = -inf", "19: rate_per_second: infinity is not a rate"),
+        ("rate_per_second = -inf", "19: rate_per_second: infinity is not allowed"),
         ("rate_per_second = 5e0", "19: rate_per_second: write the number without an exponent"),
         ("rate_per_second = 4.99", "19: rate_per_second: is not 5 per period: leave it out"),
         (
@@ -169,7 +169,7 @@ fn a_mistake_is_found_in_its_place() {
             "13: algorithm: unknown algorithm `leaky-bucket`: did you mean `leaky_bucket`?",
         ),
         ("refill = 'Interval'", "10: refill: unknown refill `Interval`: did you mean `interval`?"),
-        ("max_wait = 1", "12: max_wait: max_wait goes with the leaky_bucket algorithm only"),
+        ("max_wait = 1", "12: max_wait: max_wait needs the leaky_bucket algorithm"),
         (
             "max_wait = '1'",
             "12: max_wait: write it as a number of seconds, or text such as \"62.5s\" or \"1 minute\"",
@@ -294,7 +294,7 @@ fn there_is_an_end_to_everything() {
     assert!(RuleSet::from_toml("rules.toml", &longest).is_ok());
 
     let many = "[[rule]]\n".repeat(RULES_MAX + 1);
-    assert_eq!(listed(&many), ["10001:1: 10001 rules are more than 10000"]);
+    assert_eq!(listed(&many), ["10001:1: 10001 rules exceed the maximum of 10000"]);
 
     // A hundred mistakes are enough to begin with.
     let many = errors(&"[[rule]]\n".repeat(RULES_MAX));

@@ -8,12 +8,12 @@ use crate::library::support::rule;
 
 /// A pattern, with a `^` under the character that is wrong, and what is said about it.
 const MISTAKES: [(&str, &str, &str); 18] = [
-    ("", "^", "an empty key pattern names no bucket"),
+    ("", "^", "a key pattern must not be empty"),
     ("user:{user_id", "     ^", "this `{` is never closed"),
     ("user:{user_id}:{", "               ^", "this `{` is never closed"),
-    ("{a}}", "   ^", "this `}` closes nothing"),
-    ("user:}", "     ^", "this `}` closes nothing"),
-    ("}{a}", "^", "this `}` closes nothing"),
+    ("{a}}", "   ^", "this `}` is never opened"),
+    ("user:}", "     ^", "this `}` is never opened"),
+    ("}{a}", "^", "this `}` is never opened"),
     ("x:{}", "   ^", "`` is not the name of an attribute: use letters, digits, `_`, `-` and `.`"),
     (
         "x:{ user_id}",
@@ -26,18 +26,18 @@ const MISTAKES: [(&str, &str, &str); 18] = [
         "`a{b` is not the name of an attribute: use letters, digits, `_`, `-` and `.`",
     ),
     ("é:{è}", "   ^", "`è` is not the name of an attribute: use letters, digits, `_`, `-` and `.`"),
-    ("{a}:{b}:{a}", "         ^", "`{a}` is here already"),
-    ("{user_id}{user_id}", "          ^", "`{user_id}` is here already"),
+    ("{a}:{b}:{a}", "         ^", "`{a}` is duplicated"),
+    ("{user_id}{user_id}", "          ^", "`{user_id}` is duplicated"),
     (
         "{a}{b}{c}{d}{e}{f}{g}{h}{i}",
         "                        ^",
         "a key pattern has at most 8 placeholders",
     ),
-    ("user\n", "    ^", "control characters have no place in a key pattern"),
-    ("\u{7f}{", "^", "control characters have no place in a key pattern"),
-    ("a\u{9b}31m", " ^", "control characters have no place in a key pattern"),
-    ("endpoint:", "         ^", "an endpoint is missing behind `endpoint:`"),
-    ("{\u{0}}", " ^", "control characters have no place in a key pattern"),
+    ("user\n", "    ^", "a key pattern must not have control characters"),
+    ("\u{7f}{", "^", "a key pattern must not have control characters"),
+    ("a\u{9b}31m", " ^", "a key pattern must not have control characters"),
+    ("endpoint:", "         ^", "an endpoint is missing after `endpoint:`"),
+    ("{\u{0}}", " ^", "a key pattern must not have control characters"),
 ];
 
 #[test]

@@ -45,11 +45,11 @@ fn every_clash_is_reported() {
     );
     assert_eq!(
         errors.to_string(),
-        "rule_id 1 is there twice; \
-         key_pattern `global` is there twice for every plan; \
-         key_pattern `user:{user_id}` is there twice for plan `free`; \
-         rule_id 1 is there twice; \
-         key_pattern `global` is there twice for every plan"
+        "rule_id 1 is duplicated; \
+         key_pattern `global` is duplicated for every plan; \
+         key_pattern `user:{user_id}` is duplicated for plan `free`; \
+         rule_id 1 is duplicated; \
+         key_pattern `global` is duplicated for every plan"
     );
 }
 
@@ -65,7 +65,7 @@ fn there_is_an_end_to_rules() {
     let rules = |count| (1..=count).map(|id| rule(id, &format!("r{id}"), "1/s")).collect();
     assert!(RuleSet::new(rules(RULES_MAX as u64)).is_ok());
     let errors = RuleSet::new(rules(RULES_MAX as u64 + 1)).unwrap_err();
-    assert_eq!(errors.to_string(), "10001 rules are more than 10000");
+    assert_eq!(errors.to_string(), "10001 rules exceed the maximum of 10000");
 }
 
 #[test]

@@ -117,8 +117,8 @@ fn a_quota_shows_all_its_mistakes() {
     assert_eq!(
         errors(&spec),
         [
-            "max_wait: max_wait goes with the leaky_bucket algorithm only",
-            "refill: interval refill goes with the token_bucket algorithm only",
+            "max_wait: max_wait needs the leaky_bucket algorithm",
+            "refill: interval refill needs the token_bucket algorithm",
             "burst_capacity: a window admits its tokens per period and has no other capacity: \
              leave it out",
         ]
@@ -216,7 +216,7 @@ fn a_rule_has_one_condition_for_an_attribute() {
     let spec = RuleSpec { conditions: twice, ..minute(5) };
     assert_eq!(
         errors(&spec),
-        ["conditions.method: there is a condition on `method` already".to_owned()]
+        ["conditions.method: the condition on `method` is duplicated".to_owned()]
     );
 }
 

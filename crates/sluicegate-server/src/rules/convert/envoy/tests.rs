@@ -75,7 +75,7 @@ fn what_no_condition_can_say_is_left_out() {
     );
     let long: Vec<_> = (0..100).map(|n| format!("key: a, value: '{n:0100}'")).collect();
     let long: Vec<_> = long.iter().map(String::as_str).chain(["key: a"]).collect();
-    assert_eq!(left_out(&long), ["conditions.a: what follows `!` has at most 8192 bytes"]);
+    assert_eq!(left_out(&long), ["conditions.a: the exceptions after `!` have at most 8192 bytes"]);
 }
 
 /// Nobody is let through there: an override of the other limit can say that, so it must apply.
