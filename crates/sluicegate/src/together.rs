@@ -62,7 +62,7 @@ pub struct Together {
 }
 
 /// An [`Ask`] with its buckets found.
-enum Asked<'a, K> {
+enum PreparedAsk<'a, K> {
     Request { tiers: Tiers<K>, cost: u64, is_probe: bool },
     Take { key: K, quota: &'a Quota, cost: u64, on_error: OnError, is_probe: bool },
     Blocked,
@@ -113,9 +113,9 @@ impl<S: Store> Limiter<S> {
     ///
     /// Dropping the future before it is done has charged everything or nothing.
     pub async fn check_together(&self, asks: &[Ask<'_, '_>]) -> Result<Together, S::Error> {
-        let asked = self.asked(asks);
-        let charged = self.store().charge(&charges(&asked)).await?;
-        Ok(Together::new(asked, charged))
+        let prepared = self.prepared(asks);
+        let charged = self.store().charge(&charges(&prepared)).await?;
+        Ok(Together::new(prepared, charged))
     }
 
     /// [`refund_all`](Self::refund_all) of requests that were charged [together](Self::check_together) with each other
@@ -145,11 +145,11 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Finds the tiers of all asks under the rules in force now.
-    fn asked<'a>(&self, asks: &[Ask<'a, '_>]) -> Vec<Asked<'a, S::Key>> {
+    fn prepared<'a>(&self, asks: &[Ask<'a, '_>]) -> Vec<PreparedAsk<'a, S::Key>> {
         // A single verdict borrows the rules. Several count references, so that all have the same set.
         if let [Ask::Request { request, is_probe }] = *asks {
             let tiers = self.tiers(request);
-            return vec![Asked::Request { tiers, cost: request.get_cost(), is_probe }];
+            return vec![PreparedAsk::Request { tiers, cost: request.get_cost(), is_probe }];
         }
         let rules = self.rules_now();
         let matches = |ask: &Ask<'_, '_>| match ask {
@@ -164,13 +164,13 @@ impl<S: Store> Limiter<S> {
                 Ask::Request { request, is_probe } => {
                     let rules = Guard::from_inner(Arc::clone(&rules));
                     let tiers = Tiers::of(&**self.store(), rules, request, matches);
-                    Asked::Request { tiers, cost: request.get_cost(), is_probe }
+                    PreparedAsk::Request { tiers, cost: request.get_cost(), is_probe }
                 }
                 Ask::Take { key, quota, cost, on_error, is_probe } => {
                     let key = self.take_key(key);
-                    Asked::Take { key, quota, cost, on_error, is_probe }
+                    PreparedAsk::Take { key, quota, cost, on_error, is_probe }
                 }
-                Ask::Blocked => Asked::Blocked,
+                Ask::Blocked => PreparedAsk::Blocked,
             })
             .collect()
     }
@@ -180,35 +180,35 @@ impl<S: LocalStore> Limiter<S> {
     /// [`check_together`](Self::check_together), at once and without a runtime.
     #[must_use]
     pub fn check_together_now(&self, asks: &[Ask<'_, '_>]) -> Together {
-        let asked = self.asked(asks);
-        let decisions = self.store().charge_now(&charges(&asked));
-        Together::new(asked, Charged { decisions, degraded: false })
+        let prepared = self.prepared(asks);
+        let decisions = self.store().charge_now(&charges(&prepared));
+        Together::new(prepared, Charged { decisions, degraded: false })
     }
 }
 
 /// Charges of all asks. If one is blocked, the others become probes.
-fn charges<'a, K>(asked: &'a [Asked<'_, K>]) -> Charges<'a, K> {
-    let is_blocked = asked.iter().any(Asked::is_blocked);
+fn charges<'a, K>(prepared: &'a [PreparedAsk<'_, K>]) -> Charges<'a, K> {
+    let is_blocked = prepared.iter().any(PreparedAsk::is_blocked);
     let mut charges = Charges::new();
-    for one in asked {
+    for one in prepared {
         match one {
-            Asked::Request { tiers, cost, is_probe } => {
+            PreparedAsk::Request { tiers, cost, is_probe } => {
                 charges.extend(tiers.charges(*cost, *is_probe || is_blocked));
             }
-            Asked::Take { key, quota, cost, on_error, is_probe } => charges.push(
+            PreparedAsk::Take { key, quota, cost, on_error, is_probe } => charges.push(
                 Charge::new(key, quota, *cost)
                     .with_on_error(*on_error)
                     .with_is_probe(*is_probe || is_blocked),
             ),
-            Asked::Blocked => {}
+            PreparedAsk::Blocked => {}
         }
     }
     charges
 }
 
-// ===== impl Asked, Answer, Together =====
+// ===== impl PreparedAsk, Answer, Together =====
 
-impl<K> Asked<'_, K> {
+impl<K> PreparedAsk<'_, K> {
     fn is_blocked(&self) -> bool {
         match self {
             Self::Request { tiers, .. } => tiers.is_blocked(),
@@ -268,10 +268,10 @@ impl Answer {
 }
 
 impl Together {
-    fn new<K>(asked: Vec<Asked<'_, K>>, Charged { decisions, degraded }: Charged) -> Self {
+    fn new<K>(prepared: Vec<PreparedAsk<'_, K>>, Charged { decisions, degraded }: Charged) -> Self {
         let mut rest = decisions.as_slice();
-        let mut answers = Vec::with_capacity(asked.len());
-        for one in asked {
+        let mut answers = Vec::with_capacity(prepared.len());
+        for one in prepared {
             let (own, others) = rest.split_at(one.len());
             answers.push(one.answer(own, degraded));
             rest = others;

@@ -5,11 +5,17 @@ use proptest::prelude::*;
 use sluicegate::rules::{Applies, Attribute};
 use sluicegate::{Request, Rule, RuleSet};
 
-use crate::library::index::{Asked, Plain, asked, plain, rule_set};
+use crate::library::index::{Plain, PlainRequest, asked, plain, rule_set};
 use crate::library::support::{cases, rule};
 
 /// Returns whether this reason is true of the rule and the request.
-fn is_true(reason: &Applies, rule: &Rule, plain: &Plain, asked: &Asked, all: &[Plain]) -> bool {
+fn is_true(
+    reason: &Applies,
+    rule: &Rule,
+    plain: &Plain,
+    asked: &PlainRequest,
+    all: &[Plain],
+) -> bool {
     let plan = asked.plan.filter(|plan| !plan.is_empty());
     let request = asked.request();
     match reason {

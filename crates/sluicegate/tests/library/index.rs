@@ -40,12 +40,12 @@ pub(crate) struct Plain {
 
 /// A request as plain data.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PlainRequest {
     attributes: Vec<(&'static str, &'static str)>,
     pub(crate) plan: Option<&'static str>,
 }
 
-impl Asked {
+impl PlainRequest {
     pub(crate) fn get(&self, name: &str) -> Option<&'static str> {
         self.attributes.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
     }
@@ -75,7 +75,7 @@ impl Plain {
     }
 
     /// Definition: every condition matches, and the endpoint of an endpoint pattern does.
-    pub(crate) fn conditions_match(&self, asked: &Asked) -> bool {
+    pub(crate) fn conditions_match(&self, asked: &PlainRequest) -> bool {
         let endpoint = PATTERNS[self.pattern].2.map(|glob| ("endpoint", glob));
         self.conditions.iter().copied().chain(endpoint).all(|(name, glob)| {
             let matches =
@@ -86,7 +86,7 @@ impl Plain {
     }
 
     /// Definition: no placeholder is missing, and the plan is right.
-    fn applies(&self, asked: &Asked, all: &[Self]) -> bool {
+    fn applies(&self, asked: &PlainRequest, all: &[Self]) -> bool {
         let plan = asked.plan.filter(|plan| !plan.is_empty());
         let names_the_plan = |other: &Self| {
             other.is_active
@@ -123,7 +123,7 @@ pub(crate) fn plain() -> impl Strategy<Value = Plain> {
 }
 
 /// Any request.
-pub(crate) fn asked() -> impl Strategy<Value = Asked> {
+pub(crate) fn asked() -> impl Strategy<Value = PlainRequest> {
     let attributes = (
         subsequence(
             vec![("user_id", "42"), ("ip", "::1"), ("tenant", "acme"), ("method", "POST")],
@@ -134,7 +134,7 @@ pub(crate) fn asked() -> impl Strategy<Value = Asked> {
     let plan = prop::option::weighted(0.8, select(&PLANS));
     (attributes, plan).prop_map(|((mut attributes, endpoint), plan)| {
         attributes.extend(endpoint.map(|endpoint| ("endpoint", endpoint)));
-        Asked { attributes, plan }
+        PlainRequest { attributes, plan }
     })
 }
 

@@ -23,7 +23,7 @@ pub struct RedisStoreBuilder {
     settings: Settings,
 }
 
-/// Error of [`RedisStoreBuilder::probe`]: the server cannot be used.
+/// Error of [`RedisStore::probe`]: the server cannot be used.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum RedisStartError {
@@ -129,7 +129,7 @@ impl RedisStoreBuilder {
         self.settings.check()
     }
 
-    /// Builds the store. It connects asynchronously and reconnects for ever; [`RedisStoreBuilder::probe`]
+    /// Builds the store. It connects asynchronously and reconnects for ever; [`RedisStore::probe`]
     /// tests a connection.
     ///
     /// # Errors
