@@ -1,4 +1,4 @@
-//! The store that the settings ask for: opened, looked after, and described.
+//! The configured store: opening, sweeping, description.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tracing::warn;
 
 use crate::config::Store;
 
-/// The first look at Redis takes no longer than this, however many servers the URL names.
+/// Timeout of the first probe of Redis, however many servers the URL names.
 const PROBE_MAX: Duration = Duration::from_secs(2);
 
-/// How often the buckets of this process are swept of those that are full again, and how many each time:
-/// a million buckets in half a minute, some fifty microseconds at a time.
+/// Interval and size of a sweep that evicts full buckets of this process: a million buckets in half
+/// a minute, some fifty microseconds at a time.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 const SWEEP_SLOTS: usize = 16 * 1024;
 
@@ -38,8 +38,8 @@ pub enum StoreError {
     },
 }
 
-/// Opens the store. A Redis that cannot be reached now is waited for while serving; one that will never do
-/// is an error.
+/// Opens the store. An unreachable Redis is retried while serving; one that cannot be used is an
+/// error.
 pub(crate) async fn open(config: &Store) -> Result<AnyStore, StoreError> {
     let Some(builder) = config.redis() else {
         let store = MemoryStore::builder().max_buckets(config.max_buckets).on_full(config.on_full);
@@ -52,7 +52,7 @@ pub(crate) async fn open(config: &Store) -> Result<AnyStore, StoreError> {
 
 async fn probe(store: &RedisStore, url: &str) -> Result<(), StoreError> {
     match timeout(PROBE_MAX, Box::pin(store.probe())).await {
-        // Warnings are told by the store itself, for every server that it meets.
+        // The store logs warnings itself, for every server it connects to.
         Ok(Ok(_)) => Ok(()),
         Ok(Err(trouble)) if trouble.is_passing() => {
             warn!(store = url, %trouble, "{WITHOUT}");
@@ -67,32 +67,32 @@ async fn probe(store: &RedisStore, url: &str) -> Result<(), StoreError> {
 }
 
 const WITHOUT: &str =
-    "the store cannot be reached: starting without it, each rule's on_error answers";
+    "cannot reach the store: starting without it, each rule's on_error policy answers";
 
-/// What to do about a store that cannot be used, for people.
+/// Advice for a store that cannot be used.
 pub(crate) fn help(error: &StoreError) -> &'static str {
     let StoreError::Start { source, .. } = error else { return "" };
     match source {
         RedisStartError::Trouble(trouble) => match trouble.kind() {
             TroubleKind::Auth => {
                 "put the right user and password into SLUICEGATE_STORE_URL, or into a file that \
-                 SLUICEGATE_STORE_URL_FILE names, and see what the user may do"
+                 SLUICEGATE_STORE_URL_FILE names, and check the user's permissions"
             }
             TroubleKind::Tls => {
-                "see store.tls_ca, store.tls_certificate and store.tls_key, and whether the host in \
-                 store.url is the one that the server's certificate names"
+                "check store.tls_ca, store.tls_certificate and store.tls_key, and that the host in \
+                 store.url is the one in the server's certificate"
             }
-            _ => "see whether store.url leads to a Redis or Valkey server",
+            _ => "check that store.url is the address of a Redis or Valkey server",
         },
         RedisStartError::Unfit(Unfit::TooOld { .. }) => "use Redis 6.2 or later, or Valkey",
         RedisStartError::Unfit(Unfit::Evicts { .. }) => {
-            "or set store.on_eviction to warn, if some requests too many do no harm"
+            "or set store.on_eviction to warn, if admitting some requests too many is acceptable"
         }
         _ => "",
     }
 }
 
-/// Forgets full buckets now and then, for when no new keys come to do it. Ends never.
+/// Evicts full buckets periodically, for when no new keys cause it. Never returns.
 pub(crate) async fn sweep(store: Arc<AnyStore>) {
     let mut ticks = interval(SWEEP_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -108,7 +108,7 @@ pub(crate) async fn sweep(store: Arc<AnyStore>) {
     }
 }
 
-/// Figures of the buckets in this process; with Redis, of those that stand in for it.
+/// Statistics of the buckets in this process; with Redis, of its local fallback.
 pub(crate) fn local_stats(store: &AnyStore) -> MemoryStats {
     match store {
         AnyStore::Memory(store) => store.stats(),
@@ -116,12 +116,12 @@ pub(crate) fn local_stats(store: &AnyStore) -> MemoryStats {
     }
 }
 
-/// Does something else answer in the place of the store?
+/// Returns whether a fallback answers in place of the store.
 pub(crate) fn is_in_trouble(store: &AnyStore) -> bool {
     store.redis().is_some_and(|redis| redis.health().breaker != BreakerState::Closed)
 }
 
-/// What to know about the store, for people; nothing of one in memory.
+/// Description of the store's state for `/readyz?verbose`; `None` for one in memory.
 pub(crate) fn note(store: &AnyStore) -> Option<String> {
     let health = store.redis()?.health();
     let state = match health.breaker {
@@ -135,7 +135,7 @@ pub(crate) fn note(store: &AnyStore) -> Option<String> {
         let _ = write!(note, "\n{trouble}");
     }
     let errors = TroubleKind::ALL.map(|kind| (kind, health.stats.errors(kind)));
-    let mut separator = "\ntrouble since the start: ";
+    let mut separator = "\nerrors since the start: ";
     for (kind, count) in errors.into_iter().filter(|(_, count)| *count > 0) {
         let _ = write!(note, "{separator}{kind} {count}");
         separator = ", ";

@@ -15,7 +15,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::rules::{Columns, NewRule};
 use crate::app::App;
-use crate::observe::recent::{self, Figures, Remembered, replay};
+use crate::observe::recent::{self, Figures, RecentRequests, replay};
 use crate::time::Timestamp;
 use crate::web::access::Reader;
 use crate::web::body::{self, Object};
@@ -119,7 +119,7 @@ async fn preview(
     let candidate = Candidate::new(&body.rule.0, &rules, replaced.transpose()?)?;
     // Off the runtime's threads: replaying tens of thousands of requests would delay other answers.
     let recent = app.recent.clone();
-    let answer = spawn_blocking(move || candidate.preview(&recent.remembered())).await;
+    let answer = spawn_blocking(move || candidate.preview(&recent.list())).await;
     let ending = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the process is shutting down");
     answer.map(Json).map_err(ending)
 }
@@ -152,9 +152,10 @@ impl Candidate {
         Ok(Self { rule, among, replaced })
     }
 
-    fn preview(&self, remembered: &Remembered) -> PreviewAnswer {
-        let Remembered { requests, left_out, note } = remembered;
-        let time_of = |kept: Option<&recent::Kept>| kept.map(|kept| recent::timestamp(kept.at()));
+    fn preview(&self, remembered: &RecentRequests) -> PreviewAnswer {
+        let RecentRequests { requests, left_out, note } = remembered;
+        let time_of =
+            |kept: Option<&recent::RecentRequest>| kept.map(|kept| recent::timestamp(kept.at()));
         let before = self.replaced.as_ref();
         PreviewAnswer {
             requests: requests.len() as u64,

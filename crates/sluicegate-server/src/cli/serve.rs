@@ -11,7 +11,7 @@ use super::output::counted;
 use crate::config::{Config, FILE_NAME, Key, Kind, Sources, keys};
 use crate::observe::logging::Audience;
 use crate::process::serve::{self, ServeError};
-use crate::rules::snapshot::StartError;
+use crate::rules::snapshot::SnapshotError;
 use crate::rules::source::RulesSource;
 use crate::store::StoreError;
 
@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
             Exit::Done
         }
         Err(error) => {
-            let error = ServeError::from(StartError::from(error));
+            let error = ServeError::from(SnapshotError::from(error));
             say(&format!("{}\n", error.report(audience.in_colours)));
             Exit::Usage
         }
@@ -110,10 +110,10 @@ fn serve(config: Config, audience: Audience) -> Exit {
         Err(error) => {
             say(&format!("{}\n", error.report(audience.in_colours)));
             match error {
-                ServeError::Rules(StartError::Rules(_) | StartError::Refused { .. })
+                ServeError::Rules(SnapshotError::Rules(_) | SnapshotError::Refused { .. })
                 | ServeError::Store(StoreError::Settings(_))
                 | ServeError::Tls(_) => Exit::Usage,
-                ServeError::Rules(StartError::Down { .. })
+                ServeError::Rules(SnapshotError::Down { .. })
                 | ServeError::Store(StoreError::Start { .. })
                 | ServeError::Listen { .. }
                 | ServeError::System { .. } => Exit::Unavailable,

@@ -1,7 +1,7 @@
-//! Logs: lines for people on a terminal, JSON elsewhere, all on standard error.
+//! Logs on standard error: text on a terminal, JSON elsewhere.
 //!
-//! Whatever is logged may hold what somebody else wrote. Nothing of it reaches a terminal as more than
-//! text: control characters, and those that turn the direction of text, are shown by their number.
+//! A message may quote text from clients. It reaches a terminal as text only: control characters
+//! and those that change the direction of text are escaped as their code point.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -16,27 +16,27 @@ use tracing_subscriber::fmt::format::{self, Writer};
 
 use crate::config::{Log, LogFormat};
 
-/// A field of this name is shown as it is, on lines of its own: a report with carets.
+/// Name of the field that is printed unchanged on lines of its own: a report with carets.
 pub(crate) const REPORT: &str = "report";
 
-/// Who reads standard error.
+/// Reader of standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audience {
-    /// A person, at a terminal.
+    /// Standard error is a terminal.
     pub is_person: bool,
-    /// Somebody who wants colours.
+    /// The terminal shows colours, and `NO_COLOR` is not set.
     pub in_colours: bool,
 }
 
 impl Audience {
-    /// Whoever reads it now.
+    /// Detects the reader of standard error.
     #[must_use]
     pub fn of_stderr() -> Self {
         let is_person = io::stderr().is_terminal();
         Self { is_person, in_colours: is_person && Self::wants_colours() }
     }
 
-    /// Whether a person at a terminal wants colours.
+    /// Returns whether a terminal should get colours.
     pub(crate) fn wants_colours() -> bool {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -44,18 +44,18 @@ impl Audience {
     }
 }
 
-/// Starts logging. Says whether the log is for people.
+/// Starts logging. Returns whether the log is text for people.
 pub(crate) fn start(log: &Log, audience: Audience) -> bool {
     // The filter was parsed when the settings were checked.
     let filter = EnvFilter::try_new(filter(&log.level)).unwrap_or_else(|_| EnvFilter::new("info"));
-    // Were a broken pipe reported to standard error, reporting it would panic.
+    // Reporting a broken pipe to standard error would panic.
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     let is_text = match log.format {
         LogFormat::Auto => audience.is_person,
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    // A second call, as in tests of the library, leaves the first in place.
+    // A second call, as in tests of the library, keeps the first subscriber.
     let _ = if is_text {
         subscriber
             .with_writer(io::stderr)
@@ -70,8 +70,8 @@ pub(crate) fn start(log: &Log, audience: Audience) -> bool {
     is_text
 }
 
-/// What is logged. The driver of the database tells of what it mends by itself, and of every question: only who
-/// names it wants to know that.
+/// Log filter with the database driver at `warn`, because it logs every query and every retry,
+/// unless the setting names the driver.
 fn filter(level: &str) -> String {
     if level.contains("sqlx") { level.into() } else { format!("{level},sqlx=warn") }
 }
@@ -82,7 +82,7 @@ fn log_panic(info: &panic::PanicHookInfo<'_>) {
     tracing::error!(panic = message, location, "panicked");
 }
 
-/// One field of a line for people.
+/// Writes one field of a text line.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let value = format!("{value:?}");
     match field.name() {
@@ -92,14 +92,14 @@ fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -
     }
 }
 
-/// Whether a character does more than be read: it moves, hides or turns what stands around it.
+/// Returns whether a character is active: it moves the cursor, hides text or changes its direction.
 fn is_active(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text with every active character as its number, line breaks possibly excepted.
+/// Escapes every active character, with line breaks kept if `keep_line_breaks`.
 pub(crate) fn escaped(text: &str, keep_line_breaks: bool) -> Cow<'_, str> {
     let must_go = |letter: char| is_active(letter) && !(keep_line_breaks && letter == '\n');
     if !text.contains(must_go) {
@@ -108,7 +108,7 @@ pub(crate) fn escaped(text: &str, keep_line_breaks: bool) -> Cow<'_, str> {
     let mut safe = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         if must_go(letter) {
-            // As in JSON: all of them have at most four digits.
+            // As in JSON: none of them has more than four digits.
             let _ = write!(safe, "\\u{:04x}", u32::from(letter));
         } else {
             safe.push(letter);
@@ -117,8 +117,9 @@ pub(crate) fn escaped(text: &str, keep_line_breaks: bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Standard error for JSON, which leaves some active characters as they are. A formatter writes whole
-/// lines, and outside of strings JSON has none of these characters, so escaping the line is sound.
+/// Standard error for JSON, which leaves some active characters as they are. A formatter writes
+/// whole lines, and outside of strings JSON has none of these characters, so escaping the line is
+/// sound.
 struct EscapedStderr;
 
 impl<'a> MakeWriter<'a> for EscapedStderr {

@@ -1,4 +1,4 @@
-//! Whether requests may be sent here, and why not.
+//! Readiness: named checks behind `/readyz` and the gRPC health service.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What readiness depends on.
+/// A named condition of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every listener listens.
+    /// All listeners accept connections.
     Listeners,
     /// Rules are loaded.
     Rules,
-    /// Buckets can be charged. Always so: what answers for a store in trouble is ready, too, and sending the
-    /// requests elsewhere would not help it.
+    /// The store answers. Never fails: while the store is down its policies answer, and sending
+    /// requests to another replica would not help.
     Store,
-    /// Rules can be changed and violations recorded. Always so: checks go on without.
+    /// Rules can be changed and violations recorded. Never fails: checks work without the database.
     Database,
-    /// Nobody has asked this process to end.
+    /// The process is not shutting down.
     Shutdown,
 }
 
@@ -30,31 +30,31 @@ const CHECKS: [(Check, &str); 5] = [
     (Check::Shutdown, "shutdown"),
 ];
 
-/// Named checks that must all pass. Clones are the same checks.
+/// Named checks that must all pass. Clones share state.
 #[derive(Clone, Debug)]
 pub struct Readiness {
     states: Arc<Mutex<[State; CHECKS.len()]>>,
     standing: watch::Sender<Standing>,
 }
 
-/// What the checks come to.
+/// Overall state of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// All pass.
     Ready,
-    /// Some do not yet, or not now.
+    /// At least one check fails.
     NotReady,
-    /// This process has been asked to end.
+    /// The process is shutting down.
     Leaving,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// Why it does not pass; it does if none.
+    /// Reason of the failure; `None` if the check passes.
     failing: Option<String>,
-    /// It passes, for requests are answered, but not as they should be.
+    /// The check passes because requests are answered, but degraded.
     is_in_trouble: bool,
-    /// What to know about it though it passes.
+    /// Details shown to the administration, whether it passes or not.
     note: Option<String>,
 }
 
@@ -65,10 +65,10 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Of a process that has only begun: not ready.
+    /// State of a process that is starting: not ready.
     #[must_use]
     pub fn new() -> Self {
-        let starting = || State { failing: Some("not yet".into()), ..State::default() };
+        let starting = || State { failing: Some("starting".into()), ..State::default() };
         let passing = State::default;
         let states = [starting(), starting(), passing(), passing(), passing()];
         Self {
@@ -77,12 +77,12 @@ impl Readiness {
         }
     }
 
-    /// This check passes from here on.
+    /// Marks the check as passing.
     pub fn pass(&self, check: Check) {
         self.set(check, None);
     }
 
-    /// This check fails from here on.
+    /// Marks the check as failing.
     pub fn fail(&self, check: Check, reason: impl Into<String>) {
         self.set(check, Some(reason.into()));
     }
@@ -97,33 +97,33 @@ impl Readiness {
         } else {
             Standing::NotReady
         };
-        // Under the lock, so that changes are seen in their order.
+        // Under the lock, so that receivers see changes in order.
         self.standing.send_if_modified(|before| std::mem::replace(before, standing) != standing);
     }
 
-    /// What the checks come to, now and whenever that changes.
+    /// Subscribes to the overall state.
     pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    /// This check is in trouble, or not, from here on; that does not count.
+    /// Marks the check as degraded or not. Does not affect readiness.
     pub fn trouble(&self, check: Check, is_in_trouble: bool) {
         self.states.lock()[check as usize].is_in_trouble = is_in_trouble;
     }
 
-    /// Something to know about a check, whether it passes or not.
+    /// Sets the details of a check, whether it passes or not.
     pub fn note(&self, check: Check, note: Option<String>) {
         self.states.lock()[check as usize].note = note;
     }
 
-    /// Whether all checks pass.
+    /// Returns whether all checks pass.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.states.lock().iter().all(|state| state.failing.is_none())
     }
 
-    /// Every check, line by line, as Kubernetes writes them, with `[~]` for those that pass in trouble; and what to know about each, which names hosts and
-    /// quotes files, if `with_notes`.
+    /// Describes every check on its own line, in the format of Kubernetes, with `[~]` for degraded
+    /// ones. `with_notes` adds details, which name hosts and quote files.
     #[must_use]
     pub fn describe(&self, with_notes: bool) -> String {
         let states = self.states.lock().clone();
@@ -132,7 +132,7 @@ impl Readiness {
             // Writing to a string cannot fail.
             let _ = match &state.failing {
                 None if state.is_in_trouble => {
-                    writeln!(text, "[~]{name} in trouble, which does not count")
+                    writeln!(text, "[~]{name} degraded (does not affect readiness)")
                 }
                 None => writeln!(text, "[+]{name} ok"),
                 Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
@@ -174,7 +174,7 @@ mod tests {
         assert!(ready.is_ready());
         let described = ready.describe(false);
         assert!(
-            described.contains("]listeners ok\n[~]rules in trouble, which does not count\n[+]")
+            described.contains("]listeners ok\n[~]rules degraded (does not affect readiness)\n[+]")
         );
         ready.trouble(Check::Rules, false);
         ready.clone().fail(Check::Shutdown, "asked to end");

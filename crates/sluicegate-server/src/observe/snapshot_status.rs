@@ -32,26 +32,26 @@ impl SharedStatus {
 /// Status of the rules in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The generation of the database that they are; none if they never came from one.
+    /// Generation of the database that they have; `None` if they never came from one.
     pub generation: Option<u64>,
-    /// When the database last confirmed that this is its current one.
+    /// Time at which the database last confirmed that this generation is current.
     pub confirmed_at: Option<Timestamp>,
-    /// When the snapshot file was written that they came from, if they did.
+    /// Time at which the snapshot file was written that they came from; `None` if they did not.
     pub from_file: Option<Timestamp>,
-    /// Why what is in the database now was refused.
+    /// Reason why the database's current contents were rejected.
     pub refused: Option<String>,
-    /// Why what is in the file of rules now was refused.
+    /// Reason why the current file of rules was rejected.
     pub refused_file: Option<String>,
-    /// The generation that was refused, where it is known.
+    /// Generation that was rejected, if known.
     pub refused_generation: Option<u64>,
-    /// Why the database does not answer.
+    /// Reason why the database does not answer.
     pub down: Option<String>,
     /// Overrides in force.
     pub overrides: usize,
 }
 
 impl Status {
-    /// Why what is in the sources of rules now was refused, if any of it was.
+    /// Reasons why current sources were rejected, one per line; `None` if none was.
     #[must_use]
     pub fn all_refused(&self) -> Option<String> {
         let reasons = [&self.refused_file, &self.refused].into_iter().flatten();
@@ -59,15 +59,17 @@ impl Status {
         (!reasons.is_empty()).then(|| reasons.join("\n"))
     }
 
-    /// What to know about the database, for people.
+    /// Description of the database's state for `/readyz?verbose`.
     pub(crate) fn note(&self) -> Option<String> {
         let mut lines = Vec::new();
         if let Some(down) = &self.down {
             lines.push(down.clone());
-            lines.push("checks go on by the rules in force; the administration waits".into());
+            lines.push(
+                "checks continue with the rules in force; the administration is unavailable".into(),
+            );
         }
         if let Some(written_at) = self.from_file {
-            lines.push(format!("what is in force came from the snapshot file of {written_at}"));
+            lines.push(format!("the rules in force came from the snapshot file of {written_at}"));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

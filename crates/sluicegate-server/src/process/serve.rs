@@ -46,7 +46,7 @@ const AUDIT_AFTER: Duration = Duration::from_millis(500);
 pub enum ServeError {
     /// There are no rules to begin with.
     #[error("{0}")]
-    Rules(#[from] snapshot::StartError),
+    Rules(#[from] snapshot::SnapshotError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -78,14 +78,14 @@ impl ServeError {
     #[must_use]
     pub fn report(&self, in_colours: bool) -> String {
         let help = match self {
-            Self::Rules(snapshot::StartError::Rules(RulesError::Refused(errors))) => {
+            Self::Rules(snapshot::SnapshotError::Rules(RulesError::Refused(errors))) => {
                 return if in_colours { errors.coloured().to_string() } else { errors.to_string() };
             }
-            Self::Rules(snapshot::StartError::Down { .. }) => {
+            Self::Rules(snapshot::SnapshotError::Down { .. }) => {
                 "see whether database.url leads to a database that answers, or start from a file \
                  with --rules"
             }
-            Self::Rules(snapshot::StartError::Refused { .. }) => {
+            Self::Rules(snapshot::SnapshotError::Refused { .. }) => {
                 "mend them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }

@@ -136,8 +136,8 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
     assert_eq!(ready.status, 200);
     let address = format!("127.0.0.1:{}", redis.port());
     let note = format!(
-        "[~]store in trouble, which does not count\n    redis {address}: breaker open, answering by on_error\n    connection: \
-         {address}: Connection refused (os error 111)\n    trouble since the start: connection "
+        "[~]store degraded (does not affect readiness)\n    redis {address}: breaker open, answering by on_error\n    connection: \
+         {address}: Connection refused (os error 111)\n    errors since the start: connection "
     );
     assert!(ready.body.contains(&note), "{}", ready.body);
 }
@@ -149,7 +149,7 @@ fn what_the_store_said_is_for_whoever_has_the_token() {
     let server = patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
     server.wait_for_log("the store does not reply: its breaker is open");
     let ready = server.get("/readyz?verbose");
-    let in_trouble = "[~]store in trouble, which does not count\n[+]";
+    let in_trouble = "[~]store degraded (does not affect readiness)\n[+]";
     assert!(ready.body.contains(in_trouble), "{}", ready.body);
     let headers = [("authorization", "Bearer letmein")];
     let ready = server.request("GET", "/readyz?verbose", &headers, "");

@@ -1,7 +1,7 @@
-//! What is recorded in place of addresses and ids.
+//! Pseudonyms of addresses and ids, by the privacy setting.
 //!
-//! Wherever something about a request is kept, these are what is kept of it, so that one setting covers
-//! the database, the lists that are made of it and what waits in memory.
+//! Everything kept about a request goes through here, so that one setting covers the database, the
+//! lists made from it and the queue in memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,32 +17,32 @@ use sluicegate::rules::{Attribute, Pattern};
 
 use crate::config::{self, Privacy, Secret};
 
-/// What every hash begins with.
+/// Prefix of every hash.
 const HASH_PREFIX: &str = "h:";
-/// So much of a hash is kept: 128 bits.
+/// Bytes of a hash that are kept: 128 bits.
 const HASH_BYTES: usize = 16;
-/// The length of a hash as text, without its prefix.
+/// Length of a hash as text, without its prefix.
 const HASH_TEXT_BYTES: usize = 22;
 
-/// The bytes that HMAC-SHA256 makes of any key.
+/// Block size of HMAC-SHA256.
 const KEY_BLOCK_BYTES: usize = 64;
 
-/// The bits of an address that are kept when it is cut.
+/// Bits of an address that are kept when it is truncated.
 const V4_PREFIX: u32 = 24;
 const V6_PREFIX: u32 = 48;
 
-/// Makes what is recorded of addresses and ids. Clones make the same.
+/// Maps addresses and ids to their recorded form. Clones map the same way.
 #[derive(Clone)]
-pub struct Pseudonyms(How);
+pub struct Pseudonyms(Method);
 
 #[derive(Clone)]
-enum How {
+enum Method {
     Raw,
     Truncated,
     Hashed(Arc<Hmac<Sha256>>),
 }
 
-/// What a value is, so that an address and an id of the same text have different hashes.
+/// Kind of a value, so that an address and an id of the same text have different hashes.
 #[derive(Clone, Copy)]
 enum Domain {
     Ip = 0,
@@ -50,37 +50,38 @@ enum Domain {
 }
 
 impl Pseudonyms {
-    /// Those of these settings.
+    /// Pseudonyms for these settings.
     #[must_use]
     pub fn new(settings: &config::Audit) -> Self {
         Self(match settings.privacy {
-            Privacy::Raw => How::Raw,
-            Privacy::Truncated => How::Truncated,
-            Privacy::Hashed => How::Hashed(Arc::new(keyed(settings.privacy_key.as_ref()))),
+            Privacy::Raw => Method::Raw,
+            Privacy::Truncated => Method::Truncated,
+            Privacy::Hashed => Method::Hashed(Arc::new(keyed(settings.privacy_key.as_ref()))),
         })
     }
 
-    /// What is recorded of an address: itself, its network (`203.0.113.0/24`, `2001:db8:1::/48`), or a hash.
+    /// Recorded form of an address: itself, its network (`203.0.113.0/24`, `2001:db8:1::/48`), or a
+    /// hash.
     #[must_use]
     pub fn ip<'a>(&self, ip: &'a str) -> Cow<'a, str> {
         match &self.0 {
-            How::Raw => Cow::Borrowed(ip),
-            How::Truncated => network(ip),
-            How::Hashed(key) => Cow::Owned(hash(key, Domain::Ip, ip)),
+            Method::Raw => Cow::Borrowed(ip),
+            Method::Truncated => network(ip),
+            Method::Hashed(key) => Cow::Owned(hash(key, Domain::Ip, ip)),
         }
     }
 
-    /// What is recorded of an id: itself, or a hash.
+    /// Recorded form of an id: itself, or a hash.
     #[must_use]
     pub fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         match &self.0 {
-            How::Raw | How::Truncated => Cow::Borrowed(id),
-            How::Hashed(key) => Cow::Owned(hash(key, Domain::Id, id)),
+            Method::Raw | Method::Truncated => Cow::Borrowed(id),
+            Method::Hashed(key) => Cow::Owned(hash(key, Domain::Id, id)),
         }
     }
 
-    /// What is recorded of an attribute. What a request is for, how, and under which plan is nobody's secret;
-    /// any attribute that only the caller knows the meaning of is taken for an id.
+    /// Recorded form of an attribute. Endpoint, method and plan are not personal and stay; any
+    /// attribute the service does not know is treated as an id.
     #[must_use]
     pub fn attribute<'a>(&self, attribute: &Attribute, value: &'a str) -> Cow<'a, str> {
         match attribute {
@@ -90,11 +91,11 @@ impl Pseudonyms {
         }
     }
 
-    /// The readable key of a request's bucket, made of what is recorded of its attributes. `None` if the
-    /// request lacks one.
+    /// Readable bucket key made of the recorded attributes. `None` if the request lacks one of
+    /// them.
     #[must_use]
     pub fn bucket_key(&self, pattern: &Pattern, request: &Request<'_>) -> Option<String> {
-        if let How::Raw = self.0 {
+        if let Method::Raw = self.0 {
             return pattern.bucket_key(request);
         }
         let recorded = pattern
@@ -110,8 +111,8 @@ impl Pseudonyms {
         pattern.bucket_key(&of_pseudonyms)
     }
 
-    /// The address to look for when somebody asks for `ip`: what is recorded of it, or `ip` itself if it is
-    /// what is recorded of some address. `None` if it is neither.
+    /// Recorded form of a queried `ip`, or `ip` itself if it is already in recorded form. `None` if
+    /// it is not an address.
     #[must_use]
     pub fn find_ip(&self, ip: &str) -> Option<String> {
         if self.is_hash(ip) || self.is_network(ip) {
@@ -121,15 +122,14 @@ impl Pseudonyms {
         Some(self.ip(&address.to_canonical().to_string()).into_owned())
     }
 
-    /// The id to look for when somebody asks for `id`: what is recorded of it, or `id` itself if it is a hash
-    /// already.
+    /// Recorded form of a queried `id`, or `id` itself if it is already a hash.
     #[must_use]
     pub fn find_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         if self.is_hash(id) { Cow::Borrowed(id) } else { self.id(id) }
     }
 
     fn is_hash(&self, text: &str) -> bool {
-        matches!(self.0, How::Hashed(_))
+        matches!(self.0, Method::Hashed(_))
             && text.strip_prefix(HASH_PREFIX).is_some_and(|hash| {
                 let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
                 hash.len() == HASH_TEXT_BYTES && hash.bytes().all(in_alphabet)
@@ -138,11 +138,11 @@ impl Pseudonyms {
 
     fn is_network(&self, text: &str) -> bool {
         let is_cut = |(ip, _): (&str, &str)| network(ip) == text;
-        matches!(self.0, How::Truncated) && text.split_once('/').is_some_and(is_cut)
+        matches!(self.0, Method::Truncated) && text.split_once('/').is_some_and(is_cut)
     }
 }
 
-/// The network of an address; of what is no address, nothing.
+/// Network of an address; `?` if the text is not an address.
 fn network(ip: &str) -> Cow<'_, str> {
     match ip.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
         Ok(IpAddr::V4(ip)) => {
@@ -157,18 +157,18 @@ fn network(ip: &str) -> Cow<'_, str> {
     }
 }
 
-/// What hashes with this key. Without one, which the settings do not let through, hashes are of no use to
-/// anybody rather than open to everybody.
+/// HMAC with this key. Without a key, which the settings reject, the key is random: useless hashes
+/// are better than reversible ones.
 fn keyed(key: Option<&Secret>) -> Hmac<Sha256> {
     let mut block = [0; KEY_BLOCK_BYTES];
     match key.map(|key| key.expose().as_bytes()) {
-        // As HMAC has it: a short key is filled up, a long one is hashed.
+        // As HMAC defines it: a short key is padded, a long one is hashed.
         Some(key) if key.len() <= KEY_BLOCK_BYTES => block[..key.len()].copy_from_slice(key),
         Some(key) => {
             let digest = Sha256::digest(key);
             block[..digest.len()].copy_from_slice(&digest);
         }
-        // Where there is no randomness, nothing else of the process works either.
+        // A system without randomness cannot run this process anyway.
         None => drop(getrandom::fill(&mut block)),
     }
     Hmac::new(&block.into())
@@ -187,9 +187,9 @@ fn hash(key: &Hmac<Sha256>, domain: Domain, value: &str) -> String {
 impl fmt::Debug for Pseudonyms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            How::Raw => "Raw",
-            How::Truncated => "Truncated",
-            How::Hashed(_) => "Hashed",
+            Method::Raw => "Raw",
+            Method::Truncated => "Truncated",
+            Method::Hashed(_) => "Hashed",
         })
     }
 }
@@ -222,12 +222,12 @@ mod tests {
             ("::ffff:203.0.113.9", "203.0.113.0/24"),
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
             ("::1", "::/48"),
-            ("nobody", "?"),
+            ("unknown", "?"),
         ] {
             assert_eq!(cut.ip(ip), network, "{ip}");
         }
         assert_eq!(cut.id("42"), "42");
-        // Somebody who has a network from a list may ask with it.
+        // A network from a list is a valid query.
         for known in ["203.0.113.9", "203.0.113.0/24"] {
             assert_eq!(cut.find_ip(known).as_deref(), Some("203.0.113.0/24"), "{known}");
         }

@@ -1,4 +1,4 @@
-//! What is recorded of a request, and what to look for when somebody asks for it: the same, made here.
+//! Rows of the audit, and queries for them: both map a request's values in the same way.
 
 use std::borrow::Cow;
 
@@ -12,21 +12,21 @@ use super::Pseudonyms;
 use crate::data::{ViolationFilter, ViolationRow};
 use crate::time::Timestamp;
 
-/// The most bytes of a bucket's key that are recorded. It is indexed, and indexes take no long ones.
+/// Maximum bytes of a bucket key. It is indexed, and index entries are limited in size.
 pub(crate) const BUCKET_KEY_BYTES_MAX: usize = 512;
-/// The most bytes of a user's id.
+/// Maximum bytes of a user id.
 pub(crate) const USER_ID_BYTES_MAX: usize = 256;
-/// The most bytes of an endpoint.
+/// Maximum bytes of an endpoint.
 pub(crate) const ENDPOINT_BYTES_MAX: usize = 255;
-/// The most bytes of a method.
+/// Maximum bytes of a method.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
 
-/// So much of a hash tells what was cut from each other: 128 bits.
+/// Bytes of the hash that keeps truncated texts distinct: 128 bits.
 const REST_BYTES: usize = 16;
-/// What stands for the rest of a text: `~`, and the hash of all of it.
+/// Length of the suffix of a truncated text: `~` and the hash.
 const REST_TEXT_BYTES: usize = 23;
 
-/// The row of a tier that denied this request, or would have.
+/// Row for a tier that denied this request, or would have in shadow mode.
 pub(crate) fn row(
     pseudonyms: &Pseudonyms,
     request: &Request<'_>,
@@ -50,48 +50,48 @@ pub(crate) fn row(
     }
 }
 
-/// Whom the bucket is about that a rule gives this request.
+/// Subject of the bucket that a rule charges for this request.
 pub(crate) fn subject(pseudonyms: &Pseudonyms, request: &Request<'_>, rule: &Rule) -> String {
     let subject = rule.subject(request).unwrap_or_default();
     match rule.subject_attribute() {
         Some(attribute) => fit(&pseudonyms.attribute(attribute, subject), USER_ID_BYTES_MAX),
-        // The name of the one bucket for all.
+        // A rule without placeholders has one bucket, named by its pattern.
         None => subject.into(),
     }
 }
 
-/// What to look for when somebody asks for this: what is recorded of it. `None` if the address is none.
-pub(crate) fn filter(pseudonyms: &Pseudonyms, asked: ViolationFilter) -> Option<ViolationFilter> {
-    let ip_address = match &asked.ip_address {
+/// Maps a filter's values to their recorded form. `None` if its address is not one.
+pub(crate) fn filter(pseudonyms: &Pseudonyms, filter: ViolationFilter) -> Option<ViolationFilter> {
+    let ip_address = match &filter.ip_address {
         Some(ip) => Some(pseudonyms.find_ip(ip)?),
         None => None,
     };
     Some(ViolationFilter {
-        user_id: asked.user_id.map(|id| user_id(&pseudonyms.find_id(&id))),
+        user_id: filter.user_id.map(|id| user_id(&pseudonyms.find_id(&id))),
         ip_address,
-        endpoint: asked.endpoint.as_deref().map(endpoint),
-        bucket_key: asked.bucket_key.as_deref().map(bucket_key),
-        ..asked
+        endpoint: filter.endpoint.as_deref().map(endpoint),
+        bucket_key: filter.bucket_key.as_deref().map(bucket_key),
+        ..filter
     })
 }
 
-/// A bucket's key as it is recorded.
+/// Recorded form of a bucket key.
 fn bucket_key(key: &str) -> String {
     fit(key, BUCKET_KEY_BYTES_MAX)
 }
 
-/// A user's id, or its pseudonym, as it is recorded.
+/// Recorded form of a user id or its pseudonym.
 fn user_id(id: &str) -> String {
     fit(id, USER_ID_BYTES_MAX)
 }
 
-/// An endpoint as it is recorded.
+/// Recorded form of an endpoint.
 fn endpoint(endpoint: &str) -> String {
     fit(endpoint, ENDPOINT_BYTES_MAX)
 }
 
-/// The text, if it has no more than `bytes_max`; else its beginning and a hash of all of it, so that two long
-/// texts are still two. No database takes a zero in text: it becomes what stands for unreadable characters.
+/// Truncates a text to `bytes_max` bytes, with a hash of the whole text at its end, so that two
+/// long texts stay distinct. NUL, which databases reject in text, becomes U+FFFD.
 fn fit(text: &str, bytes_max: usize) -> String {
     let text = match text.contains('\0') {
         true => Cow::Owned(text.replace('\0', "\u{fffd}")),
@@ -119,10 +119,10 @@ mod tests {
         let (one, other) = (user_id(&long('a')), user_id(&long('b')));
         assert_ne!(one, other);
         for text in [one, other] {
-            // One byte less where a character would be cut in two.
+            // One byte less where a character would be split.
             assert!((USER_ID_BYTES_MAX - 1..=USER_ID_BYTES_MAX).contains(&text.len()), "{text}");
             assert!(text.starts_with("éé"), "{text}");
-            // Looking for what is recorded finds it.
+            // A query with the recorded form finds it.
             assert_eq!(user_id(&text), text);
         }
         let most = "x".repeat(ENDPOINT_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! Verdicts to take note of, for tests.
+//! Verdicts and rows for tests of the audit.
 
 #![cfg(test)]
 
@@ -13,11 +13,11 @@ use crate::data::ViolationRow;
 use crate::observe::metrics::audit::AuditMetrics;
 use crate::time::Timestamp;
 
-/// 2026-08-01T12:00:00Z: a minute begins.
+/// 2026-08-01T12:00:00Z, the start of a minute.
 pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
 
-/// A limiter whose rules, one for each mode, hold one token: what costs two is never granted, and nothing is
-/// remembered of it.
+/// A limiter with one rule per mode, each with one token: a cost of two is never granted and
+/// changes no bucket.
 pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
     let quota = Quota::per_second(1).unwrap();
     let rules = (1..).zip(modes).map(|(rule_id, mode)| {
@@ -27,17 +27,17 @@ pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
     Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(rules.collect()).unwrap())
 }
 
-/// A request that is denied.
+/// A request that is always denied.
 pub(crate) fn request(user_id: &str) -> Request<'_> {
     Request::new().user_id(user_id).ip("203.0.113.9").endpoint("/login").method("POST").cost(2)
 }
 
-/// Its verdict.
+/// Verdict of a denied request.
 pub(crate) fn verdict(limiter: &Limiter, user_id: &str) -> Verdict {
     limiter.check_now(&request(user_id))
 }
 
-/// A queue of so many rows, and its figures.
+/// A queue of at most `rows_max` rows, and its metrics.
 pub(super) fn queue(rows_max: usize) -> (Arc<Queue>, AuditMetrics) {
     let metrics = AuditMetrics::default();
     let pseudonyms = Pseudonyms::new(&config::Audit::default());
@@ -49,7 +49,7 @@ pub(super) fn note(queue: &Queue, limiter: &Limiter, user_id: &str, at: Timestam
     queue.note(&request(user_id), &verdict(limiter, user_id).violated().unwrap(), at);
 }
 
-/// The row of one such violation.
+/// Row of one violation.
 pub(super) fn row(user_id: &str, at: Timestamp) -> ViolationRow {
     let (limiter, pseudonyms) =
         (limiter(&[Mode::Enforce]), Pseudonyms::new(&config::Audit::default()));

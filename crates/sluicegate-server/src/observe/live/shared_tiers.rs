@@ -1,4 +1,4 @@
-//! The buckets that everybody shares: those of rules without placeholders.
+//! Levels of shared buckets: those of rules without placeholders.
 
 use std::time::Duration;
 
@@ -8,23 +8,24 @@ use tokio::time::timeout;
 
 use super::RuleName;
 
-/// The most buckets that are looked into for a tick: the first by their rules' ids.
+/// Maximum number of buckets read per tick: the first by rule id.
 const SHARED_MAX: usize = 20;
 
-/// How long the store may take to answer. Its own budget is shorter; this is for all that it cannot bound.
+/// Timeout for reading a bucket. The store's own timeout is shorter; this one covers everything
+/// else.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// A bucket that everybody shares.
+/// A bucket shared by all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTier {
     pub(crate) rule: RuleName,
-    /// How fast it fills, for people.
+    /// Refill rate in tokens per second, rounded.
     pub(crate) rate_per_second: f64,
-    /// The most that it holds, and what is left; none if the store did not answer.
+    /// Capacity and remaining tokens; `None` if the store did not answer.
     pub(crate) figures: Option<(u64, u64)>,
 }
 
-/// Looks into the buckets that everybody shares, spending nothing.
+/// Reads the shared buckets without charging them.
 pub(super) async fn look(limiter: &Limiter<AnyStore>) -> Vec<SharedTier> {
     let rules = limiter.rules();
     let shared = rules.rules().iter().filter(|rule| is_shared(rule)).take(SHARED_MAX);
@@ -41,7 +42,8 @@ fn is_shared(rule: &Rule) -> bool {
     is_for_all && rule.is_active() && rule.mode() != Mode::Unlimited
 }
 
-/// What a bucket holds at most, and what is left in it, as the store has it: a stand-in knows nothing of it.
+/// Capacity and remaining tokens of a bucket, from the store itself: the local fallback does not
+/// know them.
 async fn figures(limiter: &Limiter<AnyStore>, rule_id: u64) -> Option<(u64, u64)> {
     let bucket = limiter.bucket(rule_id, &Request::new())?;
     let looked = timeout(LOOK_TIMEOUT, bucket.look()).await.ok()?.ok()?;

@@ -12,11 +12,11 @@ use crate::observe::metrics::audit::AuditFigures;
 use crate::observe::stats::Counts;
 use crate::time::Timestamp;
 
-/// Makes ticks that say when they were made, and counts them.
+/// A source of ticks that counts them.
 #[derive(Debug, Default)]
 struct Clock {
     began: Option<Instant>,
-    /// How often it was begun, and how many ticks were made for nobody.
+    /// Number of calls of `begin`, and of ticks made without watchers.
     log: Arc<Mutex<(usize, usize)>>,
 }
 
@@ -61,7 +61,7 @@ fn granted(granted: u64) -> Counts {
     Counts { granted, ..Counts::default() }
 }
 
-/// What tells of ticks, and its source's log.
+/// A running publisher and its source's log.
 fn live() -> (Live, Arc<Mutex<(usize, usize)>>) {
     let metrics = Metrics::new(Arc::new(AnyStore::from(MemoryStore::new())));
     let live = Live::new(&metrics, Pseudonyms::new(&config::Audit::default()));
@@ -80,11 +80,11 @@ fn is_on(live: &Live) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ticks_every_second_while_somebody_watches_and_a_while_longer() {
+async fn it_ticks_every_second_while_a_client_watches_and_a_while_longer() {
     let (live, log) = live();
     tokio::time::sleep(TICK * 10).await;
     assert!(!is_on(&live));
-    assert_eq!(*log.lock(), (0, 0), "nobody watches");
+    assert_eq!(*log.lock(), (0, 0), "no watcher");
 
     let mut watcher = live.watch().await.unwrap();
     assert!(is_on(&live));
@@ -96,7 +96,7 @@ async fn it_ticks_every_second_while_somebody_watches_and_a_while_longer() {
     drop(watcher);
     assert_eq!(live.inner.watchers.get(), 0);
 
-    // Whoever comes back by then is told of all of it, and of each once.
+    // A watcher that returns by then gets the whole history, each tick once.
     tokio::time::sleep(LINGER - TICK / 2).await;
     assert_eq!(*log.lock(), (1, 119));
     let mut watcher = live.watch().await.unwrap();
@@ -105,19 +105,19 @@ async fn it_ticks_every_second_while_somebody_watches_and_a_while_longer() {
     assert_eq!(next(&mut watcher).await.number, 123);
     drop(watcher);
 
-    // And whoever comes later, of nothing.
+    // One that returns later gets none.
     tokio::time::sleep(LINGER + TICK).await;
     assert!(!is_on(&live));
     let ticks = log.lock().1;
     tokio::time::sleep(LINGER).await;
-    assert_eq!(*log.lock(), (1, ticks), "nobody watches");
+    assert_eq!(*log.lock(), (1, ticks), "no watcher");
     let mut watcher = live.watch().await.unwrap();
     assert_eq!((watcher.history.len(), log.lock().0), (0, 2));
     assert!(next(&mut watcher).await.number > 123, "numbers grow");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_slow_misses_ticks_and_keeps_nobody_waiting() {
+async fn a_slow_watcher_misses_ticks_and_delays_no_other() {
     let (live, _) = live();
     let (mut slow, mut quick) = (live.watch().await.unwrap(), live.watch().await.unwrap());
     for number in 1..=5 {
@@ -128,7 +128,7 @@ async fn whoever_is_slow_misses_ticks_and_keeps_nobody_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_may_watch_and_no_more() {
+async fn the_number_of_watchers_is_bounded() {
     let (live, _) = live();
     let mut watchers = Vec::new();
     for _ in 0..WATCHERS_MAX {
@@ -142,7 +142,7 @@ async fn so_many_may_watch_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_before_it_is_on_does_not_watch() {
+async fn a_watcher_that_gives_up_before_the_first_tick_is_not_counted() {
     let metrics = Metrics::new(Arc::new(AnyStore::from(MemoryStore::new())));
     let live = Live::new(&metrics, Pseudonyms::new(&config::Audit::default()));
     assert!(timeout(TICK, live.watch()).await.is_err(), "nothing makes ticks");
@@ -169,18 +169,18 @@ fn rules(count: u64) -> RuleSet {
 }
 
 #[test]
-fn the_busiest_rules_are_told_of_and_the_sum_of_the_others() {
+fn the_busiest_rules_are_listed_and_the_others_summed_up() {
     let count = RULES_MAX as u64 + 10;
     let rules = rules(count);
     let mut decided: Vec<_> = (1..=count).map(|id| (Some(id), granted(id))).collect();
     decided.push((None, granted(7)));
-    // One that has gone meanwhile is nobody's.
+    // A rule deleted meanwhile is not counted.
     decided.push((Some(count + 1), granted(1_000_000)));
     let by_rule = ByRule::new(&rules, decided);
     let ids: Vec<_> = by_rule.rules.iter().map(|rule| rule.rule.rule_id).collect();
     assert_eq!(ids, (11..=count).rev().collect::<Vec<_>>());
     assert_eq!((by_rule.other_rules, by_rule.take), (granted(55), granted(7)));
-    // The rule in shadow mode is in no tier.
+    // A rule in shadow mode belongs to no tier.
     let user = Scope::ALL.iter().position(|scope| *scope == Scope::User).unwrap();
     let sum = count * (count + 1) / 2 - 1;
     for (scope, counts) in by_rule.tiers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What happened in one second.
+//! Figures of one second.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,46 +11,46 @@ use crate::observe::metrics::audit::AuditFigures;
 use crate::observe::stats::Counts;
 use crate::time::Timestamp;
 
-/// The most rules that a tick tells of one by one, and that it is remembered with.
+/// Maximum number of rules listed in a tick, and in a tick of the history.
 pub(super) const RULES_MAX: usize = 50;
 pub(super) const RULES_IN_SHORT_MAX: usize = 20;
 
-/// What happened in one second.
+/// Figures of one second.
 #[derive(Debug)]
 pub(crate) struct Tick {
-    /// It grows from tick to tick; given when it is published.
+    /// Sequence number, set when the tick is published.
     pub(crate) number: u64,
-    /// When it ended.
+    /// End of the second.
     pub(crate) now: Timestamp,
-    /// How long it was.
+    /// Time since the previous tick.
     pub(crate) length: Duration,
     pub(crate) requests: Requests,
-    /// What enforced rules decided, by scope.
+    /// Decisions of enforced rules, by scope.
     pub(crate) tiers: TierCounts,
-    /// What single rules decided, of those that decided most; first the most.
+    /// Decisions of the busiest rules, in descending order.
     pub(crate) rules: Vec<RuleCounts>,
-    /// What the others decided.
+    /// Decisions of the other rules.
     pub(crate) other_rules: Counts,
-    /// What was decided on buckets without a rule.
+    /// Decisions on buckets without a rule.
     pub(crate) take: Counts,
-    /// Whom rules denied most in the last minute.
+    /// Subjects denied most in the last minute.
     pub(crate) limited: Vec<LimitedSubject>,
-    /// The buckets that everybody shares.
+    /// Buckets shared by all requests.
     pub(crate) shared: Vec<SharedTier>,
     pub(crate) latency: Latency,
-    /// Decisions that were made without the store.
+    /// Decisions made without the store.
     pub(crate) degraded: u64,
     pub(crate) troubles: Troubles,
-    /// Since the start.
+    /// Totals since the start.
     pub(crate) audit: AuditFigures,
-    /// How it is written, once somebody has asked.
+    /// Serialized form, made on first use.
     pub(super) text: OnceLock<Bytes>,
 }
 
 /// Counts by scope, in the order of [`Scope::ALL`].
 pub(crate) type TierCounts = [Counts; Scope::ALL.len()];
 
-/// Which rule it is.
+/// Identifying columns of a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleName {
     pub(crate) rule_id: u64,
@@ -60,48 +60,48 @@ pub(crate) struct RuleName {
     pub(crate) mode: Mode,
 }
 
-/// What a rule decided.
+/// Decisions of a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleCounts {
     pub(crate) rule: RuleName,
     pub(crate) counts: Counts,
 }
 
-/// What became of requests. One is several decisions where several rules apply.
+/// Requests by result. A request with several rules is several decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Requests {
     pub(crate) allowed: u64,
     pub(crate) denied: u64,
 }
 
-/// How long decisions took.
+/// Decision times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Latency {
-    /// How many there were.
+    /// Number of decisions.
     pub(crate) count: u64,
-    /// Half of them took no longer, in microseconds; and of a hundred all but one.
+    /// Percentiles in microseconds; `None` without decisions.
     pub(crate) p50_us: Option<u64>,
     pub(crate) p99_us: Option<u64>,
 }
 
-/// What is in trouble.
+/// Parts of the service that are in trouble.
 #[derive(Clone, Debug)]
 pub(crate) struct Troubles {
-    /// What kind of store it is.
+    /// Kind of store: `memory` or `redis`.
     pub(crate) store: &'static str,
     pub(crate) is_store_in_trouble: bool,
     pub(crate) is_database_in_trouble: bool,
-    /// Why what is in the source of the rules now was refused, if it was.
+    /// Reason why the current source of the rules was rejected; `None` if it was not.
     pub(crate) rules_refused: Option<String>,
 }
 
 impl Tick {
-    /// How it is written. What writes it is asked once, whoever asks.
+    /// Serialized form. `write` is called at most once per tick.
     pub(crate) fn text(&self, write: impl FnOnce(&Self) -> Bytes) -> Bytes {
         self.text.get_or_init(|| write(self)).clone()
     }
 
-    /// What is remembered of it.
+    /// Shortened copy for the history.
     pub(super) fn in_short(&self) -> Self {
         let (rules, others) = self.rules.split_at(self.rules.len().min(RULES_IN_SHORT_MAX));
         let mut other_rules = self.other_rules;

@@ -1,4 +1,4 @@
-//! What becomes of violations.
+//! Metrics of the audit: violations recorded, written and dropped.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,45 +11,45 @@ use sluicegate::Mode;
 
 use crate::time::Timestamp;
 
-/// The figures of the audit. Clones count together.
+/// Metrics of the audit. Clones share their counters.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditMetrics {
     noted_by_mode: Family<ModeLabels, Counter>,
-    /// Its counters, in the order of [`NOTED`].
+    /// Counters of `noted_by_mode`, in the order of [`NOTED`].
     noted: [Counter; 2],
     written: Counter,
     rows_written: Counter,
     dropped_by_reason: Family<ReasonLabels, Counter>,
-    /// Its counters, in the order of [`Dropped::ALL`].
+    /// Counters of `dropped_by_reason`, in the order of [`Dropped::ALL`].
     dropped: [Counter; 4],
-    /// Rows in memory.
+    /// Rows in memory, not written yet.
     pub(crate) waiting: Gauge,
-    /// Tries to write that failed.
+    /// Failed attempts to write.
     pub(crate) errors: Counter,
     last_success: Gauge<f64, AtomicU64>,
-    /// Rows that were deleted because of their age.
+    /// Rows deleted because of their age.
     expired: Counter,
-    /// Overrides that were deleted after they had ended.
+    /// Overrides deleted after their end.
     overrides_expired: Counter,
 }
 
-/// The modes in which a rule has violations.
+/// Modes of rules that have violations.
 const NOTED: [Mode; 2] = [Mode::Enforce, Mode::Shadow];
 
-/// Why a violation is not on record.
+/// Reason why a violation was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
-    /// Too many rows waited.
+    /// The queue was full.
     Full,
-    /// The database refused it.
+    /// The database rejected the row.
     Refused,
-    /// The process ended first.
+    /// The process ended before it was written.
     Shutdown,
-    /// Somebody had its subject deleted while it waited.
+    /// Its subject was deleted while it was queued.
     Deleted,
 }
 
-/// Violations by what became of them.
+/// Violations by result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AuditFigures {
     pub(crate) noted: u64,
@@ -85,7 +85,7 @@ impl Default for AuditMetrics {
         let noted_by_mode = Family::<ModeLabels, Counter>::default();
         let dropped_by_reason = Family::<ReasonLabels, Counter>::default();
         Self {
-            // All of them from the start, so that none appears out of nothing.
+            // Every series exists from the start, so that rates are right from the first event on.
             noted: NOTED
                 .map(|mode| noted_by_mode.get_or_create_owned(&ModeLabels { mode: mode.name() })),
             dropped: Dropped::ALL.map(|reason| {
@@ -107,23 +107,39 @@ impl Default for AuditMetrics {
 impl AuditMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let (noted, dropped) = (self.noted_by_mode.clone(), self.dropped_by_reason.clone());
-        registry.register("violations_noted", "Violations to be recorded", noted);
-        registry.register("violations_written", "Violations on record", self.written.clone());
-        registry.register("violations_dropped", "Violations not on record, by reason", dropped);
+        registry.register(
+            "violations_noted",
+            "Violations noted, to be written to the database",
+            noted,
+        );
+        registry.register(
+            "violations_written",
+            "Violations written to the database",
+            self.written.clone(),
+        );
+        registry.register(
+            "violations_dropped",
+            "Violations not written to the database, by reason",
+            dropped,
+        );
         let counters = [
-            ("violations_rows_written", "Rows they were written in", &self.rows_written),
-            ("violations_write_errors", "Tries to write violations that failed", &self.errors),
-            ("violations_expired", "Rows deleted because of their age", &self.expired),
+            ("violations_rows_written", "Rows of violations written", &self.rows_written),
+            ("violations_write_errors", "Failed attempts to write violations", &self.errors),
+            ("violations_expired", "Violation rows deleted because of their age", &self.expired),
             ("overrides_expired", "Overrides deleted after their end", &self.overrides_expired),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
         let waiting = self.waiting.clone();
-        registry.register("violations_waiting_rows", "Rows that wait to be written", waiting);
+        registry.register(
+            "violations_waiting_rows",
+            "Violation rows waiting to be written",
+            waiting,
+        );
         registry.register(
             "violations_last_write_success_timestamp_seconds",
-            "When violations were last written",
+            "Unix time of the last successful write of violations",
             self.last_success.clone(),
         );
     }
@@ -153,28 +169,28 @@ impl AuditMetrics {
         self.last_success.set(at.seconds());
     }
 
-    /// How many were dropped for this reason.
+    /// Violations dropped for this reason.
     pub(crate) fn dropped_for(&self, reason: Dropped) -> u64 {
         self.dropped[reason as usize].get()
     }
 
-    /// How many rows were written.
+    /// Rows written so far.
     #[cfg(test)]
     pub(crate) fn rows_written(&self) -> u64 {
         self.rows_written.get()
     }
 
-    /// All modes and reasons together.
+    /// Totals over all modes and reasons.
     pub(crate) fn figures(&self) -> AuditFigures {
         let sum = |counters: &[Counter]| counters.iter().map(Counter::get).sum();
-        // What is noted comes last, so that it is never less than what became of it.
+        // `noted` is read last, so that it is never less than the sum of the others.
         let (written, dropped) = (self.written.get(), sum(&self.dropped));
         AuditFigures { noted: sum(&self.noted), written, dropped }
     }
 }
 
 impl AuditFigures {
-    /// How many are not written yet.
+    /// Violations not written yet.
     pub(crate) fn waiting(&self) -> u64 {
         self.noted.saturating_sub(self.written).saturating_sub(self.dropped)
     }

@@ -1,4 +1,4 @@
-//! How long decisions take.
+//! Histogram of decision times.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,8 +8,9 @@ use std::time::Duration;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-/// From a microsecond to a second: a decision in memory takes about one, one in Redis some hundreds, and one
-/// that is not answered there the budget for it. In nanoseconds.
+/// Upper bounds of the histogram's buckets, in nanoseconds, from a microsecond to a second: a
+/// decision in memory takes about one microsecond, one in Redis some hundreds, and one that times
+/// out the whole budget.
 const BOUNDS: [u64; 17] = [
     1_000,
     2_000,
@@ -33,28 +34,29 @@ const BOUNDS: [u64; 17] = [
 const NANOS_PER_SECOND: f64 = 1e9;
 const NANOS_PER_MICRO: u64 = 1000;
 
-/// A histogram of durations, which nobody waits for. Clones count together.
+/// Lock-free histogram of durations. Clones share their counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Durations(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// How many took no longer than each of [`BOUNDS`], and longer than the one before; then the rest.
+    /// Durations above the previous bound and at most this one of [`BOUNDS`]; the last bucket has
+    /// all longer ones.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     sum_ns: AtomicU64,
 }
 
-/// How many there were of each length, at one moment.
+/// Bucket counts of a [`Durations`] at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed([u64; BOUNDS.len() + 1]);
 
 impl Durations {
-    /// How many there were so far.
+    /// Reads the counts so far.
     pub(super) fn read(&self) -> Observed {
         Observed(std::array::from_fn(|bucket| self.0.buckets[bucket].load(Relaxed)))
     }
 
-    /// Counts so many that took this long together, as equally long.
+    /// Counts `count` durations whose sum is `together`, as equally long.
     pub(super) fn observe(&self, together: Duration, count: u64) {
         let together_ns = u64::try_from(together.as_nanos()).unwrap_or(u64::MAX);
         let each_ns = together_ns / count.max(1);
@@ -65,18 +67,18 @@ impl Durations {
 }
 
 impl Observed {
-    /// What was added since.
+    /// Counts added since `last`.
     pub(crate) fn since(&self, last: &Self) -> Self {
         Self(std::array::from_fn(|bucket| self.0[bucket].saturating_sub(last.0[bucket])))
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub(crate) fn count(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// So many microseconds are not exceeded by so many of a hundred: a bound of the histogram, and its last also for
-    /// what takes longer. `None` if there are none.
+    /// Percentile in microseconds: the upper bound of the histogram bucket that holds it, or the
+    /// last bound for anything longer. `None` without durations.
     pub(crate) fn percentile_us(&self, percent: u64) -> Option<u64> {
         let count = self.count();
         if count == 0 {
@@ -151,7 +153,7 @@ mod tests {
             [50, 99, 100].map(|percent| added(durations).percentile_us(percent))
         };
         assert_eq!(percentiles(&durations), [Some(5), Some(5), Some(100)]);
-        // Beyond the last bound, that is all there is to say.
+        // Beyond the last bound, the last bound is reported.
         durations.observe(Duration::from_secs(200), 100);
         assert_eq!(percentiles(&durations), [Some(100), Some(1_000_000), Some(1_000_000)]);
     }

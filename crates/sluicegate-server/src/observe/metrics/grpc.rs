@@ -1,28 +1,28 @@
-//! What is asked in Envoy's rate limit protocol.
+//! Metrics of Envoy's rate limit protocol.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// The figures of Envoy's rate limit protocol. Clones count together.
+/// Metrics of Envoy's rate limit protocol. Clones share their counters.
 #[derive(Clone, Debug)]
 pub(crate) struct GrpcMetrics {
     by_outcome: Family<CallLabels, Counter>,
-    /// Its counters, in the order of [`OUTCOMES`].
+    /// Counters of `by_outcome`, in the order of [`OUTCOMES`].
     calls: [Counter; 3],
-    /// Descriptors that gave tokens back, `POST /json` among them.
+    /// Descriptors that refunded tokens, over gRPC and `POST /json`.
     pub(crate) refunds: Counter,
 }
 
-/// What became of a call over gRPC.
+/// Outcome of a gRPC call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
     /// It was allowed.
     Ok,
     /// It was denied.
     OverLimit,
-    /// It was answered with an error, which Envoy may take for leave to go ahead.
+    /// Answered with an error. Envoy may let the request pass (`failure_mode_deny`).
     Error,
 }
 
@@ -36,7 +36,7 @@ struct CallLabels {
 impl Default for GrpcMetrics {
     fn default() -> Self {
         let by_outcome = Family::<CallLabels, Counter>::default();
-        // All from the start, so that rates can be told from the first one on.
+        // Every series exists from the start, so that rates are right from the first call on.
         let calls = OUTCOMES.map(|outcome| by_outcome.get_or_create_owned(&CallLabels { outcome }));
         Self { by_outcome, calls, refunds: Counter::default() }
     }
@@ -48,7 +48,7 @@ impl GrpcMetrics {
         registry.register("grpc_calls", "Calls of ShouldRateLimit over gRPC by outcome", calls);
         registry.register(
             "refunds",
-            "Descriptors of Envoy's protocol that gave tokens back",
+            "Descriptors of Envoy's protocol that refunded tokens",
             self.refunds.clone(),
         );
     }

@@ -1,4 +1,4 @@
-//! What is measured, for Prometheus. No key and nothing else that a client chose is ever a label.
+//! Prometheus metrics. Labels never hold a key or another value that a client chose.
 
 pub(crate) mod audit;
 mod durations;
@@ -34,17 +34,17 @@ use self::store::StoreFigures;
 use crate::observe::snapshot_status::Status;
 use crate::observe::stats::{Counts, Decided};
 
-/// Every metric of the service. Clones count together.
+/// All metrics of the service. Clones share their counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
     decisions: Family<DecisionLabels, Counter>,
-    /// The counters of the rules in force, so that no decision looks a label up.
+    /// Counters of the rules in force, so that a decision looks no label up.
     rules: Arc<ArcSwap<RuleCounters>>,
     duration: Durations,
     denied: Counter,
     degraded: Family<DegradedLabels, Counter>,
-    /// Its counters, in the order of [`POLICIES`].
+    /// Counters of `degraded`, in the order of [`POLICIES`].
     by_policy: [Counter; 3],
     reloads: Family<ReloadLabels, Counter>,
     last_reload: Gauge<f64, AtomicU64>,
@@ -56,11 +56,11 @@ pub struct Metrics {
     contradictions: Counter,
     proxies_refused: Family<ProxyLabels, Counter>,
     panics: Counter,
-    /// What becomes of violations.
+    /// Violations recorded, written and dropped.
     pub(crate) audit: AuditMetrics,
-    /// What is asked in Envoy's rate limit protocol.
+    /// Envoy's rate limit protocol.
     pub(crate) grpc: GrpcMetrics,
-    /// What is asked over the Redis protocol.
+    /// Redis protocol.
     pub(crate) resp: RespMetrics,
     snapshot: SnapshotFigures,
     live_watchers: Gauge,
@@ -71,7 +71,7 @@ pub struct Metrics {
 struct DecisionLabels {
     /// The rule's id; `take` for buckets without a rule.
     rule_id: String,
-    /// Its key pattern, which the operator wrote.
+    /// Key pattern of the rule, as the operator wrote it.
     rule: String,
     plan: String,
     mode: &'static str,
@@ -80,7 +80,7 @@ struct DecisionLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DegradedLabels {
-    /// The policy that answered.
+    /// Policy that answered in place of the store.
     on_error: &'static str,
 }
 
@@ -99,18 +99,18 @@ struct ProxyLabels {
     reason: &'static str,
 }
 
-/// Granted, denied and never, of every rule in force.
+/// Counters of granted, denied and never, for every rule in force.
 #[derive(Debug)]
 struct RuleCounters {
     rules: RuleSet,
     by_rule: HashMap<u64, [Counter; 3]>,
     take: [Counter; 3],
-    /// What to forget when another set of rules takes over.
+    /// Labels to remove when another rule set takes over.
     labels: HashSet<DecisionLabels>,
 }
 
 impl Metrics {
-    /// The metrics of a service with this store.
+    /// Metrics of a service with this store.
     pub fn new(store: Arc<AnyStore>) -> Self {
         let mut registry = Registry::with_prefix("sluicegate");
         let decisions = Family::default();
@@ -124,7 +124,8 @@ impl Metrics {
             decisions,
             duration: Durations::default(),
             denied: Counter::default(),
-            // All policies from the start, so that none appears out of nothing when there is trouble.
+            // Every policy exists from the start, so that rates are right from the first failure
+            // on.
             by_policy: POLICIES.map(|policy| {
                 degraded.get_or_create_owned(&DegradedLabels { on_error: policy.name() })
             }),
@@ -153,7 +154,7 @@ impl Metrics {
 
     fn register(&self, registry: &mut Registry) {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The build that runs", build);
+        registry.register("build", "Version of the running build", build);
         let decisions = self.decisions.clone();
         registry.register("decisions", "Decisions by rule and outcome", decisions);
         let duration = self.duration.clone();
@@ -164,7 +165,7 @@ impl Metrics {
         registry.register("rules_reloads", "Reloads of the rules by result", self.reloads.clone());
         registry.register(
             "rules_last_reload_success_timestamp_seconds",
-            "When the rules in force were loaded",
+            "Unix time at which the rules in force were loaded",
             self.last_reload.clone(),
         );
         registry.register("rules", "Rules in force", self.rule_count.clone());
@@ -172,26 +173,26 @@ impl Metrics {
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "connections_refused",
-            "Connections closed at once because there were too many",
+            "Connections closed at once because the limit was reached",
             self.connections_refused.clone(),
         );
         registry.register(
             "auth_failures",
-            "Requests to the administration that were refused, by reason",
+            "Rejected requests to the administration, by reason",
             self.auth_failures.clone(),
         );
         registry.register(
             "authorize_contradictions",
-            "Requests of proxies that were denied because their headers contradict each other",
+            "Requests of proxies denied because of contradictory headers",
             self.contradictions.clone(),
         );
         registry.register(
             "proxy_protocol_refused",
-            "Connections closed for want of a header of the PROXY protocol, by reason",
+            "Connections closed because of a missing or invalid PROXY protocol header, by reason",
             self.proxies_refused.clone(),
         );
         let panics = self.panics.clone();
-        registry.register("panics", "Requests that a mistake of the service ended", panics);
+        registry.register("panics", "Requests ended by a panic", panics);
         registry.register(
             "live_watchers",
             "Open streams of live events",
@@ -199,7 +200,7 @@ impl Metrics {
         );
         registry.register(
             "live_watchers_refused",
-            "Streams of live events refused because there were too many",
+            "Streams of live events rejected because the limit was reached",
             self.live_refused.clone(),
         );
         self.audit.register(registry);
@@ -208,9 +209,9 @@ impl Metrics {
         self.snapshot.register(registry);
     }
 
-    /// All of it, as text.
+    /// Encodes all metrics in the OpenMetrics text format.
     pub(crate) fn encode(&self) -> String {
-        self.snapshot.look();
+        self.snapshot.update_age();
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
@@ -228,7 +229,7 @@ impl Metrics {
         self.count(&self.rules.load(), verdict, verdict.is_allowed());
     }
 
-    /// Counts what was decided at once, but for what only looked.
+    /// Counts decisions made in one step, except those of cost zero.
     pub(crate) fn decided_together(
         &self,
         started: Instant,
@@ -236,13 +237,13 @@ impl Metrics {
         together: &Together,
     ) {
         let is_allowed = together.is_allowed();
-        if asks.iter().all(is_look) {
+        if asks.iter().all(is_read) {
             return;
         }
         self.answered(started, is_allowed);
         let counters = self.rules.load();
         let answered = asks.iter().zip(together.answers());
-        for (ask, answer) in answered.filter(|(ask, _)| !is_look(ask)) {
+        for (ask, answer) in answered.filter(|(ask, _)| !is_read(ask)) {
             match (ask, answer) {
                 (_, Answer::Verdict(verdict)) => self.count(&counters, verdict, is_allowed),
                 (Ask::Take { on_error, .. }, Answer::Decision(decision)) => {
@@ -256,13 +257,13 @@ impl Metrics {
                 (Ask::Blocked, Answer::Decision(decision)) => {
                     counters.take[outcome_of(decision)].inc();
                 }
-                // Requests are answered by verdicts.
+                // A request is answered by a verdict, never by a single decision.
                 (Ask::Request { .. }, Answer::Decision(_)) => {}
             }
         }
     }
 
-    /// Counts a request, whatever it was of.
+    /// Counts a request and its duration.
     fn answered(&self, started: Instant, is_allowed: bool) {
         self.duration.observe(started.elapsed(), 1);
         if !is_allowed {
@@ -275,18 +276,19 @@ impl Metrics {
             if verdict.is_degraded() {
                 self.by_policy[rule.on_error() as usize].inc();
             }
-            // What would have been granted was not, if another tier denied it.
+            // A tier that granted charged nothing if another tier denied.
             if decision.is_granted() && !is_allowed {
                 continue;
             }
-            // A rule that is no longer there, or not yet, is in the middle of a reload: let it go.
+            // Not found while the rules are being reloaded: not counted.
             if let Some(counters) = counters.by_rule.get(&rule.rule_id()) {
                 counters[outcome_of(decision)].inc();
             }
         }
     }
 
-    /// Counts a decision on a bucket without a rule, and the policy that made it if the store did not.
+    /// Counts a decision on a bucket without a rule, and the policy that made it if the store did
+    /// not answer.
     pub(crate) fn took(&self, started: Instant, decision: &Decision, degraded: Option<OnError>) {
         self.answered(started, decision.is_granted());
         self.rules.load().take[outcome_of(decision)].inc();
@@ -295,7 +297,7 @@ impl Metrics {
         }
     }
 
-    /// Counts decisions on buckets without a rule that were made one after the other, by the store.
+    /// Counts consecutive decisions of the store on buckets without a rule.
     pub(crate) fn took_many(&self, started: Instant, taken: &Taken) {
         let count = taken.0.iter().sum();
         if count == 0 {
@@ -310,7 +312,7 @@ impl Metrics {
         }
     }
 
-    /// What was decided so far by each rule in force.
+    /// Decisions so far by each rule in force.
     pub(crate) fn decided_by_rule(&self) -> Decided {
         let counters = self.rules.load();
         let read = |[granted, denied, never]: &[Counter; 3]| Counts {
@@ -323,32 +325,32 @@ impl Metrics {
         Decided { rules: counters.rules.clone(), by_rule }
     }
 
-    /// How long decisions took so far.
+    /// Histogram of decision times so far.
     pub(crate) fn durations(&self) -> Observed {
         self.duration.read()
     }
 
-    /// How many requests were denied so far.
+    /// Requests denied so far.
     pub(crate) fn denied(&self) -> u64 {
         self.denied.get()
     }
 
-    /// How many decisions were made without the store so far.
+    /// Decisions made without the store so far.
     pub(crate) fn degraded(&self) -> u64 {
         self.by_policy.iter().map(Counter::get).sum()
     }
 
-    /// Who watches.
+    /// Gauge of open streams of live events.
     pub(crate) fn live_watchers(&self) -> Gauge {
         self.live_watchers.clone()
     }
 
-    /// Who wanted to watch when too many did.
+    /// Counter of rejected streams of live events.
     pub(crate) fn live_refused(&self) -> Counter {
         self.live_refused.clone()
     }
 
-    /// Says which rules are in force since when (Unix seconds).
+    /// Records the rules in force and their load time (Unix seconds).
     pub fn reloaded(&self, rules: &RuleSet, at: f64) {
         self.reloads.get_or_create(&ReloadLabels { result: "success" }).inc();
         self.last_reload.set(at);
@@ -361,12 +363,12 @@ impl Metrics {
         }
     }
 
-    /// Says how up to date the rules in force are.
+    /// Records how up to date the rules in force are.
     pub(crate) fn snapshot(&self, status: &Status) {
         self.snapshot.set(status);
     }
 
-    /// Counts a set of rules that was refused.
+    /// Counts a rule set that was rejected.
     pub fn reload_failed(&self) {
         self.reloads.get_or_create(&ReloadLabels { result: "failure" }).inc();
     }
@@ -377,27 +379,27 @@ impl Metrics {
         ConnectionGuard(self.connections.clone())
     }
 
-    /// Counts a request to the administration that was refused.
+    /// Counts a rejected request to the administration.
     pub(crate) fn refused(&self, reason: &'static str) {
         self.auth_failures.get_or_create(&AuthLabels { reason }).inc();
     }
 
-    /// Counts a request of a proxy that says two things at once.
+    /// Counts a proxy's request with contradictory headers.
     pub(crate) fn contradicted(&self) {
         self.contradictions.inc();
     }
 
-    /// Counts a connection that did not begin as the PROXY protocol has it.
+    /// Counts a connection without a valid PROXY protocol header.
     pub(crate) fn proxy_refused(&self, reason: &'static str) {
         self.proxies_refused.get_or_create(&ProxyLabels { reason }).inc();
     }
 
-    /// Counts a request that a panic ended.
+    /// Counts a request ended by a panic.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
     }
 
-    /// Counts a connection that was closed at once.
+    /// Counts a connection closed because the limit was reached.
     pub fn connection_refused(&self) {
         self.connections_refused.inc();
     }
@@ -428,7 +430,7 @@ impl RuleCounters {
     }
 }
 
-/// The policies, each at the position that it has as a number.
+/// Policies in the order of their numbers.
 const POLICIES: [OnError; 3] = [OnError::Local, OnError::Allow, OnError::Deny];
 
 const OUTCOMES: [&str; 3] = ["granted", "denied", "never"];
@@ -442,7 +444,7 @@ fn outcome_of(decision: &Decision) -> usize {
     }
 }
 
-/// Decisions to be counted at once, in the order of [`OUTCOMES`].
+/// Decisions to be counted together, in the order of [`OUTCOMES`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken([u64; 3]);
 
@@ -454,8 +456,8 @@ impl Taken {
     }
 }
 
-/// Whether this asks for nothing but what is left.
-fn is_look(ask: &Ask<'_, '_>) -> bool {
+/// Returns whether this only reads the bucket (cost zero).
+fn is_read(ask: &Ask<'_, '_>) -> bool {
     match ask {
         Ask::Request { request, .. } => request.get_cost() == 0,
         Ask::Take { cost, .. } => *cost == 0,
@@ -463,7 +465,7 @@ fn is_look(ask: &Ask<'_, '_>) -> bool {
     }
 }
 
-/// Counts down when a connection ends, however it ends.
+/// Counts the connection as closed when dropped.
 #[derive(Debug)]
 pub struct ConnectionGuard(Gauge);
 

@@ -1,17 +1,17 @@
-//! What is asked over the Redis protocol.
+//! Metrics of the Redis protocol.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// The figures of the Redis protocol. Clones count together.
+/// Metrics of the Redis protocol. Clones share their counters.
 #[derive(Clone, Debug)]
 pub(crate) struct RespMetrics {
     by_kind: Family<CommandLabels, Counter>,
-    /// Its counters, in the order of [`CommandKind::ALL`] and [`OUTCOMES`].
+    /// Counters of `by_kind`, in the order of [`CommandKind::ALL`] and [`OUTCOMES`].
     commands: [[Counter; 3]; 4],
-    /// Connections that ended because of what came.
+    /// Connections closed because of a protocol error.
     pub(crate) protocol_errors: Counter,
     /// Wrong passwords.
     pub(crate) auth_failures: Counter,
@@ -26,18 +26,18 @@ pub(crate) enum CommandKind {
     Check,
     /// `SG.TAKE`
     Take,
-    /// About the connection, or none that there is.
+    /// A command about the connection, or an unknown one.
     Other,
 }
 
-/// What became of commands, to be counted at once.
+/// Commands to be counted together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CommandCounts([[u64; 3]; 4]);
 
-/// What became of a command.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandOutcome {
-    /// It was granted, or otherwise done.
+    /// Granted, or done.
     Ok,
     /// It was denied.
     Denied,
@@ -77,7 +77,7 @@ impl CommandCounts {
 impl Default for RespMetrics {
     fn default() -> Self {
         let by_kind = Family::<CommandLabels, Counter>::default();
-        // All from the start, so that rates can be told from the first one on.
+        // Every series exists from the start, so that rates are right from the first command on.
         let commands = CommandKind::ALL.map(|kind| {
             OUTCOMES.map(|outcome| {
                 by_kind.get_or_create_owned(&CommandLabels { command: kind.name(), outcome })
@@ -101,12 +101,12 @@ impl RespMetrics {
         );
         registry.register(
             "resp_protocol_errors",
-            "Connections that ended because what came was no command",
+            "Connections closed because of a protocol error",
             self.protocol_errors.clone(),
         );
         registry.register(
             "resp_auth_failures",
-            "Wrong passwords shown over the Redis protocol",
+            "Wrong passwords sent over the Redis protocol",
             self.auth_failures.clone(),
         );
     }

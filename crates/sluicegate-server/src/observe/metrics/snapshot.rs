@@ -1,4 +1,4 @@
-//! How up to date the rules in force are.
+//! Metrics of the rules in force and their database.
 
 use std::sync::atomic::AtomicU64;
 
@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use crate::observe::snapshot_status::Status;
 use crate::time::Timestamp;
 
-/// Figures about the rules in force and the database that they come from. Clones are the same.
+/// Gauges of the rules in force and the database they come from. Clones share their gauges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotFigures {
     /// Unix seconds; zero if never.
@@ -23,18 +23,18 @@ impl SnapshotFigures {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "rules_age_seconds",
-            "Time since the database last confirmed the rules in force; 0 without one",
+            "Seconds since the database last confirmed the rules in force; 0 without a database",
             self.age.clone(),
         );
         registry.register(
             "rules_generation",
-            "Generation of the database that the rules in force are; 0 without one",
+            "Generation of the rules in force in the database; 0 without a database",
             self.generation.clone(),
         );
         registry.register("overrides", "Overrides in force", self.overrides.clone());
         registry.register(
             "database_up",
-            "Whether the database answers; also 1 if there is none",
+            "1 if the database answers or none is configured, else 0",
             self.database_up.clone(),
         );
     }
@@ -47,8 +47,8 @@ impl SnapshotFigures {
         self.database_up.set(i64::from(status.down.is_none()));
     }
 
-    /// Brings the age up to date.
-    pub(super) fn look(&self) {
+    /// Updates the age.
+    pub(super) fn update_age(&self) {
         let confirmed_at = self.confirmed_at.get();
         if confirmed_at > 0.0 {
             self.age.set((Timestamp::now().seconds() - confirmed_at).max(0.0));

@@ -1,4 +1,4 @@
-//! Figures that the store keeps itself, read when somebody asks.
+//! Metrics that the store counts itself, read at each scrape.
 
 use std::fmt::Error;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use sluicegate::{AnyStore, BreakerState, MemoryStats, RedisHealth, TroubleKind};
 
-/// The figures of this store.
+/// Collector of the store's metrics.
 #[derive(Debug)]
 pub(super) struct StoreFigures(Arc<AnyStore>);
 
-/// A figure's name, what it is, and its value.
+/// Name, help text and value of a metric.
 type Figure = (&'static str, &'static str, u64);
 
 impl StoreFigures {
@@ -36,20 +36,20 @@ impl Collector for StoreFigures {
     }
 }
 
-/// The buckets of this process.
+/// Encodes the buckets in this process's memory.
 fn encode_buckets(encoder: &mut DescriptorEncoder<'_>, stats: &MemoryStats) -> Result<(), Error> {
     gauges(
         encoder,
         &[
-            ("buckets", "Buckets remembered", stats.buckets as u64),
-            ("buckets_max", "The most buckets that may be", stats.max_buckets as u64),
+            ("buckets", "Buckets in memory", stats.buckets as u64),
+            ("buckets_max", "Maximum number of buckets in memory", stats.max_buckets as u64),
         ],
     )?;
     counters(
         encoder,
         &[
-            ("buckets_forgotten", "Full buckets that were forgotten", stats.forgotten),
-            ("overflow", "Charges of new keys that found the store full", stats.overflowed),
+            ("buckets_forgotten", "Full buckets evicted from memory", stats.forgotten),
+            ("overflow", "Charges of new keys while the store was full", stats.overflowed),
         ],
     )
 }
@@ -64,37 +64,53 @@ fn encode_redis(encoder: &mut DescriptorEncoder<'_>, health: &RedisHealth) -> Re
     gauges(
         encoder,
         &[
-            ("store_breaker", "Whether Redis is asked: 0 yes, 1 a probe is, 2 no", breaker),
-            ("store_in_flight", "Decisions on their way to Redis", stats.in_flight),
-            ("store_queued", "Decisions that wait to be sent to Redis", stats.queued),
-            ("deny_cache_entries", "Denied buckets remembered", health.denied_entries as u64),
+            (
+                "store_breaker",
+                "State of the circuit breaker: 0 closed, 1 half open, 2 open",
+                breaker,
+            ),
+            ("store_in_flight", "Decisions in flight to Redis", stats.in_flight),
+            ("store_queued", "Decisions queued to be sent to Redis", stats.queued),
+            ("deny_cache_entries", "Buckets in the deny cache", health.denied_entries as u64),
         ],
     )?;
     counters(
         encoder,
         &[
-            ("deny_cache_hits", "Charges denied without asking Redis", health.denied_hits),
+            (
+                "deny_cache_hits",
+                "Charges denied from the deny cache, without Redis",
+                health.denied_hits,
+            ),
             ("store_calls", "Decisions sent to Redis", stats.calls),
-            ("store_batches", "Script calls they were sent in", stats.batches),
-            ("store_timeouts", "Decisions not answered within the budget", stats.timeouts),
+            ("store_batches", "Script calls sent to Redis", stats.batches),
+            (
+                "store_timeouts",
+                "Decisions not answered by Redis within the timeout",
+                stats.timeouts,
+            ),
             (
                 "store_script_reloads",
-                "Script calls sent again with the source",
+                "Script calls sent again with the script's source",
                 stats.script_reloads,
             ),
-            ("store_reconnects", "Connections made after one was lost", stats.reconnects),
-            ("store_state_losses", "Servers that came back as another process", stats.state_losses),
+            ("store_reconnects", "Connections opened after one was lost", stats.reconnects),
+            (
+                "store_state_losses",
+                "Redis servers found restarted as another process",
+                stats.state_losses,
+            ),
             ("store_undo_lost", "Charges whose undo was not confirmed", stats.undo_lost),
-            ("store_repaired", "Buckets that held something else", stats.repaired),
-            ("store_redirects", "Answers that pointed to another node", stats.redirects),
+            ("store_repaired", "Buckets whose Redis key held a foreign value", stats.repaired),
+            ("store_redirects", "Redirects to another node of the cluster", stats.redirects),
         ],
     )?;
     encode_errors(encoder, health)
 }
 
-/// Decisions that ended in trouble, by kind: all kinds, so that each begins with zero.
+/// Encodes failed decisions by kind. Every kind is present from the start.
 fn encode_errors(encoder: &mut DescriptorEncoder<'_>, health: &RedisHealth) -> Result<(), Error> {
-    let help = "Decisions that ended in trouble, by kind";
+    let help = "Decisions that failed in Redis, by kind";
     let mut family = encoder.encode_descriptor("store_errors", help, None, MetricType::Counter)?;
     for kind in TroubleKind::ALL {
         let counter = ConstCounter::new(health.stats.errors(kind));

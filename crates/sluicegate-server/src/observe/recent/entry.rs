@@ -1,4 +1,4 @@
-//! One request, as it is remembered.
+//! A recent request as it is kept in memory.
 
 use std::borrow::Cow;
 
@@ -7,34 +7,34 @@ use sluicegate::{Micros, Request};
 
 use crate::observe::audit::Pseudonyms;
 
-/// The longest request that is remembered: the bytes of its attributes, names and values together.
+/// Longest request that is kept: bytes of all attribute names and values.
 pub const REQUEST_BYTES_MAX: usize = 512;
 
-// The ends of names and values are counted in sixteen bits.
+// Ends of names and values are `u16`.
 const _: () = assert!(REQUEST_BYTES_MAX <= u16::MAX as usize);
 
-/// A request that is remembered: its attributes, plan, cost and time, and whether it was allowed.
+/// A recent request: its attributes, plan, cost and time, and whether it was allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct RecentRequest {
     at: Micros,
     cost: u64,
     was_allowed: bool,
-    /// Names and values in turn, without anything between them.
+    /// Names and values in turn, without separators.
     text: String,
-    /// Where each name and its value end.
+    /// End offsets of each name and its value in `text`.
     ends: Vec<(u16, u16)>,
-    /// The number of the request, from 1; zero if this is none.
+    /// Number of the request, from 1; zero for an empty slot.
     pub(super) sequence: u64,
 }
 
-impl Kept {
-    /// When it came.
+impl RecentRequest {
+    /// Arrival time.
     #[must_use]
     pub fn at(&self) -> Micros {
         self.at
     }
 
-    /// Was it allowed then?
+    /// Returns whether it was allowed when it was decided.
     #[must_use]
     pub fn was_allowed(&self) -> bool {
         self.was_allowed
@@ -53,7 +53,8 @@ impl Kept {
         request
     }
 
-    /// Becomes this request, as privacy allows; `false` if it is too long to be remembered.
+    /// Overwrites this with `request`, as the privacy setting allows; `false` if it is too long to
+    /// be kept.
     pub(super) fn fill(&mut self, request: &Request<'_>, pseudonyms: &Pseudonyms) -> bool {
         self.text.clear();
         self.ends.clear();
@@ -75,7 +76,7 @@ impl Kept {
         request.others().all(|(name, value)| self.push(name, &id(value)))
     }
 
-    /// Is of this time, and was allowed or not.
+    /// Sets the time and the decision.
     pub(super) fn set(&mut self, at: Micros, was_allowed: bool) {
         (self.at, self.was_allowed) = (at, was_allowed);
     }

@@ -1,8 +1,9 @@
-//! The last requests, to try rules on.
+//! Ring buffer of the most recent requests, for trying rules on them.
 //!
-//! They are kept in memory only, as the audit's privacy setting has them, and within bounds: so many, none
-//! older than so long, and none that is longer than [`REQUEST_BYTES_MAX`]. Noting one takes no memory in the
-//! long run and waits for nobody: where another thread is at the same place, it is left out, and counted.
+//! Requests are kept in memory only, as the audit's privacy setting allows, and within bounds:
+//! their number, their age, and [`REQUEST_BYTES_MAX`] each. Adding one allocates nothing in the
+//! long run and never waits: if another thread holds the same shard's lock, the request is skipped
+//! and counted.
 
 mod entry;
 mod replay;
@@ -15,14 +16,14 @@ use std::time::Duration;
 
 use sluicegate::{Clock, Micros, Request, SystemClock};
 
-pub use self::entry::{Kept, REQUEST_BYTES_MAX};
+pub use self::entry::{REQUEST_BYTES_MAX, RecentRequest};
 pub(crate) use self::replay::timestamp;
 pub use self::replay::{Figures, TOP_MAX, TopSubject, replay};
 use self::ring::Ring;
 use crate::config;
 use crate::observe::audit::Pseudonyms;
 
-/// The last requests, within bounds. Clones are the same; the default remembers nothing.
+/// The most recent requests, within bounds. Clones share state; the default keeps nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     inner: Option<Arc<Inner>>,
@@ -34,28 +35,28 @@ struct Inner {
     age_max: Duration,
     pseudonyms: Pseudonyms,
     clock: SystemClock,
-    /// Requests that were left out since the start.
+    /// Requests skipped since the start.
     left_out: AtomicU64,
 }
 
-/// What is remembered, in the order in which it came.
+/// The requests kept, in order of arrival.
 #[derive(Clone, Debug, Default)]
-pub struct Remembered {
+pub struct RecentRequests {
     /// The requests.
-    pub requests: Vec<Kept>,
-    /// How many were left out since the start: too long, or too many at the same moment.
+    pub requests: Vec<RecentRequest>,
+    /// Requests skipped since the start: too long, or their shard's lock was held.
     pub left_out: u64,
-    /// What to know about them; nothing if they are remembered as they were.
+    /// Effect of the privacy setting on replays; `None` if requests are kept unchanged.
     pub note: Option<&'static str>,
 }
 
 thread_local! {
-    /// What is made ready here changes places with what is forgotten: no memory is taken for either.
-    static NEXT: RefCell<Kept> = RefCell::default();
+    /// Buffer for the next request. It is swapped with the evicted one, so that neither allocates.
+    static NEXT: RefCell<RecentRequest> = RefCell::default();
 }
 
 impl Recent {
-    /// Remembers as much as the settings say, and of each request what privacy allows.
+    /// Keeps as many requests as the settings say, and of each what the privacy setting allows.
     #[must_use]
     pub fn new(config: &config::Recent, pseudonyms: Pseudonyms) -> Self {
         if config.requests_max == 0 {
@@ -72,48 +73,48 @@ impl Recent {
         }
     }
 
-    /// Remembers a request, and whether it was allowed.
+    /// Adds a request and whether it was allowed.
     pub fn note(&self, request: &Request<'_>, was_allowed: bool) {
         if let Some(inner) = &self.inner {
             inner.note(request, was_allowed, inner.clock.now());
         }
     }
 
-    /// What is remembered now; nothing if that is switched off.
+    /// Copies the requests kept now; none if that is switched off.
     #[must_use]
-    pub fn remembered(&self) -> Remembered {
+    pub fn list(&self) -> RecentRequests {
         match &self.inner {
-            Some(inner) => inner.remembered(inner.clock.now()),
-            None => Remembered { note: Some(OFF), ..Remembered::default() },
+            Some(inner) => inner.list(inner.clock.now()),
+            None => RecentRequests { note: Some(OFF), ..RecentRequests::default() },
         }
     }
 }
 
-/// What to know where nothing is remembered,
-const OFF: &str = "requests are not remembered: [recent] requests_max is 0";
+/// Note where requests are not kept,
+const OFF: &str = "requests are not kept: [recent] requests_max is 0";
 /// where ids are hashed,
-const HASHED: &str = "ids and addresses are remembered as hashes ([audit] privacy): subjects are told apart, \
+const HASHED: &str = "ids and addresses are kept as hashes ([audit] privacy): subjects stay distinct, \
     but conditions on user_id, ip and other attributes cannot match";
-/// and where addresses are cut.
-const CUT: &str = "addresses are remembered as their networks ([audit] privacy): all of a network counts as \
+/// and where addresses are truncated.
+const CUT: &str = "addresses are kept as their networks ([audit] privacy): a whole network counts as \
     one subject, and is denied sooner";
 
 impl Inner {
     fn note(&self, request: &Request<'_>, was_allowed: bool, now: Micros) {
-        let is_kept = NEXT.with_borrow_mut(|next| {
+        let was_added = NEXT.with_borrow_mut(|next| {
             next.fill(request, &self.pseudonyms) && {
                 next.set(now, was_allowed);
                 self.ring.push(next)
             }
         });
-        if !is_kept {
+        if !was_added {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn remembered(&self, now: Micros) -> Remembered {
+    fn list(&self, now: Micros) -> RecentRequests {
         let oldest_us = now.get().saturating_sub(self.age_max.as_micros() as u64);
-        Remembered {
+        RecentRequests {
             requests: self.ring.since(Micros::new(oldest_us)),
             left_out: self.left_out.load(Ordering::Relaxed),
             note: self.privacy_note(),

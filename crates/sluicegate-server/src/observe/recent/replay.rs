@@ -1,4 +1,4 @@
-//! What a rule would have done to the requests that are remembered.
+//! Replay of recent requests against one rule.
 
 use std::collections::HashMap;
 
@@ -6,52 +6,53 @@ use serde::Serialize;
 use sluicegate::{Clock, Limiter, ManualClock, MemoryStore, Micros, Rule, RuleSet};
 use utoipa::ToSchema;
 
-use super::entry::Kept;
+use super::entry::RecentRequest;
 use crate::time::Timestamp;
 
-/// How many subjects are shown.
+/// Maximum number of subjects in a report.
 pub const TOP_MAX: usize = 10;
 
-/// What a rule would have done.
+/// Effect that a rule would have had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Figures {
-    /// Requests that it would have applied to.
+    /// Requests it would have applied to.
     pub applies: u64,
-    /// How many of them it would have allowed,
+    /// Requests it would have allowed.
     pub allowed: u64,
-    /// and how many it would have denied.
+    /// Requests it would have denied.
     pub denied: u64,
-    /// Subjects of those requests: users, addresses, or whatever its buckets are told apart by first.
+    /// Distinct subjects of those requests: values of the first attribute in the rule's key
+    /// pattern.
     pub subjects: u64,
-    /// Those of which it would have denied something.
+    /// Subjects it would have denied at least once.
     pub subjects_denied: u64,
-    /// The subjects that it would have denied most.
+    /// Subjects it would have denied most.
     #[schema(max_items = 10)]
     pub top: Vec<TopSubject>,
-    /// When it would have denied something first; null if never.
+    /// Time of the first denial; null if none.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub first_denied_at: Option<Timestamp>,
 }
 
-/// One of the subjects.
+/// A subject and its denials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TopSubject {
-    /// Who.
+    /// Value of the first attribute in the rule's key pattern, for example a user id or an address.
     pub subject: String,
-    /// Requests that the rule would have applied to.
+    /// Requests the rule would have applied to.
     pub requests: u64,
-    /// How many of them it would have denied.
+    /// Requests it would have denied.
     pub denied: u64,
 }
 
-/// Plays requests, in their order and at their times, to one rule by itself: with full buckets at first, and
-/// as if no other rule had denied any of them. `among` are the rules that it is one of, which decide what a rule
-/// for the `default` plan applies to, and where another replaces it; and it is taken for switched on and enforced
-/// there and here.
+/// Replays requests, in their order and at their times, against one rule alone: all buckets start
+/// full, and no other rule denies. `among` is the rule set the rule belongs to: it decides which
+/// plans a rule for the `default` plan applies to, and where an override replaces the rule. The
+/// rule is treated as active and enforced.
 ///
-/// No time passes, and nothing is spent.
+/// Time does not pass, and no bucket of the service is charged.
 #[must_use]
-pub fn replay(rule: &Rule, among: &RuleSet, requests: &[Kept]) -> Figures {
+pub fn replay(rule: &Rule, among: &RuleSet, requests: &[RecentRequest]) -> Figures {
     let clock = ManualClock::new(Micros::new(0));
     let store = MemoryStore::builder().clock(clock.clone()).max_buckets(requests.len()).build();
     // A rule that is in a set can be in one by itself.
@@ -86,7 +87,7 @@ pub fn replay(rule: &Rule, among: &RuleSet, requests: &[Kept]) -> Figures {
     figures
 }
 
-/// A time of a request.
+/// Converts the time of a request.
 pub(crate) fn timestamp(at: Micros) -> Timestamp {
     Timestamp::from_micros(at.get().cast_signed())
 }

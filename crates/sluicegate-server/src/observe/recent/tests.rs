@@ -21,14 +21,15 @@ impl Recent {
         self.inner.as_ref().unwrap().note(request, true, at(seconds));
     }
 
-    fn at(&self, seconds: u64) -> Remembered {
-        self.inner.as_ref().unwrap().remembered(at(seconds))
+    fn at(&self, seconds: u64) -> RecentRequests {
+        self.inner.as_ref().unwrap().list(at(seconds))
     }
 }
 
-fn users(remembered: &Remembered) -> Vec<String> {
-    let id =
-        |kept: &Kept| kept.request().get(&sluicegate::rules::Attribute::UserId).unwrap().into();
+fn users(remembered: &RecentRequests) -> Vec<String> {
+    let id = |kept: &RecentRequest| {
+        kept.request().get(&sluicegate::rules::Attribute::UserId).unwrap().into()
+    };
     remembered.requests.iter().map(id).collect()
 }
 
@@ -71,7 +72,7 @@ fn only_the_last_ones_are_remembered_and_none_that_is_old() {
 }
 
 #[test]
-fn what_is_too_long_is_counted_and_left_out() {
+fn a_request_that_is_too_long_is_skipped_and_counted() {
     let recent = recent(10, Privacy::Raw);
     let name = "user_id".len();
     let (longest, longer) = ("x".repeat(REQUEST_BYTES_MAX - name), "x".repeat(REQUEST_BYTES_MAX));
@@ -83,7 +84,7 @@ fn what_is_too_long_is_counted_and_left_out() {
 }
 
 #[test]
-fn privacy_comes_first() {
+fn requests_are_kept_as_the_privacy_setting_allows() {
     let request = Request::new().user_id("42").ip("203.0.113.9").attribute("tenant", "acme");
     let request = request.endpoint("/a");
     let cut = recent(10, Privacy::Truncated);
@@ -105,7 +106,7 @@ fn privacy_comes_first() {
 #[test]
 fn switched_off_nothing_is_remembered() {
     let off = recent(0, Privacy::Raw);
-    let remembered = off.remembered();
+    let remembered = off.list();
     assert!(remembered.requests.is_empty() && remembered.note == Some(OFF));
 }
 
@@ -186,7 +187,7 @@ fn other_rules_decide_what_a_default_is_for() {
 }
 
 #[test]
-fn the_subjects_shown_are_few() {
+fn the_number_of_subjects_in_a_report_is_bounded() {
     let recent = recent(1000, Privacy::Raw);
     let ids: Vec<_> = (0..500).map(|id| id.to_string()).collect();
     for id in &ids {

@@ -1,23 +1,23 @@
-//! Counters that are looked at now and then: what was added since.
+//! Differences between two readings of the decision counters.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::AddAssign;
 
 use sluicegate::{Rule, RuleSet};
 
-/// A rule, or none for buckets without one.
+/// Id of a rule; `None` for buckets without a rule.
 pub(crate) type RuleId = Option<u64>;
 
-/// The counters of the rules in force.
+/// A reading of the decision counters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decided {
-    /// Those rules.
+    /// Rules in force at the reading.
     pub(crate) rules: RuleSet,
-    /// What each has decided since it is counted.
+    /// Decisions by rule since the counters began.
     pub(crate) by_rule: Vec<(RuleId, Counts)>,
 }
 
-/// How many decisions there were of each outcome.
+/// Decisions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) granted: u64,
@@ -25,22 +25,23 @@ pub(crate) struct Counts {
     pub(crate) never: u64,
 }
 
-/// The counters when they were last looked at.
+/// The previous reading of the counters.
 #[derive(Debug, Default)]
 pub(crate) struct LastDecided {
     by_rule: HashMap<RuleId, Counts>,
-    /// The rules that they were of.
+    /// Rules in force at that reading.
     rules: RuleSet,
 }
 
 impl LastDecided {
-    /// From here on, what is added is counted from these.
+    /// Makes this reading the one that later differences are taken from.
     pub(crate) fn replace(&mut self, decided: Decided) {
         self.by_rule = decided.by_rule.into_iter().collect();
         self.rules = decided.rules;
     }
 
-    /// What was added since, of the rules that decided anything. Those that are `gone` have begun again.
+    /// Decisions added since, of rules that decided anything. Counters of rules in `gone` began
+    /// again.
     pub(crate) fn added(&self, decided: &Decided, gone: &HashSet<RuleId>) -> Vec<(RuleId, Counts)> {
         let added = decided.by_rule.iter().filter_map(|(rule_id, counts)| {
             let last = self.by_rule.get(rule_id).filter(|_| !gone.contains(rule_id));
@@ -50,7 +51,7 @@ impl LastDecided {
         added.collect()
     }
 
-    /// The rules that are not among these, or are others than they were.
+    /// Ids of rules that are not in `rules`, or are a different rule there.
     pub(crate) fn gone(&self, rules: &RuleSet) -> HashSet<RuleId> {
         if self.rules.version() == rules.version() {
             return HashSet::new();
@@ -63,18 +64,18 @@ impl LastDecided {
     }
 }
 
-/// What makes another rule of a rule, whatever its id: what its counters are labelled with.
+/// Identity of a rule whatever its id: the labels of its counters.
 fn identity(rule: &Rule) -> (&str, Option<&str>, &str) {
     (rule.key_pattern().as_str(), rule.plan(), rule.mode().name())
 }
 
 impl Counts {
-    /// All outcomes together.
+    /// Sum over all outcomes.
     pub(crate) fn all(self) -> u64 {
         self.granted + self.denied + self.never
     }
 
-    /// What was added since. Counters that say less than before have begun again.
+    /// Decisions added since `last`. Counters below their last value began again.
     fn since(self, last: Self) -> Self {
         let added = || {
             Some(Self {

@@ -39,7 +39,7 @@ pub struct Start {
 
 /// Why there are no rules to begin with.
 #[derive(Debug, Error)]
-pub enum StartError {
+pub enum SnapshotError {
     /// Their file is wrong.
     #[error("{0}")]
     Rules(#[from] RulesError),
@@ -73,7 +73,7 @@ impl Start {
     /// # Errors
     ///
     /// If there are none.
-    pub async fn find(config: &Config) -> Result<Self, StartError> {
+    pub async fn find(config: &Config) -> Result<Self, SnapshotError> {
         let source = RulesSource::new(config);
         let file_rules = source.load()?;
         let Some(url) = &config.database.url else {
@@ -170,12 +170,12 @@ impl Start {
         Ok(())
     }
 
-    fn fail(self, url: &DatabaseUrl, error: &DataError, no_file: &str) -> StartError {
+    fn fail(self, url: &DatabaseUrl, error: &DataError, no_file: &str) -> SnapshotError {
         let url = url.to_string();
         let why = format!("{error}; and there is no snapshot to start from: {no_file}");
         match error {
-            DataError::Unavailable(_) => StartError::Down { url, why },
-            _ => StartError::Refused { url, why },
+            DataError::Unavailable(_) => SnapshotError::Down { url, why },
+            _ => SnapshotError::Refused { url, why },
         }
     }
 

@@ -1,4 +1,4 @@
-//! Violations that wait to be written: summed up by bucket, rule, mode and minute, and so many at most.
+//! Bounded queue of violations to be written, aggregated by bucket, rule, mode and minute.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -13,26 +13,25 @@ use crate::data::ViolationRow;
 use crate::observe::metrics::audit::{AuditMetrics, Dropped};
 use crate::time::Timestamp;
 
-/// Threads that note different buckets seldom meet.
+/// Keeps contention low: threads that note different buckets seldom share a shard.
 const SHARDS: usize = 16;
 
-/// What is summed up in one row begins and ends with it.
+/// Length of the interval aggregated in one row.
 const MINUTE_US: i64 = 60_000_000;
 
-/// What says which row a violation is part of: a hash under a key that nobody knows, so that no two are taken
-/// for one.
+/// Hash of a row's identity under a random key, so that clients cannot cause collisions.
 type Key = u128;
 
-/// Violations that wait to be written.
+/// Bounded queue of violations to be written.
 ///
-/// Of everything that is noted, what is written, what is dropped and what waits add up, whatever happens.
+/// Invariant: noted = written + dropped + waiting, at all times.
 #[derive(Debug)]
 pub(super) struct Queue {
     shards: [Mutex<Shard>; SHARDS],
-    /// Each half of a [`Key`] has one.
+    /// One per half of a [`Key`].
     hashers: [RandomState; 2],
     pseudonyms: Pseudonyms,
-    /// Rows that wait, with those that were taken and are not [settled](Self::settle) yet.
+    /// Queued rows, and rows taken but not [settled](Self::settle) yet.
     rows: AtomicUsize,
     rows_max: usize,
     metrics: AuditMetrics,
@@ -41,13 +40,13 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Shard {
     rows: HashMap<Key, ViolationRow>,
-    /// The keys of the rows, oldest first.
+    /// Keys of the rows, oldest first.
     order: VecDeque<Key>,
-    /// Nothing is taken any more.
+    /// No more violations are accepted.
     is_closed: bool,
 }
 
-/// What became of rows that were taken.
+/// Result of writing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Written,
@@ -55,7 +54,7 @@ pub(super) enum Fate {
 }
 
 impl Queue {
-    /// A queue of at most so many rows.
+    /// A queue of at most `rows_max` rows.
     pub(super) fn new(rows_max: usize, pseudonyms: Pseudonyms, metrics: AuditMetrics) -> Self {
         Self {
             shards: Default::default(),
@@ -67,8 +66,8 @@ impl Queue {
         }
     }
 
-    /// Adds a violation to its row. What finds no row, and no room for one, is dropped and counted. Nothing is
-    /// allocated where there is a row, or no room.
+    /// Adds a violation to its row, or a new row. Dropped and counted if the queue is full.
+    /// Allocates nothing if the row exists or the queue is full.
     pub(super) fn note(&self, request: &Request<'_>, tier: &Tier<'_>, at: Timestamp) {
         self.metrics.noted(tier.rule.mode());
         let key = self.key(request, tier, at);
@@ -83,7 +82,7 @@ impl Queue {
             return self.metrics.dropped(Dropped::Full, 1);
         }
         self.metrics.waiting.inc();
-        // Hashing and copying take their time, and others want the shard meanwhile.
+        // Hashing and copying happen without the lock.
         let row = record::row(&self.pseudonyms, request, tier, at);
         if let Err(fate) = shard.lock().insert(key, row) {
             self.leave(1);
@@ -93,7 +92,8 @@ impl Queue {
         }
     }
 
-    /// Takes rows to be written, so many at most, oldest first. They count as waiting until they are settled.
+    /// Takes up to `rows_max` rows to be written, oldest first. They count as waiting until they
+    /// are settled.
     pub(super) fn take(&self, rows_max: usize) -> Vec<ViolationRow> {
         let front =
             |shard: usize| self.shards[shard].lock().oldest().map(|at| Reverse((at, shard)));
@@ -107,7 +107,7 @@ impl Queue {
         taken
     }
 
-    /// Counts rows that were taken for what became of them.
+    /// Counts taken rows by their result.
     pub(super) fn settle(&self, rows: &[ViolationRow], fate: Fate) {
         let count = rows.iter().map(|row| row.count).sum();
         match fate {
@@ -117,15 +117,15 @@ impl Queue {
         self.leave(rows.len());
     }
 
-    /// Drops the rows that `is_it` says.
-    pub(super) fn forget(&self, is_it: impl Fn(&ViolationRow) -> bool) {
+    /// Drops the rows that `matches` selects.
+    pub(super) fn forget(&self, matches: impl Fn(&ViolationRow) -> bool) {
         for shard in &self.shards {
-            let forgotten = shard.lock().forget(&is_it);
+            let forgotten = shard.lock().forget(&matches);
             self.settle(&forgotten, Fate::Dropped(Dropped::Deleted));
         }
     }
 
-    /// Drops everything that waits, and whatever comes later.
+    /// Drops all rows, and everything noted later.
     pub(super) fn close(&self) {
         for shard in &self.shards {
             let left = shard.lock().close();
@@ -133,7 +133,7 @@ impl Queue {
         }
     }
 
-    /// The number of rows that wait.
+    /// Number of queued rows.
     #[cfg(test)]
     pub(super) fn rows(&self) -> usize {
         self.rows.load(Ordering::Relaxed)
@@ -160,24 +160,24 @@ impl Queue {
     }
 }
 
-/// There is no such row; `true` if there will be none.
+/// No row with this key; `true` if the queue is closed.
 struct Closed(bool);
 
 impl Shard {
-    /// Adds to the row of a key.
+    /// Adds a violation to the row of `key`.
     fn add(&mut self, key: Key, at: Timestamp, tokens: u64) -> Result<(), Closed> {
         let Some(row) = self.rows.get_mut(&key) else { return Err(Closed(self.is_closed)) };
         row.count += 1;
         row.last_at = row.last_at.max(at);
-        // Threads come here in another order than they looked at the clock.
+        // Threads may arrive in a different order than they read the clock.
         if at < row.requested_at {
             (row.requested_at, row.tokens_at_time) = (at, tokens);
         }
         Ok(())
     }
 
-    /// Makes a row, or adds it to the one that somebody else has made meanwhile. `Err` if it is not kept as
-    /// a row of its own, with the reason if it is not kept at all.
+    /// Adds a row, or merges it into the one that another thread added meanwhile. `Err` if no row
+    /// was added: with the reason if it was dropped, without one if it was merged.
     fn insert(&mut self, key: Key, row: ViolationRow) -> Result<(), Option<Dropped>> {
         match self.add(key, row.requested_at, row.tokens_at_time) {
             Ok(()) => Err(None),
@@ -200,8 +200,8 @@ impl Shard {
         self.rows.remove(&key)
     }
 
-    fn forget(&mut self, is_it: impl Fn(&ViolationRow) -> bool) -> Vec<ViolationRow> {
-        let forgotten = self.rows.extract_if(|_, row| is_it(row)).map(|(_, row)| row).collect();
+    fn forget(&mut self, matches: impl Fn(&ViolationRow) -> bool) -> Vec<ViolationRow> {
+        let forgotten = self.rows.extract_if(|_, row| matches(row)).map(|(_, row)| row).collect();
         self.order.retain(|key| self.rows.contains_key(key));
         forgotten
     }

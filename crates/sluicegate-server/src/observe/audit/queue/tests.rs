@@ -8,10 +8,10 @@ use super::*;
 use crate::observe::audit::test_support::{NOON, limiter, note, queue, request, verdict};
 use crate::observe::metrics::audit::AuditFigures;
 
-/// What the queue should hold, the slow and obvious way.
+/// A simple model of the queue.
 #[derive(Debug, Default)]
 struct Model {
-    /// User, rule and minute of each row that waits, in order, with what is summed up in it.
+    /// User, rule and minute of each queued row, in order, and the row.
     rows: Vec<((u8, u64, i64), ViolationRow)>,
     /// Taken and not settled.
     taken: usize,
@@ -72,7 +72,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Note(user, rule, seconds) => {
-                    // No two at one time, so that there is one order.
+                    // All times differ, so that the order is defined.
                     at = at.plus_micros(seconds * 1_000_000 + 1);
                     let user_id = user.to_string();
                     let verdict = verdict(&limiter, &user_id);
@@ -134,7 +134,7 @@ fn a_row_has_the_first_and_the_last_time_whatever_the_order() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_dropped() {
+fn violations_after_close_are_dropped() {
     let limiter = limiter(&[Mode::Enforce]);
     let (queue, metrics) = queue(16);
     note(&queue, &limiter, "1", NOON);
@@ -145,8 +145,8 @@ fn what_comes_after_the_end_is_dropped() {
     assert_eq!((metrics.dropped_for(Dropped::Shutdown), queue.rows()), (3, 0));
 }
 
-/// 50,000 a second and more, from many users, while what takes them is slow: no row too many, and every
-/// violation counted once.
+/// At 50,000 a second and more from many users with a slow writer, the queue stays within its
+/// maximum and every violation is counted once.
 #[test]
 fn a_storm_is_held_and_counted() {
     const THREADS: u64 = 4;

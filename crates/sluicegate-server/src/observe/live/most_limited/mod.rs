@@ -1,8 +1,9 @@
-//! Whom rules denied most in the last minute.
+//! Subjects that rules denied most in the last minute.
 //!
-//! Denials are counted by bucket, rule and mode, in slots of time, for a bounded number of buckets. Where a new one
-//! finds no room it takes the place of one of a few that were denied least: whoever is denied often stays, whatever
-//! comes along once. So a count is never more than there were; it may be less for whoever has just got in.
+//! Denials are counted by bucket, rule and mode, in time slots, for a bounded number of buckets.
+//! When a shard is full, a new bucket evicts the least denied of a few candidates, so buckets that
+//! are denied often stay. A count is never too high; it may be too low for a bucket that was added
+//! recently.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,61 +18,62 @@ use super::RuleName;
 use crate::observe::audit::{Pseudonyms, record, would_have_denied};
 use crate::time::Timestamp;
 
-/// Threads that note different buckets seldom meet.
+/// Keeps contention low: threads that count different buckets seldom share a shard.
 const SHARDS: usize = 16;
 
-/// The most buckets that are counted, in each shard; of about a kilobyte each at most.
+/// Maximum number of buckets per shard, at most about a kilobyte each.
 const SHARD_ENTRIES_MAX: usize = 256;
 
-/// So many are looked at for the one that makes room.
+/// Entries compared to find the one to evict.
 const CANDIDATES: usize = 8;
 
-/// How many are told of.
+/// Maximum number of subjects reported.
 const TOP_MAX: usize = 20;
 
-/// A minute is so many slots, of which the last has only begun.
+/// Time slots per minute; the newest is still in progress.
 const SLOTS: usize = 12;
 const SLOT: Duration = Duration::from_secs(5);
 const _: () = assert!(SLOTS as u64 * SLOT.as_secs() == 60);
 
-/// What says which bucket it is: a hash under a key that nobody knows, so that no two are taken for one.
+/// Hash of a bucket's identity under a random key, so that clients cannot cause collisions.
 type Key = u128;
 
-/// Whom rules denied in the last minute.
+/// Subjects denied in the last minute.
 #[derive(Debug)]
 pub(super) struct Limited {
     shards: [Mutex<Shard>; SHARDS],
-    /// Each half of a [`Key`] has one.
+    /// One per half of a [`Key`].
     hashers: [RandomState; 2],
     pseudonyms: Pseudonyms,
-    /// When the first slot began.
+    /// Start of the first slot.
     began: Instant,
 }
 
-/// When something is denied.
+/// Time of a denial.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
-    /// In which slot it is counted. These only grow, whatever becomes of the clock on the wall.
+    /// Number of the time slot. Monotonic, independent of the wall clock.
     slot: u64,
-    /// What is told.
+    /// Wall-clock time, for the report.
     at: Timestamp,
 }
 
-/// Somebody whom a rule denied, or would have. Everything about requests is as the audit records it.
+/// A subject that a rule denied, or would have denied in shadow mode. Values of requests are as the
+/// audit records them.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitedSubject {
     pub(crate) rule: RuleName,
     pub(crate) who: Who,
-    /// How often in the last minute.
+    /// Denials in the last minute.
     pub(crate) denied: u64,
     pub(crate) last_at: Timestamp,
 }
 
-/// Whose bucket it is, and what the request was like that it was first denied to.
+/// Identity of the bucket, with values of the first request denied.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
     rule_id: u64,
-    /// The rule's, when it denied.
+    /// Mode of the rule at the denial.
     mode: Mode,
     pub(crate) bucket_key: String,
     pub(crate) subject: String,
@@ -82,10 +84,10 @@ pub(crate) struct Who {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Where each is among the entries.
+    /// Index of each key in `entries`.
     places: HashMap<Key, usize>,
     entries: Vec<Entry>,
-    /// Where to look next for one that makes room.
+    /// Next candidate for eviction.
     hand: usize,
 }
 
@@ -97,12 +99,12 @@ struct Entry {
     last_at: Timestamp,
 }
 
-/// Counts by slots of time.
+/// Counts by time slot.
 #[derive(Clone, Debug)]
 struct Slots {
-    /// The slot of a number is at that number modulo theirs.
+    /// Slot `n` is at index `n % SLOTS`.
     counts: [u32; SLOTS],
-    /// The number of the newest.
+    /// Number of the newest slot.
     newest: u64,
 }
 
@@ -112,8 +114,8 @@ impl Limited {
         Self { shards: Default::default(), hashers, pseudonyms, began: Instant::now() }
     }
 
-    /// Takes note of the tier that denied a request, and of those in shadow mode that would have. Nothing is
-    /// allocated for a bucket that is counted already.
+    /// Counts the tier that denied a request, and tiers in shadow mode that would have. Allocates
+    /// nothing for a bucket that is already counted.
     pub(super) fn note(&self, request: &Request<'_>, verdict: &Verdict) {
         if !verdict.tiers().all(|tier| tier.decision.is_granted()) {
             self.note_at(request, verdict, self.moment());
@@ -135,7 +137,7 @@ impl Limited {
         if shard.lock().add(key, at) {
             return;
         }
-        // Hashing and copying take their time, and others want the shard meanwhile.
+        // Hashing and copying happen without the lock.
         let row = record::row(&self.pseudonyms, request, tier, at.at);
         let who = Who {
             rule_id: row.rule_id,
@@ -149,7 +151,8 @@ impl Limited {
         shard.lock().insert(key, who, at);
     }
 
-    /// Whom rules of this set denied most, first the most; whom those in shadow mode would have denied come last.
+    /// Most denied subjects of the rules in this set, in descending order; those of shadow rules
+    /// come last.
     pub(super) fn top(&self, rules: &RuleSet) -> Vec<LimitedSubject> {
         self.top_in(rules, self.moment().slot)
     }
@@ -191,7 +194,7 @@ impl Limited {
     }
 }
 
-/// Those whom the audit would record as one, as one: it may cut addresses down to their networks.
+/// Merges subjects that the audit records as one: it may truncate addresses to their networks.
 fn merged(mut subjects: Vec<LimitedSubject>) -> Vec<LimitedSubject> {
     let name = |LimitedSubject { who, .. }: &LimitedSubject| {
         (who.rule_id, who.mode == Mode::Enforce, who.bucket_key.clone())
@@ -209,13 +212,13 @@ fn merged(mut subjects: Vec<LimitedSubject>) -> Vec<LimitedSubject> {
 }
 
 impl Shard {
-    /// Counts a denial of a bucket that is counted already, and says whether it is.
+    /// Counts a denial of a bucket that is already counted; `false` if it is not.
     fn add(&mut self, key: Key, at: Moment) -> bool {
         let entry = self.places.get(&key).and_then(|place| self.entries.get_mut(*place));
         entry.map(|entry| entry.add(at)).is_some()
     }
 
-    /// Counts the first denial of a bucket, or the next if somebody else has counted it meanwhile.
+    /// Counts the first denial of a bucket, or the next if another thread added it meanwhile.
     fn insert(&mut self, key: Key, who: Who, at: Moment) {
         if self.add(key, at) {
             return;
@@ -235,8 +238,8 @@ impl Shard {
         self.entries[place] = entry;
     }
 
-    /// Where the one is that makes room: of a few, another few each time, the one that was denied least, and of
-    /// several the one that was for longest not.
+    /// Index of the entry to evict: of the next few candidates the one with the fewest denials,
+    /// then the one denied longest ago.
     fn least_denied(&mut self, slot: u64) -> usize {
         let count = self.entries.len();
         let few = (self.hand..self.hand + CANDIDATES).map(|place| place % count);
@@ -248,7 +251,7 @@ impl Shard {
         least.unwrap_or_default()
     }
 
-    /// Whom rules of this set denied in the last minute.
+    /// Subjects denied in the last minute by rules in this set.
     fn counted(&self, rules: &RuleSet, slot: u64) -> Vec<LimitedSubject> {
         let told = self.entries.iter().filter_map(|Entry { who, denied, last_at, .. }| {
             let denied = denied.in_the_last_minute(slot);
@@ -280,13 +283,13 @@ impl Slots {
         for skipped in (self.newest + 1..=slot).take(SLOTS) {
             self.counts[place_of(skipped)] = 0;
         }
-        // Threads come here in another order than they looked at the clock.
+        // Threads may arrive in a different order than they read the clock.
         self.newest = self.newest.max(slot);
         let count = &mut self.counts[place_of(self.newest)];
         *count = count.saturating_add(1);
     }
 
-    /// The sum of the slots that are in the minute which ends with this one.
+    /// Sum of the slots in the minute that ends with this one.
     fn in_the_last_minute(&self, slot: u64) -> u64 {
         let oldest = (slot.max(self.newest) + 1).saturating_sub(SLOTS as u64);
         (oldest..=self.newest).map(|slot| u64::from(self.counts[place_of(slot)])).sum()

@@ -14,7 +14,7 @@ fn moment(slot: u64) -> Moment {
     Moment { slot, at: NOON.plus_micros(slot as i64 * 5_000_000) }
 }
 
-/// Has a user denied so many times.
+/// Denies a user's requests `times` times.
 fn deny(limited: &Limited, limiter: &Limiter, user_id: &str, times: u64, slot: u64) {
     let verdict = verdict(limiter, user_id);
     for _ in 0..times {
@@ -22,7 +22,7 @@ fn deny(limited: &Limited, limiter: &Limiter, user_id: &str, times: u64, slot: u
     }
 }
 
-/// Whom the rules of this limiter denied, how often, in which mode.
+/// Bucket key, denials and mode of the subjects denied by this limiter's rules.
 fn told(limited: &Limited, limiter: &Limiter, slot: u64) -> Vec<(String, u64, Mode)> {
     let top = limited.top_in(&limiter.rules(), slot);
     top.into_iter().map(|it| (it.who.bucket_key, it.denied, it.rule.mode)).collect()
@@ -38,14 +38,14 @@ fn the_most_denied_come_first_and_only_those_of_the_last_minute() {
     assert_eq!(
         told(&limited, &limiter, 1),
         [of("often", 3), of("late", 1), of("seldom", 1)],
-        "ties go to whom it happened to last"
+        "on a tie the latest denial comes first"
     );
     deny(&limited, &limiter, "often", 2, 11);
     assert_eq!(told(&limited, &limiter, 11)[0], of("often", 5));
-    // The first slot is a minute ago, then the second.
+    // The first slot is now a minute old, then the second.
     assert_eq!(told(&limited, &limiter, 12), [of("often", 2), of("late", 1)]);
     assert_eq!(told(&limited, &limiter, 13), [of("often", 2)]);
-    // And what is denied after a long pause begins again.
+    // After a long pause, counting begins again.
     deny(&limited, &limiter, "often", 1, 1000);
     assert_eq!(told(&limited, &limiter, 1000), [of("often", 1)]);
     limited.clear();
@@ -53,7 +53,7 @@ fn the_most_denied_come_first_and_only_those_of_the_last_minute() {
 }
 
 #[test]
-fn shadow_rules_are_told_apart() {
+fn shadow_rules_are_counted_separately() {
     let (limited, limiter) =
         (limited(Privacy::Raw), limiter(&[Mode::Enforce, Mode::Enforce, Mode::Shadow]));
     deny(&limited, &limiter, "42", 2, 0);
@@ -63,14 +63,14 @@ fn shadow_rules_are_told_apart() {
     let mut both = told(&limited, &limiter, 0);
     both.sort_by_key(|(bucket_key, ..)| bucket_key.clone());
     assert_eq!(both, expected);
-    // Whoever is granted is nobody's business.
+    // A granted request is not counted.
     let granted = request("42").cost(1);
     limited.note(&granted, &limiter.check_now(&granted));
     assert_eq!(told(&limited, &limiter, 0).len(), 2);
 }
 
 #[test]
-fn it_tells_what_the_audit_would_record() {
+fn subjects_are_reported_as_the_audit_records_them() {
     let limiter = limiter(&[Mode::Enforce]);
     let who = |privacy| {
         let limited = limited(privacy);
@@ -88,7 +88,7 @@ fn it_tells_what_the_audit_would_record() {
 }
 
 #[test]
-fn whoever_is_denied_often_stays_whatever_comes_along_once() {
+fn a_bucket_that_is_denied_often_is_not_evicted_by_many_that_are_denied_once() {
     let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
     let entries = || limited.shards.iter().map(|shard| shard.lock().entries.len()).sum::<usize>();
     for wave in 0..40 {
@@ -112,7 +112,7 @@ fn whoever_is_denied_often_stays_whatever_comes_along_once() {
 }
 
 #[test]
-fn rules_that_are_gone_are_not_told_of() {
+fn deleted_rules_are_not_reported() {
     let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
     deny(&limited, &limiter, "42", 1, 0);
     limiter.replace_rules(RuleSet::default());
@@ -120,7 +120,7 @@ fn rules_that_are_gone_are_not_told_of() {
 }
 
 #[test]
-fn addresses_that_are_recorded_as_one_network_are_told_of_once() {
+fn addresses_that_are_recorded_as_one_network_are_reported_once() {
     let rule = Rule::new(1, "ip:{ip}", Quota::per_second(1).unwrap()).unwrap();
     let limiter = Limiter::new(MemoryStore::new(), RuleSet::new(vec![rule]).unwrap());
     let limited = limited(Privacy::Truncated);

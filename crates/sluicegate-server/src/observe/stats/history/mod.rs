@@ -1,4 +1,4 @@
-//! What was added to counters, by time.
+//! Counter differences by time.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -7,27 +7,27 @@ use tokio::time::Instant;
 
 use super::counts::{Counts, Decided, LastDecided, RuleId};
 
-/// How far back it goes.
+/// Length of the history in minutes.
 pub(crate) const MINUTES: usize = 15;
-/// How often counters are looked at: how exact the edges of minutes are.
+/// Sampling interval, which is also the precision of a minute's edges.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_secs(10);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The most samples that are kept. With as many rules as there may be, and decisions of each in each sample, they
-/// take 30 MB; usually, next to nothing.
+/// Maximum number of samples. With the maximum number of rules, each deciding in each sample, they
+/// take 30 MB; usually next to nothing.
 const SAMPLES_MAX: usize = (MINUTES as u64 * MINUTE.as_secs() / SAMPLE_EVERY.as_secs()) as usize;
 
-/// What a rule decided in the last minutes.
+/// Decisions of a rule over the last minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleStats {
-    /// Which.
+    /// The rule; `None` for buckets without a rule.
     pub(crate) rule_id: RuleId,
-    /// By minutes, counted back from now; the oldest first.
+    /// One entry per minute, counted back from now, oldest first.
     pub(crate) per_minute: [Counts; MINUTES],
 }
 
-/// What was added to counters in the last minutes.
+/// Counter differences of the last minutes.
 #[derive(Debug, Default)]
 pub(super) struct History {
     last: LastDecided,
@@ -38,12 +38,12 @@ pub(super) struct History {
 #[derive(Debug)]
 struct Sample {
     at: Instant,
-    /// What was added since the sample before; rules that decided nothing are left out.
+    /// Decisions added since the previous sample; rules that decided nothing are left out.
     added: Vec<(RuleId, Counts)>,
 }
 
 impl History {
-    /// Takes note of what the counters say now.
+    /// Adds a sample of the counters.
     pub(super) fn sample(&mut self, now: Instant, decided: Decided) {
         let gone = self.last.gone(&decided.rules);
         for sample in &mut self.samples {
@@ -58,7 +58,7 @@ impl History {
         self.last.replace(decided);
     }
 
-    /// What was decided up to now, by rule.
+    /// Decisions up to now, by rule.
     pub(super) fn report(&self, now: Instant, decided: &Decided) -> Vec<RuleStats> {
         let gone = self.last.gone(&decided.rules);
         let mut by_rule: HashMap<RuleId, [Counts; MINUTES]> = HashMap::new();

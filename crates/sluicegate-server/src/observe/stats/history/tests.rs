@@ -7,7 +7,7 @@ fn rule(rule_id: u64, pattern: &str) -> Rule {
 }
 
 fn set(version: u64, rules: &[Rule]) -> RuleSet {
-    // A limiter counts the sets it has had.
+    // The version of a rule set is the number of times the limiter's rules were replaced.
     let limiter =
         sluicegate::Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(Vec::new()).unwrap());
     while limiter.rules().version() < version {
@@ -25,7 +25,7 @@ fn decided(rules: &RuleSet, by_rule: &[(u64, Counts)]) -> Decided {
     Decided { rules: rules.clone(), by_rule: by_rule.chain([(None, counts(0, 0))]).collect() }
 }
 
-/// The sum of a rule's last minutes.
+/// Sum over a rule's last minutes.
 fn total(report: &[RuleStats], rule_id: u64, minutes: usize) -> Counts {
     let stats = report.iter().find(|stats| stats.rule_id == Some(rule_id)).unwrap();
     let mut sum = Counts::default();
@@ -46,7 +46,7 @@ fn minutes_are_counted_back_from_now_and_forgotten_after_a_while() {
         assert!(history.samples.len() <= SAMPLES_MAX);
     }
     let now = start + SAMPLE_EVERY * 120 + Duration::from_secs(5);
-    // And some since the last look.
+    // Some more since the last sample.
     let report = history.report(now, &decided(&rules, &[(1, counts(1203, 120))]));
     assert_eq!(total(&report, 1, 1), counts(63, 6));
     assert_eq!(total(&report, 1, 5), counts(303, 30));
@@ -60,13 +60,13 @@ fn minutes_are_counted_back_from_now_and_forgotten_after_a_while() {
 }
 
 #[test]
-fn rules_that_are_gone_or_others_are_not_shown_with_what_was() {
+fn counts_of_deleted_and_changed_rules_are_not_reported() {
     let start = Instant::now();
     let before = set(2, &[rule(1, "a:{ip}"), rule(2, "b:{ip}"), rule(3, "c:{ip}")]);
     let mut history = History::default();
     let all = [(1, counts(5, 0)), (2, counts(6, 0)), (3, counts(7, 0))];
     history.sample(start, decided(&before, &all));
-    // One stays, one is deleted, one becomes another; its counters begin again.
+    // One stays, one is deleted, one becomes a different rule, whose counters begin again.
     let after = set(3, &[rule(1, "a:{ip}"), rule(3, "c:{ip}").with_mode(Mode::Shadow)]);
     let now = decided(&after, &[(1, counts(6, 0)), (3, counts(9, 0))]);
     let check = |report: &[RuleStats]| {
@@ -79,7 +79,7 @@ fn rules_that_are_gone_or_others_are_not_shown_with_what_was() {
 }
 
 #[test]
-fn counters_that_begin_again_are_not_taken_back() {
+fn a_counter_that_begins_again_is_not_subtracted() {
     let (start, rules) = (Instant::now(), set(2, &[rule(1, "global")]));
     let mut history = History::default();
     history.sample(start, decided(&rules, &[(1, counts(5, 5))]));
