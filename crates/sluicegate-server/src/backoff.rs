@@ -1,19 +1,19 @@
-//! How long to wait before something that failed is tried again.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
-/// Twice as long after every failure in a row, up to a bound; and of that at least half, by chance, so that
-/// processes that fail together do not come back together.
+/// Delay that doubles after every failure in a row, up to a maximum. Half of it is random, so that
+/// processes that fail together do not retry together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
-    /// After the first failure.
+    /// Delay after the first failure.
     pub(crate) first: Duration,
-    /// At most.
+    /// Maximum delay.
     pub(crate) longest: Duration,
 }
 
 impl Backoff {
-    /// The wait after so many failures in a row.
+    /// Delay after this many failures in a row.
     pub(crate) fn after(self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);
         let full = self.first.saturating_mul(1 << doublings).min(self.longest);
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_up_to_a_bound_and_are_not_all_the_same() {
+    fn delays_grow_up_to_a_maximum_and_have_jitter() {
         let backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(10) };
         for (failures, longest) in [(0, 1), (1, 1), (2, 2), (4, 8), (5, 10), (u32::MAX, 10)] {
             let longest = Duration::from_secs(longest);

@@ -1,17 +1,17 @@
-//! What others call the attributes of a request, and the units of a limit.
+//! Names of attributes and units in Envoy and other limiters.
 
 use sluicegate::rules::Attribute;
 
-/// The attribute that is the domain of a call of Envoy.
+/// Attribute with the domain of an Envoy call.
 pub(crate) const DOMAIN: &str = "domain";
-/// The attribute that is the keys of a descriptor, in their order,
+/// Attribute with the keys of a descriptor, in order,
 pub(crate) const DESCRIPTOR: &str = "descriptor";
-/// with these between. Imported rules have a condition on both.
+/// separated by this. Imported rules have a condition on both attributes.
 pub(crate) const BETWEEN_KEYS: &str = ",";
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// The units that a limit of Envoy may have, by their seconds. Months and years are as long as Envoy counts them.
+/// Units of an Envoy limit and their seconds. Months and years have Envoy's lengths.
 const UNITS: [(&str, u64); 7] = [
     ("SECOND", 1),
     ("MINUTE", 60),
@@ -22,18 +22,18 @@ const UNITS: [(&str, u64); 7] = [
     ("YEAR", 365 * DAY),
 ];
 
-/// How many seconds a unit has, in whatever case it is written.
+/// Seconds of a unit. Case does not matter.
 pub(crate) fn unit_seconds(name: &str) -> Option<u64> {
     let found = UNITS.iter().find(|(unit, _)| unit.eq_ignore_ascii_case(name));
     found.map(|(_, seconds)| *seconds)
 }
 
-/// The unit that has so many seconds.
+/// Unit with this number of seconds.
 pub(crate) fn unit_of(seconds: u64) -> Option<&'static str> {
     UNITS.iter().find(|(_, length)| *length == seconds).map(|(unit, _)| *unit)
 }
 
-/// Our name for an attribute; none if it cannot be the name of one.
+/// Our name of an attribute; `None` if it cannot be an attribute's name.
 pub(crate) fn attribute(name: &str) -> Option<&str> {
     let known = match name {
         "remote_address" | "source_address" | "source.address" | "client_ip" => "ip",

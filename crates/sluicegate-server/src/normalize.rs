@@ -1,13 +1,13 @@
-//! What the bytes that a client sent are as text: every address and every path in one spelling, so that nobody gets past
-//! a rule by writing `//login`, `/./login` or `/%6cogin`.
+//! Normalization of text from clients: every address and path has one spelling, so that `//login`,
+//! `/./login` or `/%6cogin` cannot bypass a rule.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// In capitals, as RFC 3986 has it.
+/// Upper case, as RFC 3986 recommends.
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// A value as text: UTF-8, or else the Latin-1 that headers once were, so that different bytes are different texts.
+/// Decodes a value as UTF-8, or else as Latin-1, so that different bytes stay different texts.
 pub(crate) fn text(value: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),
@@ -15,7 +15,7 @@ pub(crate) fn text(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// An address in its one spelling: IPv4 inside IPv6 is IPv4. None if it is no address.
+/// Normalizes an address: IPv4 inside IPv6 becomes IPv4. `None` if it is not an address.
 pub(crate) fn address(text: &str) -> Option<Cow<'_, str>> {
     Some(match text.parse().ok()? {
         // IPv4 has only one spelling that parses.
@@ -24,26 +24,29 @@ pub(crate) fn address(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// The path of a URI in its one spelling, at most so many bytes of it: ASCII, and without query and fragment.
+/// Normalizes the path of a URI and truncates it to `bytes_max` bytes: ASCII, without query and
+/// fragment.
 ///
 /// - An absolute URI loses its scheme and host.
-/// - Letters, digits, `-`, `.`, `_` and `~` are written as they are, whether they came so or as `%6C`. Whatever else
-///   came with `%` stays so, in capitals: `%2f` is `%2F`, and no slash. Bytes that are no visible ASCII get a `%`.
-/// - Several slashes in a row are one, and segments of one or two dots are gone, with what they lead back over.
+/// - Letters, digits, `-`, `.`, `_` and `~` are decoded: `%6C` is `l`. Every other percent-encoding
+///   stays, in upper case: `%2f` is `%2F`, not a slash. Bytes outside visible ASCII are
+///   percent-encoded.
+/// - Repeated slashes become one, and segments of one or two dots are resolved.
 ///
-/// Case and a slash at the end stay: whether `/login/` is `/login` is for the application to say, and the rules.
+/// Case and a trailing slash stay: whether `/login/` equals `/login` depends on the application,
+/// and on the rules.
 pub(crate) fn endpoint(uri: &[u8], bytes_max: usize) -> String {
     let path = without_origin(uri);
     let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
     let written = one_spelling(&path[..end]);
-    // What has no slash in front is no path: `*`, which `OPTIONS` may ask about.
-    let mut path = if written == "*" { written } else { without_detours(&written) };
-    // ASCII, which can be cut anywhere.
+    // A target without a leading slash: `*`, which `OPTIONS` may use.
+    let mut path = if written == "*" { written } else { without_dots(&written) };
+    // ASCII can be cut at any byte.
     path.truncate(bytes_max);
     path
 }
 
-/// What follows the host of an absolute URI; anything else as it is.
+/// Part after the host of an absolute URI; any other text unchanged.
 fn without_origin(uri: &[u8]) -> &[u8] {
     let is_scheme = |scheme: &[u8]| {
         scheme.first().is_some_and(u8::is_ascii_alphabetic)
@@ -90,8 +93,8 @@ fn push_escaped(to: &mut String, byte: u8) {
     to.extend(['%', digit(byte >> 4), digit(byte)]);
 }
 
-/// The path that is left of one without empty segments and dots.
-fn without_detours(path: &str) -> String {
+/// Removes empty segments and resolves dots.
+fn without_dots(path: &str) -> String {
     let mut segments = Vec::new();
     for segment in path.split('/') {
         match segment {
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_another_resource_stays_one() {
+    fn paths_that_may_be_different_resources_stay_different() {
         let kept = [
             ("/login/", "/login/"),
             ("/Login", "/Login"),
@@ -176,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_escaped() {
+    fn bytes_outside_visible_ascii_are_percent_encoded() {
         assert_eq!(endpoint("/café \t".as_bytes(), LONG), "/caf%C3%A9%20%09");
         assert_eq!(endpoint(b"/caf%c3%a9/\xff", LONG), "/caf%C3%A9/%FF");
     }
 
     #[test]
-    fn a_long_one_is_cut() {
+    fn a_long_path_is_truncated() {
         let long = format!("/api/{}", "é".repeat(5000));
         let cut = endpoint(long.as_bytes(), LONG);
         assert_eq!(cut.len(), LONG);
@@ -191,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_has_a_spelling_that_stays(uri in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn normalizing_twice_changes_nothing(uri in proptest::collection::vec(any::<u8>(), 0..200)) {
             let once = endpoint(&uri, LONG);
             prop_assert!(once.is_ascii() && once.len() <= LONG);
             prop_assert!(once == "*" || once.starts_with('/'));
@@ -200,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn an_escape_more_makes_no_difference(
+        fn an_additional_percent_encoding_makes_no_difference(
             uri in "(/[a-z.~_-]{0,5}){1,5}", choices in proptest::collection::vec(any::<bool>(), 40),
         ) {
             let mut escaped = String::new();

@@ -1,4 +1,4 @@
-//! Points in time, as rows and answers have them.
+//! Timestamps of rows and answers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use sluicegate::SystemClock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A text that is no point in time.
+/// Error of a text that is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no time such as 2026-08-01T12:00:00Z")]
+#[error("is not a time such as 2026-08-01T12:00:00Z")]
 pub struct TimestampError;
 
 impl Timestamp {
-    /// So many microseconds after the epoch.
+    /// Timestamp this many microseconds after the epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
@@ -29,19 +29,19 @@ impl Timestamp {
         self.0
     }
 
-    /// Seconds since the epoch, as metrics have them.
+    /// Seconds since the epoch, as Prometheus expects them.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// The time on the wall.
+    /// Current wall-clock time.
     #[must_use]
     pub fn now() -> Self {
         Self(SystemClock::wall().get().cast_signed())
     }
 
-    /// As text for people: to the second, in UTC.
+    /// Text for people: to the second, in UTC.
     #[must_use]
     pub fn to_the_second(self) -> String {
         match jiff::Timestamp::from_microsecond(self.0) {
@@ -50,7 +50,7 @@ impl Timestamp {
         }
     }
 
-    /// So many microseconds later, or earlier if they are negative.
+    /// Timestamp this many microseconds later, or earlier if negative.
     #[must_use]
     pub const fn plus_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
@@ -61,7 +61,7 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_microsecond(self.0) {
             Ok(time) => write!(f, "{time:.6}"),
-            // Beyond the year 9999: nothing is dated so.
+            // Beyond the year 9999: no stored timestamp is.
             Err(_) => write!(f, "{}us", self.0),
         }
     }

@@ -1,13 +1,13 @@
-//! File descriptors: every connection takes one, and processes begin with few.
+//! File descriptor limit: every connection takes one descriptor.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::{debug, warn};
 
-/// For everything that is no connection: the listener, files, the runtime's own.
+/// Descriptors for everything else: listeners, files, the runtime.
 const OTHERS: u64 = 64;
 
-/// Allows this process as many descriptors as its connections may take, as far as it may. Without
-/// them, connections wait until others end.
+/// Raises the limit to what the maximum number of connections needs, as far as allowed. Beyond the
+/// limit, connections wait until others end.
 pub(crate) fn provide_for(connections: usize) {
     let wanted = (connections as u64).saturating_add(OTHERS);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! What a person at a terminal is told when the service starts.
+//! Startup message on a terminal.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,29 +9,29 @@ use crate::config::{Door, StoreUrl};
 use crate::doors::http::page::assets;
 use crate::rules::source::RulesSource;
 
-/// What there is to say.
+/// Contents of the startup message.
 #[derive(Clone, Copy, Debug)]
 pub struct Startup<'a> {
-    /// What is listened for, and where.
+    /// Listeners and their addresses.
     pub listeners: &'a [(Door, SocketAddr)],
-    /// Whether over TLS.
+    /// The HTTP listener uses TLS.
     pub is_tls: bool,
-    /// Where the rules came from.
+    /// Source of the rules.
     pub source: &'a RulesSource,
-    /// Which there are.
+    /// Rules in force.
     pub rules: &'a RuleSet,
-    /// Where buckets are kept.
+    /// Address of the store.
     pub store: &'a StoreUrl,
-    /// How many buckets this process remembers at most.
+    /// Maximum number of buckets in this process's memory.
     pub max_buckets: usize,
-    /// Whether administration needs a token.
+    /// The administration requires a token.
     pub has_token: bool,
 }
 
-/// A request that the starter rules allow five times a minute: six in a row are one too many, however
-/// long ago the first one was.
+/// A request that the starter rules allow five times a minute: of six in a row the last is denied,
+/// however long ago the first request was.
 const LOGIN: (&str, &str) = ("/v1/check", r#"{"ip":"203.0.113.9","endpoint":"/login"}"#);
-/// A request that is allowed five times whatever the rules, and then once a minute.
+/// A request that is allowed five times under any rules, and then once a minute.
 const TAKE: (&str, &str) =
     ("/v1/take", r#"{"key":"hello","capacity":5,"refill_rate":1,"refill_interval":60}"#);
 
@@ -42,12 +42,12 @@ impl Startup<'_> {
         let mut text = String::new();
         let scheme = if self.is_tls { "https" } else { "http" };
         let doors: Vec<_> =
-            self.listeners.iter().map(|(door, at)| doorplate(*door, *at, scheme)).collect();
+            self.listeners.iter().map(|(door, at)| listener_address(*door, *at, scheme)).collect();
         let count = self.rules.rules().len();
         let is_starter = self.rules.rules() == RuleSet::starter().rules();
         let rules = match self.source {
             RulesSource::Starter => {
-                format!("the {count} starter rules, for none were given (--rules FILE)")
+                format!("the {count} starter rules, because no rules were given (--rules FILE)")
             }
             RulesSource::File(path) => {
                 format!("{count} from {}, reloaded when it changes", path.display())
@@ -63,9 +63,9 @@ impl Startup<'_> {
         };
         let store = match self.store {
             StoreUrl::Memory => format!("in memory, at most {} buckets", self.max_buckets),
-            StoreUrl::Redis(url) => format!("{url}, shared by all who use it"),
+            StoreUrl::Redis(url) => format!("{url}, shared by all replicas that use it"),
         };
-        let admin = if self.has_token { "needs a token" } else { "open to this machine" };
+        let admin = if self.has_token { "requires a token" } else { "open to this machine" };
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -84,13 +84,13 @@ sluicegate {version} serves {doors}
             let url = format!("{scheme}://{}", reachable(*address));
             text.push_str(&try_it(&url, is_starter));
         }
-        text.push_str("\nCtrl-C ends it.\n");
+        text.push_str("\nPress Ctrl-C to stop.\n");
         text
     }
 }
 
-/// What is listened for at an address.
-fn doorplate(door: Door, address: SocketAddr, scheme: &str) -> String {
+/// Protocol and address of a listener.
+fn listener_address(door: Door, address: SocketAddr, scheme: &str) -> String {
     let address = reachable(address);
     match door {
         Door::Http => format!("{scheme}://{address}"),
@@ -99,12 +99,12 @@ fn doorplate(door: Door, address: SocketAddr, scheme: &str) -> String {
     }
 }
 
-/// Where to look, and two commands that show what it does.
+/// Addresses to open, and two commands to try.
 fn try_it(url: &str, is_starter: bool) -> String {
     let (path, body) = if is_starter { LOGIN } else { TAKE };
     let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
     let page =
-        if assets::is_built() { "" } else { "  (not in this build: see there how to get it)" };
+        if assets::is_built() { "" } else { "  (not in this build: open it for instructions)" };
     format!(
         "  page     {url}/{page}
   more     {url}/openapi.json  /readyz?verbose  /metrics
@@ -120,7 +120,7 @@ and of six more the last is denied, and says exactly how long to wait:
     )
 }
 
-/// The address under which this machine reaches itself: nobody can connect to "any".
+/// Address that this machine reaches itself under: "any" is not connectable.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! Where rules come from: a database, a file, or the starter rules without either.
+//! Source of rules: a database, a file, or the starter rules.
 
 use std::fmt;
 use std::fs::File;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::config::{Config, DatabaseUrl, RulesFrom, reason};
 
-/// Where rules come from.
+/// Source of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RulesSource {
     /// The rules that a new installation starts with.
@@ -22,24 +22,24 @@ pub enum RulesSource {
     Database(DatabaseUrl),
 }
 
-/// Why rules could not be had.
+/// Error of loading rules.
 #[derive(Debug, Error)]
 pub enum RulesError {
     /// The file cannot be read.
     #[error("cannot read {}: {}", path.display(), reason(source))]
     Unreadable {
-        /// Which.
+        /// Path from the settings.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// What the file says is wrong.
+    /// The file's contents are invalid.
     #[error("{0}")]
     Refused(FileErrors),
 }
 
 impl RulesSource {
-    /// The source that the settings name.
+    /// Source named in the settings.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         match (config.rules.source, &config.database.url, &config.rules.file) {
@@ -49,7 +49,7 @@ impl RulesSource {
         }
     }
 
-    /// The rules, now, and the text that they were made of; none where they are in a database.
+    /// Loads the rules and the text they were parsed from; `None` if they are in a database.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl fmt::Display for RulesSource {
     }
 }
 
-/// The text of a file of rules, or of one that is too long to be one as much as shows it.
+/// Reads a file of rules. Of one that is too long, only enough to report that.
 pub(crate) fn read(path: &Path) -> Result<String, RulesError> {
     let unreadable = |source| RulesError::Unreadable { path: path.into(), source };
     let mut bytes = Vec::new();
@@ -85,11 +85,11 @@ pub(crate) fn read(path: &Path) -> Result<String, RulesError> {
     if bytes.len() > RULES_FILE_BYTES_MAX {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
-    let no_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8");
-    String::from_utf8(bytes).map_err(no_utf8).map_err(unreadable)
+    let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
+    String::from_utf8(bytes).map_err(not_utf8).map_err(unreadable)
 }
 
-/// The rules of a text that was read from a file.
+/// Parses the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<RuleSet, RulesError> {
     RuleSet::from_toml(&path.to_string_lossy(), text).map_err(RulesError::Refused)
 }

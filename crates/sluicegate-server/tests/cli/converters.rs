@@ -24,7 +24,7 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
         assert!(!alone.stderr.contains("other rules"), "{alone:?}");
         assert!(
             left_out[0]
-                .contains("envoy.yaml:43: left out: `tenant: again`: is on the way down twice"),
+                .contains("envoy.yaml:43: left out: `tenant: again`: is duplicated on its path"),
             "{dry:?}"
         );
         let unasked = gate.run(&import);

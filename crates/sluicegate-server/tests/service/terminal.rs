@@ -40,7 +40,9 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
             writer.lock().push_str(&String::from_utf8_lossy(&bytes[..read]));
         }
     });
-    eventually("the start-up message", || seen.lock().contains("Ctrl-C ends it.").then_some(()));
+    eventually("the start-up message", || {
+        seen.lock().contains("Press Ctrl-C to stop.").then_some(())
+    });
     let interrupt = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
     let status = eventually("the end", || child.try_wait().unwrap());

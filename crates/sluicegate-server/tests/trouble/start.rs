@@ -117,13 +117,13 @@ fn says_so(server: &Server, token: &str) {
 fn t33_down_at_start_without_a_snapshot() {
     let seed = Seed::announce("T33 down at start, nothing to start from");
     let url = format!("postgres://sluicegate:canary@127.0.0.1:{}/none", free_port());
-    for (snapshot, said) in [("", "names no file"), ("missing.json", "missing.json")] {
+    for (snapshot, said) in [("", "is not set"), ("missing.json", "missing.json")] {
         let started = now();
         let arguments = ["--database-timeout-ms", "1000", "--database-snapshot", snapshot];
         let ended = Launch::serve(&arguments).env("SLUICEGATE_DATABASE_URL", &url).run();
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         assert!(ended.stderr.contains("cannot load rules from postgres://"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("there is no snapshot to start from"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("there is no usable snapshot file"), "{}", ended.stderr);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
         assert!(!ended.stderr.contains("canary"), "{}", ended.stderr);
         let took = within("the end", Duration::from_secs(5), started, || Some(()));

@@ -18,7 +18,7 @@ use crate::cli::options::Change;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 use crate::observe::logging::Audience;
-use crate::rules::convert::{self, Converted, Note, Wrong};
+use crate::rules::convert::{self, Converted, Note, ConvertError};
 
 /// Make the rules of a file the rules in the database, all or none
 #[derive(Debug, Args)]
@@ -161,7 +161,7 @@ fn read_foreign(path: &Path, from: From, counted: Counted) -> Outcome<(Vec<Rule>
 }
 
 /// Says what keeps a file from being read, and shows the place if it is one.
-fn unreadable(path: &Path, text: &str, wrong: &Wrong) -> Failure {
+fn unreadable(path: &Path, text: &str, wrong: &ConvertError) -> Failure {
     let Some(at) = wrong.at else {
         return Failure::usage(format!("{}: {}", path.display(), wrong.message));
     };

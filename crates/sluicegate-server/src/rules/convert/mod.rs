@@ -1,4 +1,5 @@
-//! Rules from the files of other rate limiters: what maps, and a list of what does not.
+//! Conversion of other rate limiters' configuration files into rules, with a list of what does not
+//! map.
 
 mod envoy;
 mod limitador;
@@ -17,66 +18,67 @@ use sluicegate::{Algorithm, Mode, Rule};
 pub(crate) use self::envoy::convert as envoy;
 pub(crate) use self::limitador::convert as limitador;
 
-/// The largest file that is converted. Rules may have as many bytes, and are shorter.
+/// Maximum size of a file. A file of rules has the same limit, and rules are shorter.
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Why a file is not what it should be.
+/// Reason why a file cannot be converted.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    /// What is wrong.
+pub(crate) struct ConvertError {
+    /// Error message, without the file's name.
     pub(crate) message: String,
-    /// The byte where, if it is in one place.
+    /// Byte offset of the error; `None` if it has no single place.
     pub(crate) at: Option<usize>,
 }
 
-impl From<&str> for Wrong {
+impl From<&str> for ConvertError {
     fn from(message: &str) -> Self {
         Self { message: message.into(), at: None }
     }
 }
 
-/// What a file became.
+/// Result of a conversion.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     /// Rules, numbered in the order of the file.
     pub(crate) rules: Vec<Rule>,
-    /// What does not map, and what does so only nearly.
+    /// Parts that do not map, or not exactly.
     pub(crate) notes: Vec<Note>,
-    /// The key patterns that are taken.
+    /// Key patterns in use.
     patterns: HashSet<String>,
-    /// How limits are counted, all of which are windows where they come from.
+    /// Algorithm of the rules. The limits in the files are all fixed windows.
     algorithm: Algorithm,
 }
 
-/// Something in a file that is not in the rules made of it as it was.
+/// Difference between a file and the rules made from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Note {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub(crate) line: u64,
-    /// Whether a whole limit is missing from the rules, and not just a part or shade of it.
+    /// `true` if a whole limit is missing from the rules, `false` if only a part or a detail
+    /// differs.
     pub(crate) is_left_out: bool,
-    /// What it is about.
-    pub(crate) what: String,
-    /// Why.
-    pub(crate) why: String,
+    /// Part of the file concerned.
+    pub(crate) subject: String,
+    /// Reason of the difference.
+    pub(crate) reason: String,
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = if self.is_left_out { "left out" } else { "note" };
-        write!(f, "{severity}: {}: {}", self.what, self.why)
+        write!(f, "{severity}: {}: {}", self.subject, self.reason)
     }
 }
 
-/// A limit on its way to a rule.
+/// A limit to be converted into a rule.
 #[derive(Debug)]
 struct Limit {
     line: u64,
-    /// What to call it where something is to be said about it.
-    what: String,
+    /// Name for notes.
+    subject: String,
     key_pattern: String,
     conditions: Vec<(String, String)>,
-    /// So many in a fixed window of this many seconds; none for no limit at all.
+    /// Tokens and seconds of a fixed window; `None` for unlimited.
     tokens: Option<(u64, u64)>,
     is_shadow: bool,
     description: String,
@@ -89,48 +91,48 @@ impl Converted {
         Self { algorithm, ..Self::default() }
     }
 
-    fn leave_out(&mut self, line: u64, what: impl Into<String>, why: impl Into<String>) {
-        self.note(line, true, what, why);
+    fn leave_out(&mut self, line: u64, subject: impl Into<String>, reason: impl Into<String>) {
+        self.note(line, true, subject, reason);
     }
 
-    fn remark(&mut self, line: u64, what: impl Into<String>, why: impl Into<String>) {
-        self.note(line, false, what, why);
+    fn remark(&mut self, line: u64, subject: impl Into<String>, reason: impl Into<String>) {
+        self.note(line, false, subject, reason);
     }
 
     fn note(
         &mut self,
         line: u64,
         is_left_out: bool,
-        what: impl Into<String>,
-        why: impl Into<String>,
+        subject: impl Into<String>,
+        reason: impl Into<String>,
     ) {
-        self.notes.push(Note { line, is_left_out, what: what.into(), why: why.into() });
+        self.notes.push(Note { line, is_left_out, subject: subject.into(), reason: reason.into() });
     }
 
-    /// Makes a rule of a limit, or says why that is not possible.
+    /// Converts a limit into a rule, or notes why that is not possible.
     fn add(&mut self, limit: Limit) {
-        let (line, what) = (limit.line, limit.what.clone());
+        let (line, subject) = (limit.line, limit.subject.clone());
         if limit.tokens.is_some_and(|(tokens, _)| tokens == 0) {
-            let why = "a rule lets something through; block somebody by an override instead";
-            self.leave_out(line, what, why);
+            let reason = "a rule cannot have a limit of 0; block a subject by an override instead";
+            self.leave_out(line, subject, reason);
             return;
         }
         let seconds = limit.tokens.map(|(_, seconds)| seconds);
         let mut spec = self.spec(limit);
-        // Several windows of one key are several rules.
+        // Several windows of one key become several rules.
         if let Some(seconds) = seconds.filter(|_| self.patterns.contains(&spec.key_pattern)) {
             spec.key_pattern = format!("{}:{seconds}s", spec.key_pattern);
         }
         if self.patterns.contains(&spec.key_pattern) {
-            self.leave_out(line, what, "another limit has the same key and the same period");
+            self.leave_out(line, subject, "another limit has the same key and the same period");
             return;
         }
-        match self.build(&mut spec, line, &what) {
+        match self.build(&mut spec, line, &subject) {
             Ok(rule) => {
                 self.patterns.insert(spec.key_pattern);
                 self.rules.push(rule);
             }
-            Err(why) => self.leave_out(line, what, why),
+            Err(reason) => self.leave_out(line, subject, reason),
         }
     }
 
@@ -143,7 +145,7 @@ impl Converted {
         };
         RuleSpec {
             rule_id: self.rules.len() as u64 + 1,
-            key_pattern: unlike_an_endpoint(limit.key_pattern),
+            key_pattern: without_endpoint_prefix(limit.key_pattern),
             tokens: limit.tokens.map(|(tokens, _)| tokens),
             period: limit.tokens.map(|(_, seconds)| Duration::from_secs(seconds)),
             algorithm: if is_unlimited { Algorithm::default() } else { self.algorithm },
@@ -156,41 +158,41 @@ impl Converted {
         }
     }
 
-    /// The rule. What no token bucket can count exactly stays a window.
-    fn build(&mut self, spec: &mut RuleSpec, line: u64, what: &str) -> Result<Rule, String> {
+    /// Builds the rule. A limit that a token bucket cannot count exactly stays a fixed window.
+    fn build(&mut self, spec: &mut RuleSpec, line: u64, subject: &str) -> Result<Rule, String> {
         let text = |errors: Vec<FieldError>| -> String {
             errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         };
-        let why = match spec.build() {
+        let reason = match spec.build() {
             Ok(rule) => return Ok(rule),
             Err(errors) => text(errors),
         };
         if spec.algorithm == Algorithm::FixedWindow {
-            return Err(why);
+            return Err(reason);
         }
         spec.algorithm = Algorithm::FixedWindow;
         let rule = spec.build().map_err(text)?;
-        self.remark(line, what, format!("stays a fixed window: {why}"));
+        self.remark(line, subject, format!("stays a fixed window: {reason}"));
         Ok(rule)
     }
 
-    /// These rules and notes, in the order of the file.
+    /// Sorts the notes in the order of the file.
     fn finish(mut self) -> Self {
         let is_bucket = |rule: &Rule| {
             rule.mode() != Mode::Unlimited && rule.quota().algorithm() == Algorithm::TokenBucket
         };
         if self.rules.iter().any(is_bucket) {
-            let why = "are counted by token buckets, not in windows: as many at once, and as many again over the time \
-                       that was a window; `--algorithm fixed_window` counts as there";
-            self.remark(1, "limits", why);
+            let reason = "are counted by token buckets, not in windows: the same burst, refilled evenly over the time \
+                       that was a window; use `--algorithm fixed_window` to count in windows";
+            self.remark(1, "limits", reason);
         }
         self.notes.sort_by_key(|note| note.line);
         self
     }
 }
 
-/// A pattern that begins with `endpoint:` is for that endpoint only, which nobody meant here.
-fn unlike_an_endpoint(key_pattern: String) -> String {
+/// Prefixes a pattern that begins with `endpoint:`, which would apply to that endpoint only.
+fn without_endpoint_prefix(key_pattern: String) -> String {
     if key_pattern.starts_with("endpoint:") { format!("domain:{key_pattern}") } else { key_pattern }
 }
 
@@ -200,7 +202,7 @@ mod tests {
 
     use super::Converted;
 
-    /// The rules, a line each.
+    /// The rules, one per line.
     pub(super) fn rules(converted: &Converted) -> Vec<String> {
         let line = |rule: &sluicegate::Rule| {
             let (tokens, micros) = rule.quota().rate().tokens_and_period_us();
@@ -233,7 +235,7 @@ mod tests {
         converted.rules.iter().map(line).collect()
     }
 
-    /// The notes, a line each.
+    /// The notes, one per line.
     pub(super) fn listed(converted: &Converted) -> Vec<String> {
         converted.notes.iter().map(|note| format!("{} {note}", note.line)).collect()
     }

@@ -1,4 +1,5 @@
-//! Descriptors beside each other in a configuration of envoyproxy/ratelimit: which values each takes.
+//! Sibling descriptors in a configuration of envoyproxy/ratelimit, and the values each of them
+//! matches.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,26 +7,26 @@ use std::fmt;
 use super::yaml::Node;
 use crate::normalize::address;
 
-/// A descriptor, as far as those beside it matter.
+/// A descriptor and what its siblings depend on.
 #[derive(Debug)]
 pub(super) struct Sibling<'a> {
     pub(super) node: &'a Node,
-    /// As a call has it.
+    /// Key in a call's descriptor.
     pub(super) key: &'a str,
     pub(super) attribute: &'a str,
     pub(super) value: Value<'a>,
-    /// Which it is of those beside it, in the order of the file.
+    /// Index among its siblings, in the order of the file.
     pub(super) position: usize,
 }
 
-/// What a descriptor says about the value of its key. None of these texts has a `*` in it.
+/// Values that a descriptor matches. None of these texts contains `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
-    /// It is this.
+    /// This value only.
     Exact(&'a str),
-    /// It begins with this; all such values have one bucket, or one each.
+    /// Values with this prefix: one bucket for all of them, or one each.
     Prefix { prefix: &'a str, is_shared: bool },
-    /// It may be anything.
+    /// Any value.
     Any,
 }
 
@@ -34,8 +35,8 @@ impl Sibling<'_> {
         self.node.line
     }
 
-    /// Do both say the same of one key?
-    pub(super) fn is_same(&self, other: &Sibling<'_>) -> bool {
+    /// Returns whether both match the same values of the same key.
+    pub(super) fn matches_same(&self, other: &Sibling<'_>) -> bool {
         let is_same_value = match (self.value, other.value) {
             (Value::Exact(own), Value::Exact(other)) => own == other,
             (Value::Prefix { prefix: own, .. }, Value::Prefix { prefix: other, .. }) => {
@@ -46,7 +47,7 @@ impl Sibling<'_> {
         self.key == other.key && is_same_value
     }
 
-    /// As it stands in a key pattern.
+    /// Its part of a key pattern.
     pub(super) fn piece(&self) -> String {
         let Self { key, attribute, .. } = self;
         match self.value {
@@ -59,10 +60,11 @@ impl Sibling<'_> {
         }
     }
 
-    /// The condition on its attribute: what it takes, but for what a better one beside it does.
+    /// Condition on its attribute: the values it matches, except those of a sibling with
+    /// precedence.
     pub(super) fn condition(&self, all: &[Sibling<'_>]) -> Option<String> {
-        let better = all.iter().filter(|other| other.is_better(self));
-        let except: Vec<_> = better.filter_map(Sibling::glob).collect();
+        let preferred = all.iter().filter(|other| other.has_precedence_over(self));
+        let except: Vec<_> = preferred.filter_map(Sibling::glob).collect();
         match (self.glob(), except.is_empty()) {
             (None, true) => None,
             (None, false) => Some(format!("!{}", except.join("|"))),
@@ -71,33 +73,33 @@ impl Sibling<'_> {
         }
     }
 
-    /// What it takes as a glob; none if that is anything.
+    /// Values it matches as a glob; `None` if any.
     fn glob(&self) -> Option<String> {
         match self.value {
-            // A request has its address in one spelling, whatever the caller's was.
+            // Requests have addresses in normalized form.
             Value::Exact(value) if self.attribute == "ip" => {
                 Some(address(value).map_or_else(|| value.into(), Cow::into_owned))
             }
             Value::Exact(value) => Some(value.into()),
-            // Theirs does not stop at a `/`.
+            // Envoy's `*` also matches `/`.
             Value::Prefix { prefix, .. } => Some(format!("{prefix}**")),
             Value::Any => None,
         }
     }
 
-    /// The one beside it that takes every value that it could.
-    pub(super) fn is_never_reached<'s>(&self, all: &'s [Self]) -> Option<&'s Self> {
+    /// Sibling that takes precedence for every value this one matches.
+    pub(super) fn shadowed_by<'s>(&self, all: &'s [Self]) -> Option<&'s Self> {
         all.iter().find(|other| match (other.value, self.value) {
             (Value::Prefix { prefix, .. }, Value::Prefix { prefix: own, .. }) => {
-                own.starts_with(prefix) && other.is_better(self)
+                own.starts_with(prefix) && other.has_precedence_over(self)
             }
-            (Value::Prefix { prefix: "", .. }, Value::Any) => other.is_better(self),
+            (Value::Prefix { prefix: "", .. }, Value::Any) => other.has_precedence_over(self),
             _ => false,
         })
     }
 
-    /// Is it asked first, for some value that both could take?
-    fn is_better(&self, other: &Sibling<'_>) -> bool {
+    /// Returns whether it takes precedence over `other` for a value that both match.
+    fn has_precedence_over(&self, other: &Sibling<'_>) -> bool {
         if self.key != other.key || self.denies_everything() {
             return false;
         }
@@ -112,7 +114,8 @@ impl Sibling<'_> {
         }
     }
 
-    /// Does it let nothing through? No rule can say that, so another goes on to count what it was for.
+    /// Returns whether it denies everything. A rule cannot, so a sibling's rule counts those
+    /// requests.
     fn denies_everything(&self) -> bool {
         let limit = self.node.get("rate_limit");
         let is_unlimited =

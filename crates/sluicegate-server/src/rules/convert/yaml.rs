@@ -1,18 +1,17 @@
-//! YAML as a tree in which everything knows its line.
+//! YAML tree with line numbers.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{MessageFormatter, Spanned, UserMessageFormatter};
 
-use super::Wrong;
+use super::ConvertError;
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub(super) line: u64,
-    /// What it is.
     pub(super) value: Value,
 }
 
@@ -20,10 +19,10 @@ pub(super) struct Node {
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
     Null,
-    /// Anything that is written as one word or text, numbers and truth values among them.
+    /// Any scalar, including numbers and booleans.
     Text(String),
     List(Vec<Node>),
-    /// Names and values in their order; no name twice.
+    /// Names and values in order, without duplicates.
     Map(Vec<(String, Node)>),
 }
 
@@ -33,21 +32,21 @@ impl PartialEq for Node {
     }
 }
 
-/// Reads a document. The text is bounded by whoever reads it from a file.
+/// Parses a document. The caller bounds the size of the text.
 ///
 /// # Errors
 ///
-/// What is wrong, and where: also a name that is there twice.
-pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
+/// A syntax error or a duplicate name, with its position.
+pub(super) fn parse(text: &str) -> Result<Node, ConvertError> {
     serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
         let message = UserMessageFormatter.format_message(error).into_owned();
         let at = error.location().map(|at| byte_at(text, at.line(), at.column()));
-        Wrong { message, at }
+        ConvertError { message, at }
     })
 }
 
-/// The byte at a line and a column, which are counted from 1.
+/// Byte offset of a line and a column, both counted from 1.
 fn byte_at(text: &str, line: u64, column: u64) -> usize {
     let skipped = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
     let start: usize = text.split_inclusive('\n').take(skipped(line)).map(str::len).sum();
@@ -56,32 +55,32 @@ fn byte_at(text: &str, line: u64, column: u64) -> usize {
 }
 
 impl Node {
-    /// The value of this name, if this is a map that has it.
+    /// Value of this name; `None` if this is not a map or lacks it.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.entries().iter().find(|(known, _)| known == name).map(|(_, node)| node)
     }
 
-    /// The names and values, if this is a map.
+    /// Entries of a map; empty for anything else.
     pub(super) fn entries(&self) -> &[(String, Self)] {
         if let Value::Map(entries) = &self.value { entries } else { &[] }
     }
 
-    /// The members, if this is a list.
+    /// Members of a list; empty for anything else.
     pub(super) fn members(&self) -> &[Self] {
         if let Value::List(members) = &self.value { members } else { &[] }
     }
 
-    /// The text, if this is one.
+    /// Text of a scalar.
     pub(super) fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The whole number, if this is one.
+    /// Whole number of a scalar; `None` if it is not one.
     pub(super) fn number(&self) -> Option<u64> {
         self.text()?.parse().ok()
     }
 
-    /// Whether this says yes.
+    /// Returns whether this is `true`.
     pub(super) fn is_true(&self) -> bool {
         self.text() == Some("true")
     }
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_knows_its_line() {
+    fn nodes_have_line_numbers() {
         let node = parse("a: 1\nb:\n  - x: true\n    y: \"01\"\n  - ~\n").unwrap();
         assert_eq!(node.get("a").and_then(Node::number), Some(1));
         let list = node.get("b").unwrap().members();
@@ -182,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
-        for (text, at) in [("a: 1\na: 2\n", 5), ("a: 1\n é: [\n", 8), ("a: *nobody\n", 3)] {
+    fn errors_have_a_position() {
+        for (text, at) in [("a: 1\na: 2\n", 5), ("a: 1\n é: [\n", 8), ("a: *missing\n", 3)] {
             let wrong = parse(text).unwrap_err();
             assert_eq!(wrong.at, Some(at), "{text}: {wrong:?}");
             assert!(!wrong.message.is_empty() && !wrong.message.contains("line"), "{wrong:?}");

@@ -1,4 +1,4 @@
-//! From rows to rules: what is loaded becomes a set, or is refused with every reason.
+//! Builds rule sets and overrides from rows of the database.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use sluicegate::rules::Overrides;
 use crate::data::{StoredOverride, StoredRule};
 use crate::time::Timestamp;
 
-/// The set of these rules.
+/// Builds a rule set.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with them, rule by rule.
+/// Everything that is wrong with the rows, rule by rule.
 pub(super) fn rules(rows: &[StoredRule]) -> Result<RuleSet, String> {
     let mut wrong = String::new();
     let mut rules = Vec::with_capacity(rows.len());
@@ -33,18 +33,18 @@ pub(super) fn rules(rows: &[StoredRule]) -> Result<RuleSet, String> {
     RuleSet::new(rules).map_err(|errors| errors.to_string())
 }
 
-/// The overrides that are in force at this time.
+/// Builds the overrides in force at this time.
 ///
 /// # Errors
 ///
-/// If there are too many, or two for one subject of a rule.
+/// Too many overrides, or two for one subject of a rule.
 pub(super) fn overrides(rows: &[StoredOverride], now: Timestamp) -> Result<Overrides, String> {
     let in_force = rows.iter().filter(|row| row.spec.expires_at.is_none_or(|at| at > now));
     let parts = in_force.map(|row| (row.spec.rule_id, row.spec.subject.clone(), row.spec.instead));
     Overrides::new(parts).map_err(|error| error.to_string())
 }
 
-/// When the next of these overrides expires.
+/// Time at which the next of these overrides expires; `None` if none does.
 pub(super) fn next_expiry(rows: &[StoredOverride], now: Timestamp) -> Option<Timestamp> {
     rows.iter().filter_map(|row| row.spec.expires_at).filter(|at| *at > now).min()
 }

@@ -1,4 +1,4 @@
-//! The rules in force, and keeping them up to date.
+//! The rules in force, kept up to date.
 //!
 //! ```text
 //!   database --load--> Loaded --compose--> RuleSet with overrides --swap--> limiter
@@ -6,9 +6,9 @@
 //!   file of rules --------------^   (then only overrides and tokens come from the database)
 //! ```
 //!
-//! A check never touches the database: it is judged by the set in force, which is swapped whole. A set with
-//! anything wrong in it is refused whole and the last good one stays; a database that does not answer changes
-//! nothing.
+//! A check never touches the database: it uses the rule set in force, which is replaced as a whole.
+//! A set with any error is rejected as a whole and the last good one stays; a database that does
+//! not answer changes nothing.
 
 mod compose;
 mod file;

@@ -1,4 +1,4 @@
-//! The first rules: from their source, or from the snapshot file while the database is down.
+//! Loads the first rules from their source, or from the snapshot file while the database is down.
 
 use std::future::Future;
 use std::path::Path;
@@ -17,58 +17,59 @@ use crate::observe::snapshot_status::Status;
 use crate::rules::source::{RulesError, RulesSource};
 use crate::time::Timestamp;
 
-/// The longest that a start waits for a database that answers: others may be migrating it.
+/// Maximum time that the start waits for a database that answers: another process may be migrating
+/// it.
 const START_MAX: Duration = Duration::from_secs(20);
 
-/// What there is to begin with.
+/// Rules, overrides and tokens that the process starts with.
 #[derive(Debug)]
 pub struct Start {
-    /// Where rules come from.
+    /// Source of the rules.
     pub source: RulesSource,
-    /// The text of the file, where they come from one.
+    /// Text of the rules' file; empty for other sources.
     pub text: String,
-    /// The rules, without overrides.
+    /// Rules without overrides.
     pub(super) rules: RuleSet,
     pub(super) overrides: Overrides,
-    /// What was loaded, from the database or the snapshot file.
+    /// Contents of the database or the snapshot file.
     pub(super) loaded: Option<Loaded>,
-    /// The database, if it was reached.
+    /// The database; `None` if it could not be reached.
     pub(super) database: Option<Database>,
     pub(super) status: Status,
 }
 
-/// Why there are no rules to begin with.
+/// Error of starting without rules.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
     /// Their file is wrong.
     #[error("{0}")]
     Rules(#[from] RulesError),
-    /// The database is down, and there is no snapshot file.
-    #[error("cannot load rules from {url}: {why}")]
+    /// The database is down, and there is no usable snapshot file.
+    #[error("cannot load rules from {url}: {reason}")]
     Down {
-        /// Where it is, without a password.
+        /// Address of the database, without its password.
         url: String,
-        /// Why.
-        why: String,
+        /// Errors of the database and of the snapshot file.
+        reason: String,
     },
-    /// What is in the database is wrong, and there is no snapshot file.
-    #[error("cannot use the rules in {url}:\n{why}")]
+    /// The database's rules are invalid, and there is no usable snapshot file.
+    #[error("cannot use the rules in {url}:\n{reason}")]
     Refused {
-        /// Where it is, without a password.
+        /// Address of the database, without its password.
         url: String,
-        /// Why.
-        why: String,
+        /// Errors of the database and of the snapshot file.
+        reason: String,
     },
 }
 
-/// What became of the database.
+/// Result of connecting to the database and loading from it.
 struct Reached {
     database: Option<Database>,
     loaded: Result<Loaded, DataError>,
 }
 
 impl Start {
-    /// Finds the rules to begin with.
+    /// Loads the rules to start with.
     ///
     /// # Errors
     ///
@@ -109,13 +110,13 @@ impl Start {
         let Err(error) = start.take(reached.loaded) else { return Ok(start) };
         match start.take_file(config) {
             Ok(()) => Ok(start),
-            // Rules from a file do without overrides and tokens, if they must.
+            // Rules from a file work without overrides and tokens.
             Err(_) if is_file => Ok(start),
             Err(no_file) => Err(start.fail(url, &error, &no_file)),
         }
     }
 
-    /// Takes what the database holds, or notes why not.
+    /// Applies the database's contents, or records why not.
     fn take(&mut self, loaded: Result<Loaded, DataError>) -> Result<(), DataError> {
         let refused = |why| DataError::Unexpected(why);
         let taken = loaded.and_then(|loaded| {
@@ -152,19 +153,19 @@ impl Start {
         Ok(())
     }
 
-    /// Takes what the snapshot file holds.
+    /// Applies the snapshot file's contents.
     fn take_file(&mut self, config: &Config) -> Result<(), String> {
         let Some(path) = &config.database.snapshot else {
-            return Err("database.snapshot names no file".into());
+            return Err("database.snapshot is not set".into());
         };
         let shown = path.display();
         let (loaded, written_at) =
             file::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-        self.compose(&loaded).map_err(|why| format!("{shown} is wrong: {why}"))?;
+        self.compose(&loaded).map_err(|why| format!("{shown} is invalid: {why}"))?;
         let trouble = self.status.down.as_ref().or(self.status.refused.as_ref());
         let trouble = trouble.map_or("", String::as_str);
         warn!(file = %shown, %written_at, trouble, "starting from the snapshot file");
-        // Whatever the database holds when it answers is looked at.
+        // Whatever the database's generation is when it answers, it is loaded.
         self.status.from_file = Some(written_at);
         self.loaded = Some(loaded);
         Ok(())
@@ -172,14 +173,14 @@ impl Start {
 
     fn fail(self, url: &DatabaseUrl, error: &DataError, no_file: &str) -> SnapshotError {
         let url = url.to_string();
-        let why = format!("{error}; and there is no snapshot to start from: {no_file}");
+        let reason = format!("{error}; and there is no usable snapshot file: {no_file}");
         match error {
-            DataError::Unavailable(_) => SnapshotError::Down { url, why },
-            _ => SnapshotError::Refused { url, why },
+            DataError::Unavailable(_) => SnapshotError::Down { url, reason },
+            _ => SnapshotError::Refused { url, reason },
         }
     }
 
-    /// The set to begin with.
+    /// The rule set to start with, with its overrides.
     #[must_use]
     pub fn rules(&self) -> RuleSet {
         self.rules.clone().with_overrides(self.overrides.clone())
@@ -191,7 +192,7 @@ async fn reach(url: &DatabaseUrl, timeout: Duration) -> Reached {
         Ok(database) => database,
         Err(error) => return Reached { database: None, loaded: Err(error) },
     };
-    // One that could not be migrated is opened again later.
+    // A database that could not be migrated is opened again later.
     let migrated = within_start(migrate(&database)).await;
     if let Err(error) = migrated {
         return Reached { database: None, loaded: Err(error) };
@@ -201,14 +202,14 @@ async fn reach(url: &DatabaseUrl, timeout: Duration) -> Reached {
     Reached { database: is_usable.then_some(database), loaded }
 }
 
-/// Waits for the database as long as a start may take. Migrating goes on later, if it must.
+/// Waits for the database within [`START_MAX`]. A migration is continued later if needed.
 async fn within_start<T>(work: impl Future<Output = Result<T, DataError>>) -> Result<T, DataError> {
     let too_long = |_| DataError::Unavailable(format!("no answer within {START_MAX:?}"));
     timeout(START_MAX, Box::pin(work)).await.map_err(too_long)?
 }
 
-/// Refuses to make a new file of SQLite where there was one: whoever did not find it would lift every limit that was
-/// ever set, and ask for no token.
+/// Refuses to create a new SQLite file where one existed before: a missing file would silently
+/// remove every rule, override and token.
 pub(super) fn must_not_be_made(
     url: &DatabaseUrl,
     snapshot: Option<&Path>,
@@ -217,22 +218,22 @@ pub(super) fn must_not_be_made(
         (DatabaseUrl::Sqlite(path), Some(snapshot)) if !path.exists() && snapshot.exists() => {
             let (path, snapshot) = (path.display(), snapshot.display());
             Err(DataError::Unavailable(format!(
-                "{path} is not there, though {snapshot} is: bring it back, or delete that too to begin anew"
+                "{path} is missing, but {snapshot} exists: restore the database, or delete the snapshot too to start empty"
             )))
         }
         _ => Ok(()),
     }
 }
 
-/// Brings a database to this version's schema, and says what that took.
+/// Migrates a database to this version's schema and logs it.
 pub(super) async fn migrate(database: &Database) -> Result<(), DataError> {
     let migrations = database.migrate().await?;
     let (first, last) = (migrations.first(), migrations.last());
     if let (Some(first), Some(last)) = (first, last) {
         let (from, to) = (first.version - 1, last.version);
-        // A new database is no news.
+        // A new database is not worth an info line.
         if from == 0 {
-            debug!(to, "database made");
+            debug!(to, "database created");
         } else {
             info!(from, to, "database migrated");
         }

@@ -1,4 +1,4 @@
-//! Noticing changes: told by the database, looked for every second, or known beforehand.
+//! Detection of changes: by notification, by polling every second, and at known expiry times.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::config::DatabaseUrl;
 use crate::data::{DataError, Database};
 use crate::time::Timestamp;
 
-/// How often the database is asked whether anything has changed, though nothing was heard.
+/// Polling interval of the database, in addition to its notifications.
 const CONFIRM_EVERY: Duration = Duration::from_secs(1);
-/// The pause between two snapshot files, as a multiple of the time that one takes to be written, and at most: it is all of
-/// it each time.
+/// Pause between two writes of the snapshot file, as a multiple of the time one takes, and its
+/// maximum: each write is the whole file.
 const WRITE_PAUSE: u32 = 4;
 const WRITE_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How long to wait before a database that was never reached is tried again.
+/// Backoff for a database that could not be opened.
 const REACH_AGAIN: Backoff =
     Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(1) };
 
 impl Keeper {
-    /// Keeps the rules up to date. Ends never.
+    /// Keeps the rules up to date. Never returns.
     pub(crate) async fn run(self) {
         let Some(url) = self.inner.url.clone() else { return };
         tokio::join!(self.keep_up(&url), self.let_expire(), self.write_files());
     }
 
-    /// Takes what the database holds, whenever it can. Ends never.
+    /// Applies the database's contents whenever they change. Never returns.
     async fn keep_up(&self, url: &DatabaseUrl) {
         let database = self.reach(url).await;
         self.confirm(&database).await;
@@ -45,7 +45,7 @@ impl Keeper {
         }
     }
 
-    /// Takes every change as it comes. Ends never.
+    /// Applies every change as it arrives. Never returns.
     async fn follow(&self, database: &Database, mut changes: crate::data::Changes) {
         let mut look = interval(CONFIRM_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,7 +57,7 @@ impl Keeper {
         }
     }
 
-    /// The database, as soon as it can be had.
+    /// Waits until the database can be opened.
     async fn reach(&self, url: &DatabaseUrl) -> Arc<Database> {
         let mut failures = 0;
         loop {
@@ -82,12 +82,12 @@ impl Keeper {
         Ok(database)
     }
 
-    /// Writes what is in force to the snapshot file, whenever that changes and not too often. Ends never.
+    /// Writes the snapshot file whenever its contents change, but not too often. Never returns.
     async fn write_files(&self) {
         let Some(path) = &self.inner.file else { return };
         let mut latest = self.inner.latest.subscribe();
         latest.mark_changed();
-        // The sender is part of this.
+        // Never fails: `self` holds the sender.
         while latest.changed().await.is_ok() {
             let loaded = latest.borrow_and_update().clone();
             let Some(loaded) = loaded else { continue };
@@ -95,18 +95,18 @@ impl Keeper {
             let shown = path.display().to_string();
             let written = spawn_blocking(move || file::write(&path, &loaded, now)).await;
             if let Ok(Err(error)) = written {
-                warn!(file = shown, %error, "no snapshot file: a start while the database is down will fail");
+                warn!(file = shown, %error, "cannot write the snapshot file: a start while the database is down will fail");
             }
             sleep((began.elapsed() * WRITE_PAUSE).min(WRITE_PAUSE_MAX)).await;
         }
     }
 
-    /// Lets overrides go when they expire, also while the database is down. Ends never.
+    /// Removes overrides when they expire, also while the database is down. Never returns.
     async fn let_expire(&self) {
         loop {
             tokio::select! {
                 () = self.until_expiry() => self.expire().await,
-                // Another one may expire before.
+                // A new override may expire earlier.
                 () = sleep(CONFIRM_EVERY) => {}
             }
         }

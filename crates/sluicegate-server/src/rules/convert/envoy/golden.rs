@@ -1,4 +1,5 @@
-//! Which rule a descriptor meets, against a table and against the tree that the rules were made of.
+//! Rules that a descriptor matches, compared with a table and with the tree the rules were made
+//! from.
 
 use std::collections::HashMap;
 
@@ -24,8 +25,8 @@ fn rules(text: &str) -> RuleSet {
     RuleSet::new(converted.rules).unwrap()
 }
 
-/// The rules that a descriptor of a call meets.
-fn met<'r>(rules: &'r RuleSet, domain: &str, entries: &Entries<'_>) -> Vec<&'r Rule> {
+/// Rules that a call's descriptor matches.
+fn matching<'r>(rules: &'r RuleSet, domain: &str, entries: &Entries<'_>) -> Vec<&'r Rule> {
     let keys: Vec<_> = entries.iter().map(|(key, _)| *key).collect();
     let keys = keys.join(",");
     let mut request = Request::new().attribute("domain", domain).attribute("descriptor", &keys);
@@ -35,17 +36,17 @@ fn met<'r>(rules: &'r RuleSet, domain: &str, entries: &Entries<'_>) -> Vec<&'r R
     rules.matching(&request).collect()
 }
 
-/// The number of requests of the only rule that a descriptor meets; none if it meets none.
+/// Requests per unit of the only rule that a descriptor matches; `None` if it matches none.
 fn limit(rules: &RuleSet, domain: &str, entries: &Entries<'_>) -> Option<u64> {
-    match met(rules, domain, entries)[..] {
+    match matching(rules, domain, entries)[..] {
         [] => None,
         [rule] => Some(rule.quota().capacity()),
-        ref several => panic!("{entries:?} meets {several:?}"),
+        ref several => panic!("{entries:?} matches {several:?}"),
     }
 }
 
 #[test]
-fn a_descriptor_meets_the_limit_where_it_ends() {
+fn a_descriptor_matches_the_limit_where_it_ends() {
     let rules = rules(NESTING);
     for (entries, expected) in [
         (&[("database", "users")][..], Some(500)),
@@ -54,7 +55,7 @@ fn a_descriptor_meets_the_limit_where_it_ends() {
         (&[("to_number", "1")], Some(100)),
         (&[("message_type", "marketing")], None),
         (&[("message_type", "marketing"), ("to_number", "1")], Some(5)),
-        // In this order, and none between or behind.
+        // Only in this order, without other entries between or after.
         (&[("to_number", "1"), ("message_type", "marketing")], None),
         (&[("message_type", "marketing"), ("to_number", "1"), ("to_number", "2")], None),
         (&[("message_type", "marketing"), ("tenant", "x"), ("to_number", "1")], None),
@@ -62,7 +63,8 @@ fn a_descriptor_meets_the_limit_where_it_ends() {
         (&[("tenant", "")], Some(1000)),
         (&[("tenant", "x"), ("path", "/")], Some(60)),
         (&[("tenant", "x"), ("path", "/login")], Some(6)),
-        // The exact one has no limit: the one without a value is not asked.
+        // The exact value has no limit of its own, so the descriptor without a value does not
+        // apply.
         (&[("tenant", "x"), ("path", "/export")], None),
         (&[("tenant", "acme")], None),
         (&[("tenant", "acme"), ("path", "/")], None),
@@ -76,13 +78,16 @@ fn a_descriptor_meets_the_limit_where_it_ends() {
 }
 
 #[test]
-fn the_exact_value_is_asked_then_the_first_star_then_none() {
+fn the_exact_value_comes_first_then_the_first_prefix_then_no_value() {
     let rules = {
         let converted = convert(WILDCARDS, Algorithm::TokenBucket).unwrap();
         let left_out: Vec<_> = converted.notes.iter().filter(|note| note.is_left_out).collect();
         let [never] = &left_out[..] else { panic!("{left_out:?}") };
-        assert_eq!((never.line, never.what.as_str()), (9, "`path: /img/big/*`"));
-        assert_eq!(never.why, "is never reached: the descriptor in line 6 takes its values");
+        assert_eq!((never.line, never.subject.as_str()), (9, "`path: /img/big/*`"));
+        assert_eq!(
+            never.reason,
+            "is never reached: the descriptor in line 6 matches its values first"
+        );
         RuleSet::new(converted.rules).unwrap()
     };
     for (entries, expected) in [
@@ -103,7 +108,7 @@ fn the_exact_value_is_asked_then_the_first_star_then_none() {
         assert_eq!(limit(&rules, "files", entries), expected, "{entries:?}");
     }
     let bucket = |path| {
-        met(&rules, "files", &[("path", path)])[0].bucket_key(&Request::new().endpoint(path))
+        matching(&rules, "files", &[("path", path)])[0].bucket_key(&Request::new().endpoint(path))
     };
     assert_ne!(bucket("/img/a"), bucket("/img/b"));
     assert_eq!(bucket("/doc/a"), bucket("/doc/b"));
@@ -113,8 +118,8 @@ fn the_exact_value_is_asked_then_the_first_star_then_none() {
 fn modes_and_names_are_kept() {
     let rules = rules(MODES);
     let only = |key, value| {
-        let met = met(&rules, "api", &[(key, value)]);
-        let [rule] = met[..] else { panic!("{met:?}") };
+        let matching = matching(&rules, "api", &[(key, value)]);
+        let [rule] = matching[..] else { panic!("{matching:?}") };
         let replaces: Vec<_> = rule.replaces().collect();
         (rule.mode(), rule.name(), replaces.join(", "))
     };
@@ -126,7 +131,7 @@ fn modes_and_names_are_kept() {
     assert_eq!(only("monitor", "x"), (Mode::Unlimited, None, "by address".to_owned()));
 }
 
-/// A descriptor of a tree.
+/// A descriptor in a tree.
 #[derive(Clone, Debug)]
 struct Branch {
     key: &'static str,
@@ -135,7 +140,7 @@ struct Branch {
     below: Vec<Self>,
 }
 
-/// The limits that a tree has, by the path of positions to them.
+/// Limits of a tree, by the indexes on the path to them.
 type Limits = HashMap<Vec<usize>, u64>;
 
 impl Branch {
@@ -162,7 +167,7 @@ impl Branch {
         }
     }
 
-    /// Where a descriptor ends in the tree, entry by entry.
+    /// Path to the node where a descriptor ends, entry by entry.
     fn find(branches: &[Self], entries: &Entries<'_>) -> Option<Vec<usize>> {
         let [(key, value), rest @ ..] = entries else { return None };
         let of_key = || branches.iter().enumerate().filter(|(_, branch)| branch.key == *key);
@@ -181,7 +186,7 @@ impl Branch {
     }
 }
 
-/// Branches whose keys are not on the way down already, none of them twice.
+/// Branches with keys not used further up, without duplicates.
 fn branches(depth: u32) -> BoxedStrategy<Vec<Branch>> {
     let keys = [["path", "user"], ["a", "b"], ["c", "d"]][depth as usize];
     let values = vec!["x", "xy", "xyz", "/x/y", "x*", "xy*", "/*", "*"];
@@ -208,16 +213,16 @@ fn entries() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever the tree: a descriptor meets the rule of the limit that it ends at, and no other.
+    /// A descriptor matches the rule of the limit that it ends at, and no other, in any tree.
     #[test]
-    fn rules_are_what_the_tree_says(tree in branches(0), asked in vec(entries(), 1..24)) {
+    fn rules_are_what_the_tree_says(tree in branches(0), queries in vec(entries(), 1..24)) {
         let (mut text, mut limits) = ("domain: d\ndescriptors:\n".to_owned(), Limits::new());
         Branch::write(&tree, &[], &mut text, &mut limits);
         if tree.is_empty() {
             text += "  []\n";
         }
         let rules = RuleSet::new(convert(&text, Algorithm::FixedWindow).unwrap().rules).unwrap();
-        for entries in asked {
+        for entries in queries {
             let path = Branch::find(&tree, &entries);
             let expected = path.and_then(|path| limits.get(&path).copied());
             prop_assert_eq!(limit(&rules, "d", &entries), expected, "{:?}\n{}", entries, text);

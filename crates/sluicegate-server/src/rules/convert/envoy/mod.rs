@@ -1,12 +1,14 @@
-//! The configuration of envoyproxy/ratelimit: a domain and a tree of descriptors.
+//! Configuration of envoyproxy/ratelimit: a domain and a tree of descriptors.
 //!
-//! There, a descriptor of a call goes down the tree entry by entry, at each level to the one node that fits best:
-//! the one with its value, else the first whose value ends in `*` and begins it, else the one without a value. The
-//! limit of the node where its last entry ends is the one that counts.
+//! That service walks down the tree with the entries of a call's descriptor. At each level it takes
+//! the best matching node: the one with the entry's value, else the first whose value ends in `*`
+//! and is a prefix of it, else the one without a value. The limit of the node at the last entry
+//! counts.
 //!
-//! Here, every `rate_limit` is a rule. Its key pattern and conditions are those of the nodes down to it, and each
-//! condition leaves out what a better node beside it takes. Two more conditions, on the attributes that the gRPC
-//! listener gives to every descriptor, see to it that all entries are there, in order, and in this domain:
+//! Here, every `rate_limit` becomes a rule. Its key pattern and conditions come from the nodes on
+//! its path, and each condition excludes values of siblings with precedence. Two more conditions,
+//! on attributes that the gRPC listener adds to every descriptor, require that all entries are
+//! present, in order, and in this domain:
 //!
 //! ```text
 //!   key: path, value: /login           endpoint = /login
@@ -21,13 +23,13 @@ use sluicegate::Algorithm;
 use super::names::{attribute, is_literal, is_plain};
 use super::siblings::{Sibling, Value};
 use super::yaml::{Node, parse};
-use super::{Converted, Limit, Wrong};
+use super::{ConvertError, Converted, Limit};
 use crate::envoy_names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
 
-/// Deeper trees are no configuration.
+/// Maximum depth of the tree.
 const DEPTH_MAX: usize = 8;
 
-/// What a descriptor may say.
+/// Known fields of a descriptor.
 const OF_DESCRIPTOR: [&str; 9] = [
     "key",
     "value",
@@ -39,45 +41,52 @@ const OF_DESCRIPTOR: [&str; 9] = [
     "share_threshold",
     "quota_mode",
 ];
-/// What a limit may say.
+/// Known fields of a limit.
 const OF_LIMIT: [&str; 5] = ["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 
-/// One descriptor on the way down.
+/// A descriptor on the path to a limit.
 #[derive(Clone, Debug)]
 struct Step<'a> {
-    /// As a call has it.
+    /// Key in a call's descriptor.
     key: &'a str,
     attribute: &'a str,
-    /// As it stands in the key pattern.
+    /// Part of the key pattern.
     piece: String,
-    /// What the attribute must be.
+    /// Condition on the attribute; `None` for any value.
     condition: Option<String>,
 }
 
-/// Converts the text of a file, to rules that are counted in this way.
+/// Converts the text of a file into rules with this algorithm.
 ///
 /// # Errors
 ///
-/// What keeps it from being such a configuration at all.
-pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, Wrong> {
+/// The text is not a configuration of envoyproxy/ratelimit.
+pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, ConvertError> {
     let root = parse(text)?;
     let domain = root.get("domain").and_then(Node::text).unwrap_or_default();
     let Some(descriptors) = root.get("descriptors") else {
-        return Err("has no `descriptors`: is it the configuration of envoyproxy/ratelimit?".into());
+        return Err(
+            "`descriptors` is missing: is this a configuration of envoyproxy/ratelimit?".into()
+        );
     };
     if domain.is_empty() {
-        return Err("has no `domain`".into());
+        return Err("`domain` is missing".into());
     }
     if !is_plain(domain) {
-        return Err("its domain has `{` or `}` in it, which a key pattern cannot have".into());
+        return Err(
+            "the domain must not contain `{` or `}`, because it becomes part of a key pattern"
+                .into(),
+        );
     }
     if !is_literal(domain) || domain.contains('*') {
-        return Err("its domain has `*` or `!` in it, which mean something in a condition".into());
+        return Err(
+            "the domain must not contain `*` or `!`, which have a meaning in conditions".into()
+        );
     }
     let mut converted = Converted::new(algorithm);
     for (name, node) in root.entries() {
         if name != "domain" && name != "descriptors" {
-            converted.remark(node.line, format!("`{name}`"), "is unknown, and does nothing");
+            converted.remark(node.line, format!("`{name}`"), "is an unknown field, ignored");
         }
     }
     let mut walk = Walk { domain, converted };
@@ -96,16 +105,16 @@ impl Walk<'_> {
         for node in descriptors.members() {
             match sibling(node, path, &siblings) {
                 Ok(sibling) => siblings.push(sibling),
-                Err((what, why)) => self.converted.leave_out(node.line, what, why),
+                Err((subject, reason)) => self.converted.leave_out(node.line, subject, reason),
             }
         }
         for own in &siblings {
-            if let Some(other) = own.is_never_reached(&siblings) {
-                let why = format!(
-                    "is never reached: the descriptor in line {} takes its values",
+            if let Some(other) = own.shadowed_by(&siblings) {
+                let reason = format!(
+                    "is never reached: the descriptor in line {} matches its values first",
                     other.line()
                 );
-                self.converted.leave_out(own.line(), own.to_string(), why);
+                self.converted.leave_out(own.line(), own.to_string(), reason);
                 continue;
             }
             let step = Step {
@@ -120,16 +129,16 @@ impl Walk<'_> {
     }
 
     fn descriptor(&mut self, node: &Node, path: &[Step<'_>]) {
-        let what = what(path);
+        let subject = subject(path);
         for (name, value) in node.entries() {
-            let why = match name.as_str() {
+            let reason = match name.as_str() {
                 "detailed_metric" | "value_to_metric" if value.is_true() => {
-                    "is about metrics, which are by rule here"
+                    "is not supported: metrics are by rule"
                 }
                 name if OF_DESCRIPTOR.contains(&name) => continue,
-                _ => "is unknown, and does nothing",
+                _ => "is an unknown field, ignored",
             };
-            self.converted.remark(value.line, format!("{what}: `{name}`"), why);
+            self.converted.remark(value.line, format!("{subject}: `{name}`"), reason);
         }
         if let Some(limit) = node.get("rate_limit") {
             self.limit(node, limit, path);
@@ -140,17 +149,16 @@ impl Walk<'_> {
     }
 
     fn limit(&mut self, node: &Node, limit: &Node, path: &[Step<'_>]) {
-        let what = what(path);
+        let subject = subject(path);
         for (name, value) in limit.entries() {
             if !OF_LIMIT.contains(&name.as_str()) {
-                let about = format!("{what}: `{name}`");
-                self.converted.remark(value.line, about, "is unknown, and does nothing");
+                let about = format!("{subject}: `{name}`");
+                self.converted.remark(value.line, about, "is an unknown field, ignored");
             }
         }
         if node.get("quota_mode").is_some_and(Node::is_true) {
-            let why =
-                "is in quota mode, which has no equal; `mode = \"shadow\"` counts without denying";
-            self.converted.leave_out(limit.line, what, why);
+            let reason = "is in quota mode, which is not supported; `mode = \"shadow\"` counts without denying";
+            self.converted.leave_out(limit.line, subject, reason);
             return;
         }
         let is_unlimited = limit.get("unlimited").is_some_and(Node::is_true);
@@ -160,16 +168,16 @@ impl Walk<'_> {
             _ if is_unlimited => None,
             (Some(seconds), Some(tokens)) => Some((tokens, seconds)),
             _ => {
-                let why =
+                let reason =
                     "needs a `unit` from second to year, and a whole number of `requests_per_unit`";
-                self.converted.leave_out(limit.line, what, why);
+                self.converted.leave_out(limit.line, subject, reason);
                 return;
             }
         };
         let name = limit.get("name").and_then(Node::text).unwrap_or_default();
         self.converted.add(Limit {
             line: limit.line,
-            what,
+            subject,
             key_pattern: self.key_pattern(path),
             conditions: self.conditions(path),
             tokens,
@@ -185,7 +193,7 @@ impl Walk<'_> {
         format!("{}:{}", self.domain, pieces.join(":"))
     }
 
-    /// Those on the way down, and those of every rule.
+    /// Conditions of the path, and those of every rule.
     fn conditions(&self, path: &[Step<'_>]) -> Vec<(String, String)> {
         let keys: Vec<_> = path.iter().map(|step| step.key).collect();
         let steps = path.iter().filter_map(|step| Some((step.attribute, step.condition.clone()?)));
@@ -195,51 +203,51 @@ impl Walk<'_> {
     }
 }
 
-/// A descriptor; or what to call it, and why it cannot be said by a rule.
+/// Reads a descriptor, or returns its name and why a rule cannot express it.
 fn sibling<'a>(
     node: &'a Node,
     path: &[Step<'_>],
     before: &[Sibling<'_>],
 ) -> Result<Sibling<'a>, (String, String)> {
     let Some(key) = node.get("key").and_then(Node::text) else {
-        return Err(("descriptor".into(), "has no key".into()));
+        return Err(("descriptor".into(), "`key` is missing".into()));
     };
     let value = node.get("value").and_then(Node::text).filter(|value| !value.is_empty());
-    let what = value.map_or_else(|| format!("`{key}`"), |value| format!("`{key}: {value}`"));
-    let refused = |why: &str| Err((what.clone(), why.to_owned()));
+    let subject = value.map_or_else(|| format!("`{key}`"), |value| format!("`{key}: {value}`"));
+    let rejected = |reason: &str| Err((subject.clone(), reason.to_owned()));
     let Some(attribute) = attribute(key) else {
-        return refused("cannot be the name of an attribute");
+        return rejected("cannot be the name of an attribute");
     };
     if [DOMAIN, DESCRIPTOR].contains(&attribute) {
-        return refused("is the name of an attribute that every call has already");
+        return rejected("is a reserved attribute name");
     }
     if path.iter().any(|step| step.attribute == attribute) {
-        return refused("is on the way down twice, and an attribute has one value");
+        return rejected("is duplicated on its path, and an attribute has one value");
     }
     if path.len() >= DEPTH_MAX {
-        return refused("is too deep in the tree");
+        return rejected("is too deep in the tree");
     }
     if value.is_some_and(|value| !is_plain(value)) {
-        return refused("has a character in its value that a key pattern cannot have");
+        return rejected("has a value with a character that a key pattern cannot contain");
     }
     if value.is_some_and(|value| !is_literal(value) || value.contains('|')) {
-        return refused("has `!` or `|` in its value, which mean something in a condition");
+        return rejected("has a value with `!` or `|`, which have a meaning in conditions");
     }
     let is_shared = node.get("share_threshold").is_some_and(Node::is_true);
     let value = match value.map(|value| (value, value.strip_suffix('*'))) {
         None => Value::Any,
         Some((_, Some(prefix))) if !prefix.contains('*') => Value::Prefix { prefix, is_shared },
         Some((value, None)) if !value.contains('*') => Value::Exact(value),
-        Some(_) => return refused("has a `*` in its value that is not at its end"),
+        Some(_) => return rejected("has a value with a `*` that is not at the end"),
     };
     let sibling = Sibling { node, key, attribute, value, position: before.len() };
-    match before.iter().find(|other| other.is_same(&sibling)) {
-        Some(other) => refused(&format!("is in line {} already", other.line())),
+    match before.iter().find(|other| other.matches_same(&sibling)) {
+        Some(other) => rejected(&format!("is a duplicate of line {}", other.line())),
         None => Ok(sibling),
     }
 }
 
-/// The names of the limits that one takes the place of, each once.
+/// Names of the limits that this one replaces, without duplicates.
 fn replaces(limit: &Node) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for node in limit.get("replaces").map(Node::members).unwrap_or_default() {
@@ -251,8 +259,8 @@ fn replaces(limit: &Node) -> Vec<String> {
     names
 }
 
-/// The path of a descriptor, for people.
-fn what(path: &[Step<'_>]) -> String {
+/// Path of a descriptor, for notes.
+fn subject(path: &[Step<'_>]) -> String {
     let pieces: Vec<_> = path.iter().map(|step| step.piece.as_str()).collect();
     format!("`{}`", pieces.join(" / "))
 }

@@ -8,7 +8,7 @@ fn converted(text: &str) -> Converted {
 }
 
 #[test]
-fn what_maps() {
+fn descriptors_become_rules() {
     assert_eq!(
         rules(&converted(FILE)),
         [
@@ -28,67 +28,70 @@ fn what_maps() {
 }
 
 #[test]
-fn what_does_not_map_is_listed() {
+fn unsupported_parts_are_listed() {
     assert_eq!(
         listed(&converted(FILE)),
         [
-            "1 note: limits: are counted by token buckets, not in windows: as many at once, and as many again over the \
-             time that was a window; `--algorithm fixed_window` counts as there",
-            "25 note: `path=/login / {user_id}`: `detailed_metric`: is about metrics, which are by rule here",
-            "43 left out: `tenant: again`: is on the way down twice, and an attribute has one value",
-            "48 left out: `{tenant} / {region}`: is in quota mode, which has no equal; `mode = \"shadow\"` counts without denying",
-            "50 left out: `{closed}`: a rule lets something through; block somebody by an override instead",
-            "52 note: `{odd}`: `colour`: is unknown, and does nothing",
+            "1 note: limits: are counted by token buckets, not in windows: the same burst, refilled evenly over the \
+             time that was a window; use `--algorithm fixed_window` to count in windows",
+            "25 note: `path=/login / {user_id}`: `detailed_metric`: is not supported: metrics are by rule",
+            "43 left out: `tenant: again`: is duplicated on its path, and an attribute has one value",
+            "48 left out: `{tenant} / {region}`: is in quota mode, which is not supported; `mode = \"shadow\"` counts without denying",
+            "50 left out: `{closed}`: a rule cannot have a limit of 0; block a subject by an override instead",
+            "52 note: `{odd}`: `colour`: is an unknown field, ignored",
             "53 left out: `{odd}`: needs a `unit` from second to year, and a whole number of `requests_per_unit`",
             "54 left out: `a b`: cannot be the name of an attribute",
-            "56 left out: descriptor: has no key",
+            "56 left out: descriptor: `key` is missing",
         ]
     );
 }
 
-/// A line each: what it says of a descriptor with this value, or of several.
+/// Each case: a descriptor's value, or several descriptors, and the expected reason.
 #[test]
-fn what_no_condition_can_say_is_left_out() {
+fn values_that_no_condition_can_express_are_left_out() {
     let limit = "rate_limit: {unit: second, requests_per_unit: 1}";
     let left_out = |descriptors: &[&str]| {
         let lines = descriptors.iter().map(|descriptor| format!("- {{{descriptor}, {limit}}}\n"));
         let text = format!("domain: d\ndescriptors:\n{}", lines.collect::<String>());
         let notes = converted(&text).notes;
-        notes.into_iter().filter(|note| note.is_left_out).map(|note| note.why).collect::<Vec<_>>()
+        notes
+            .into_iter()
+            .filter(|note| note.is_left_out)
+            .map(|note| note.reason)
+            .collect::<Vec<_>>()
     };
-    let stars = "has a `*` in its value that is not at its end";
-    let special = "has `!` or `|` in its value, which mean something in a condition";
-    for (value, why) in
+    let stars = "has a value with a `*` that is not at the end";
+    let special = "has a value with `!` or `|`, which have a meaning in conditions";
+    for (value, reason) in
         [("a*b", stars), ("a**", stars), ("!a", special), ("a !b", special), ("a|b", special)]
     {
-        assert_eq!(left_out(&[&format!("key: a, value: '{value}'")]), [why], "{value}");
+        assert_eq!(left_out(&[&format!("key: a, value: '{value}'")]), [reason], "{value}");
     }
     let twice = ["key: a, value: b", "key: a, value: b"];
-    assert_eq!(left_out(&twice), ["is in line 3 already"]);
+    assert_eq!(left_out(&twice), ["is a duplicate of line 3"]);
     for key in ["domain", "descriptor"] {
-        let why = "is the name of an attribute that every call has already";
-        assert_eq!(left_out(&[&format!("key: {key}")]), [why]);
+        let reason = "is a reserved attribute name";
+        assert_eq!(left_out(&[&format!("key: {key}")]), [reason]);
     }
     assert_eq!(
         left_out(&["key: a", "key: a, value: '*'"]),
-        ["is never reached: the descriptor in line 4 takes its values"]
+        ["is never reached: the descriptor in line 4 matches its values first"]
     );
     let long: Vec<_> = (0..100).map(|n| format!("key: a, value: '{n:0100}'")).collect();
     let long: Vec<_> = long.iter().map(String::as_str).chain(["key: a"]).collect();
     assert_eq!(left_out(&long), ["conditions.a: the exceptions after `!` have at most 8192 bytes"]);
 }
 
-/// Nobody is let through there: an override of the other limit can say that, so it must apply.
+/// A limit of zero becomes an override of the general limit, which must therefore still apply.
 #[test]
-fn what_lets_nothing_through_is_left_to_others() {
+fn a_limit_of_zero_is_left_to_the_general_limit() {
     let text = "domain: d\ndescriptors:\n- key: a\n  rate_limit: {unit: second, requests_per_unit: 1}\n\
                 - {key: a, value: b, rate_limit: {unit: second, requests_per_unit: 0}}\n";
     assert_eq!(rules(&converted(text)), ["1 d:{a} 1 per 1s descriptor=a domain=d"]);
 }
 
-/// A request has its address in one spelling.
 #[test]
-fn addresses_are_spelt_as_requests_have_them() {
+fn addresses_are_normalized_as_in_requests() {
     let limit = "rate_limit: {unit: second, requests_per_unit: 1}";
     let text = format!(
         "domain: d\ndescriptors:\n- {{key: remote_address, {limit}}}\n\
@@ -103,22 +106,22 @@ fn addresses_are_spelt_as_requests_have_them() {
     );
 }
 
-/// 1999 a year cannot be counted by the microsecond.
+/// 1999 a year is not exact in microseconds.
 #[test]
-fn what_no_token_bucket_counts_stays_a_window() {
+fn a_limit_that_no_token_bucket_counts_exactly_stays_a_window() {
     let text =
         "domain: d\ndescriptors:\n- key: a\n  rate_limit: {unit: year, requests_per_unit: 1999}\n";
     let converted = converted(text);
     assert_eq!(rules(&converted), ["1 d:{a} 1999 per 31536000s descriptor=a domain=d window"]);
     let [note] = &converted.notes[..] else { panic!("{:?}", converted.notes) };
-    assert!(note.why.starts_with("stays a fixed window: tokens: "), "{note}");
+    assert!(note.reason.starts_with("stays a fixed window: tokens: "), "{note}");
 }
 
 #[test]
-fn what_is_no_configuration_is_refused() {
+fn a_text_that_is_not_a_configuration_is_rejected() {
     for (text, reason) in [
-        ("domain: a\n", "no `descriptors`"),
-        ("descriptors: []\n", "no `domain`"),
+        ("domain: a\n", "`descriptors` is missing"),
+        ("descriptors: []\n", "`domain` is missing"),
         ("domain: a\ndomain: b\ndescriptors: []\n", "duplicate"),
         ("domain: '{a}'\ndescriptors: []\n", "`{`"),
         ("domain: 'a*'\ndescriptors: []\n", "`*`"),
@@ -131,7 +134,7 @@ fn what_is_no_configuration_is_refused() {
 }
 
 #[test]
-fn a_domain_called_endpoint_is_not_mistaken_for_one() {
+fn a_domain_named_endpoint_is_not_an_endpoint() {
     let text = "domain: endpoint\ndescriptors:\n- key: a\n  value: b\n  rate_limit: {unit: second, requests_per_unit: 1}\n";
     assert_eq!(
         rules(&converted(text)),

@@ -1,66 +1,66 @@
-//! The limits of Limitador: a list, each with a window, conditions and variables.
+//! Limits of Limitador: a list, each with a window, conditions and variables.
 //!
-//! A condition that an attribute equals a text is a condition of the rule, a variable is a placeholder. Other
-//! conditions are programs (CEL), which rules do not run: their limits are left out whole, because without the
-//! condition they would count others' requests.
+//! A condition that an attribute equals a text becomes a condition of the rule; a variable becomes
+//! a placeholder. Other conditions are CEL expressions, which rules do not evaluate: their limits
+//! are left out, because without the condition they would count other requests.
 
 use sluicegate::Algorithm;
 
 use super::names::{attribute, is_literal, is_plain};
 use super::yaml::{Node, Value, parse};
-use super::{Converted, Limit, Wrong};
+use super::{ConvertError, Converted, Limit};
 
-/// What a limit may say.
+/// Known fields of a limit.
 const OF_LIMIT: [&str; 7] =
     ["id", "namespace", "max_value", "seconds", "name", "conditions", "variables"];
 
-/// Converts the text of a file, to rules that are counted in this way.
+/// Converts the text of a file into rules with this algorithm.
 ///
 /// # Errors
 ///
-/// What keeps it from being such a list at all.
-pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, Wrong> {
+/// The text is not a list of limits.
+pub(crate) fn convert(text: &str, algorithm: Algorithm) -> Result<Converted, ConvertError> {
     let root = parse(text)?;
     let list = root.get("limits").unwrap_or(&root);
     if !matches!(list.value, Value::List(_)) {
-        return Err("is no list of limits: is it Limitador's?".into());
+        return Err("is not a list of limits: is this a file of Limitador?".into());
     }
     let mut converted = Converted::new(algorithm);
     note_namespaces(list, &mut converted);
     for node in list.members() {
-        let what = what(node);
+        let subject = subject(node);
         for (name, value) in node.entries() {
             if !OF_LIMIT.contains(&name.as_str()) {
-                let about = format!("{what}: `{name}`");
-                converted.remark(value.line, about, "is unknown, and does nothing");
+                let about = format!("{subject}: `{name}`");
+                converted.remark(value.line, about, "is an unknown field, ignored");
             }
         }
-        match limit(node, &what) {
+        match limit(node, &subject) {
             Ok(limit) => converted.add(limit),
-            Err((line, why)) => converted.leave_out(line, what, why),
+            Err((line, reason)) => converted.leave_out(line, subject, reason),
         }
     }
     Ok(converted.finish())
 }
 
-/// The limit of a node, or the line and the reason why it is none.
-fn limit(node: &Node, what: &str) -> Result<Limit, (u64, String)> {
-    let wrong = |why: &str| (node.line, why.to_owned());
+/// Reads the limit of a node, or returns the line and the reason why it cannot be converted.
+fn limit(node: &Node, subject: &str) -> Result<Limit, (u64, String)> {
+    let wrong = |reason: &str| (node.line, reason.to_owned());
     let number = |name: &str| {
         let number = node.get(name).and_then(Node::number);
-        number.ok_or_else(|| (node.line, format!("needs a whole number of `{name}`")))
+        number.ok_or_else(|| (node.line, format!("`{name}` must be a whole number")))
     };
     let (tokens, seconds) = (number("max_value")?, number("seconds")?);
     let namespace = node.get("namespace").and_then(Node::text).unwrap_or_default();
     if namespace.is_empty() || !is_plain(namespace) {
-        return Err(wrong("needs a `namespace`, without `{` and `}`"));
+        return Err(wrong("`namespace` is required, without `{` and `}`"));
     }
     let (mut pieces, mut conditions) = (vec![namespace.to_owned()], Vec::new());
     for node in node.get("conditions").map(Node::members).unwrap_or_default() {
         let text = node.text().unwrap_or_default();
-        let (name, value) = equality(text).map_err(|why| (node.line, why))?;
+        let (name, value) = equality(text).map_err(|reason| (node.line, reason))?;
         if conditions.iter().any(|(known, _)| *known == name) {
-            return Err((node.line, format!("`{text}`: `{name}` has a condition already")));
+            return Err((node.line, format!("`{text}`: `{name}` has more than one condition")));
         }
         pieces.push(format!("{name}={value}"));
         conditions.push((name, value));
@@ -74,7 +74,7 @@ fn limit(node: &Node, what: &str) -> Result<Limit, (u64, String)> {
     }
     Ok(Limit {
         line: node.line,
-        what: what.to_owned(),
+        subject: subject.to_owned(),
         key_pattern: pieces.join(":"),
         conditions,
         tokens: Some((tokens, seconds)),
@@ -85,15 +85,15 @@ fn limit(node: &Node, what: &str) -> Result<Limit, (u64, String)> {
     })
 }
 
-/// An attribute and the text that it equals.
+/// Attribute and text of an equality.
 fn equality(text: &str) -> Result<(String, String), String> {
-    let beyond = || format!("the condition `{text}` is more than `attribute == 'text'`");
+    let beyond = || format!("the condition `{text}` is not of the form `attribute == 'text'`");
     let (left, right) = text.split_once("==").ok_or_else(beyond)?;
     let (left, right) = (left.trim(), right.trim());
     let (name, value) = match (literal(left), literal(right)) {
         (None, Some(value)) => (left, value),
         (Some(value), None) => (right, value),
-        // As it was written before conditions were programs.
+        // Older syntax, without quotes.
         (None, None)
             if right
                 .bytes()
@@ -106,13 +106,13 @@ fn equality(text: &str) -> Result<(String, String), String> {
     let name = reference(name).ok_or_else(beyond)?;
     if value.is_empty() || value.contains('*') || !is_plain(value) || !is_literal(value) {
         return Err(format!(
-            "the condition `{text}` has a text that no condition of a rule can have"
+            "the condition `{text}` has a text that a rule's condition cannot contain"
         ));
     }
     Ok((name, value.to_owned()))
 }
 
-/// The text between quotes, if there is nothing else.
+/// Text between quotes; `None` if there is anything else.
 fn literal(text: &str) -> Option<&str> {
     ['\'', '"'].into_iter().find_map(|quote| {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -120,7 +120,7 @@ fn literal(text: &str) -> Option<&str> {
     })
 }
 
-/// The attribute that is referred to: `descriptors[0].a`, `descriptors[0]['a']`, or just `a`.
+/// Attribute of a reference: `descriptors[0].a`, `descriptors[0]['a']`, or `a`.
 fn reference(text: &str) -> Option<String> {
     let name = match text.strip_prefix("descriptors[") {
         None => text,
@@ -136,8 +136,8 @@ fn reference(text: &str) -> Option<String> {
     attribute(name).map(Into::into)
 }
 
-/// What to call a limit.
-fn what(node: &Node) -> String {
+/// Name of a limit for notes.
+fn subject(node: &Node) -> String {
     let text = |name| node.get(name).and_then(Node::text).filter(|text: &&str| !text.is_empty());
     match (text("name").or(text("id")), text("namespace")) {
         (Some(name), _) => format!("limit `{name}`"),
@@ -146,15 +146,16 @@ fn what(node: &Node) -> String {
     }
 }
 
-/// There, a request is of one namespace; here, it meets all rules whose attributes it has.
+/// Notes several namespaces. Limitador applies the limits of one namespace to a request; rules
+/// apply to every request with their attributes.
 fn note_namespaces(list: &Node, converted: &mut Converted) {
     let namespace = |node: &Node| node.get("namespace").and_then(Node::text).map(str::to_owned);
     let Some(first) = list.members().first() else { return };
     let other = list.members().iter().find(|node| namespace(node) != namespace(first));
     if let Some(other) = other {
         let about = format!("namespace `{}`", namespace(other).unwrap_or_default());
-        let why = "is another one than the first limit's; here the rules of both count every request that has their attributes";
-        converted.remark(other.line, about, why);
+        let reason = "differs from the first limit's; rules of both count every request that has their attributes";
+        converted.remark(other.line, about, reason);
     }
 }
 

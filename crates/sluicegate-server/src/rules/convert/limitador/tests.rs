@@ -4,7 +4,7 @@ use crate::rules::convert::tests::{listed, rules};
 const FILE: &str = include_str!("../../../../tests/cli/fixtures/limitador.yaml");
 
 #[test]
-fn what_maps() {
+fn limits_become_rules() {
     assert_eq!(
         rules(&convert(FILE, Algorithm::FixedWindow).unwrap()),
         [
@@ -18,17 +18,17 @@ fn what_maps() {
 }
 
 #[test]
-fn what_does_not_map_is_listed() {
+fn unsupported_parts_are_listed() {
     assert_eq!(
         listed(&convert(FILE, Algorithm::FixedWindow).unwrap()),
         [
-            "32 left out: limit `nobody but us`: the condition `descriptors[0].customer != 'us'` is more than `attribute == 'text'`",
-            "38 left out: limit `two at once`: the condition `descriptors[0].a == 'x' && descriptors[0].b == 'y'` is more than `attribute == 'text'`",
+            "32 left out: limit `nobody but us`: the condition `descriptors[0].customer != 'us'` is not of the form `attribute == 'text'`",
+            "38 left out: limit `two at once`: the condition `descriptors[0].a == 'x' && descriptors[0].b == 'y'` is not of the form `attribute == 'text'`",
             "44 left out: limit `by program`: the variable `descriptors[0].path.split('/')[1]` is not the name of an attribute",
-            "45 left out: limit `closed`: a rule lets something through; block somebody by an override instead",
-            "49 note: namespace `depot`: is another one than the first limit's; here the rules of both count every request that has their attributes",
-            "52 note: a limit of `depot`: `policy`: is unknown, and does nothing",
-            "53 left out: limit `endless`: needs a whole number of `max_value`",
+            "45 left out: limit `closed`: a rule cannot have a limit of 0; block a subject by an override instead",
+            "49 note: namespace `depot`: differs from the first limit's; rules of both count every request that has their attributes",
+            "52 note: a limit of `depot`: `policy`: is an unknown field, ignored",
+            "53 left out: limit `endless`: `max_value` must be a whole number",
         ]
     );
 }
@@ -37,11 +37,11 @@ fn what_does_not_map_is_listed() {
 fn limits_are_windows_or_token_buckets() {
     let converted = convert(FILE, Algorithm::TokenBucket).unwrap();
     assert_eq!(rules(&converted)[1], "2 shop:{customer}:3600s 1000 per 3600s");
-    assert!(converted.notes[0].why.starts_with("are counted by token buckets, not in windows"));
+    assert!(converted.notes[0].reason.starts_with("are counted by token buckets, not in windows"));
 }
 
 #[test]
-fn equalities_are_read_and_nothing_else() {
+fn only_equalities_are_converted() {
     for (text, name, value) in [
         ("descriptors[0].path == '/x'", "endpoint", "/x"),
         ("'/x' == descriptors[3][\"path\"]", "endpoint", "/x"),
@@ -71,10 +71,10 @@ fn equalities_are_read_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn a_text_that_is_not_a_list_is_rejected() {
     for text in ["a: 1\n", "text\n", "limits: 5\n"] {
         assert!(
-            convert(text, Algorithm::FixedWindow).unwrap_err().message.contains("no list"),
+            convert(text, Algorithm::FixedWindow).unwrap_err().message.contains("not a list"),
             "{text}"
         );
     }
