@@ -1,4 +1,5 @@
-//! Front doors: a protocol to a `Request`, a `Verdict` back. A door translates and never decides.
+//! Front doors: listeners that translate a protocol to a `Request` and a `Verdict` back. They never
+//! decide.
 
 pub(crate) mod dispatch;
 pub(crate) mod grpc;

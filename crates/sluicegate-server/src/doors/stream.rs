@@ -1,4 +1,4 @@
-//! What a connection is made of: a socket, or TLS over one.
+//! Byte streams of connections: a socket, or TLS over one.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,9 +7,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// A stream of bytes that can be waited for without a buffer to read them into.
+/// A byte stream with readiness that needs no read buffer.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Whether there is something to read, if only that the peer has closed. Reads nothing.
+    /// Polls for readable bytes or the end of the stream. Reads nothing.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
@@ -22,7 +22,7 @@ impl Stream for TcpStream {
 impl Stream for TlsStream<TcpStream> {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (socket, session) = self.get_ref();
-        // What is decrypted already is not in the socket any more.
+        // Decrypted bytes are no longer in the socket.
         if session.wants_read() { socket.poll_read_ready(cx) } else { Poll::Ready(Ok(())) }
     }
 }

@@ -153,13 +153,13 @@ fn it_survives_being_out_of_file_descriptors() {
         "fewer descriptors than connections_max needs: more connections have to wait",
     );
     let mut held: Vec<Client> = (0..100).map(|_| server.connect()).collect();
-    server.wait_for_log("no connection can be taken");
+    server.wait_for_log("cannot accept connections");
     assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
     drop(held);
     let freed = now();
     assert_eq!(server.get("/livez").status, 200);
     assert!(now() - freed < Duration::from_secs(1), "{:?}", now() - freed);
-    server.wait_for_log("connections are taken again");
+    server.wait_for_log("connections are accepted again");
     assert_eq!(server.get("/readyz").status, 200);
 }
 

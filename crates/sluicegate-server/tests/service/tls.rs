@@ -259,10 +259,10 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
 
     // A pair that is none is refused, and the last good one stays.
     fs::copy(certificates.client().key, &pair.key).unwrap();
-    let refused = server.wait_for_log("certificate not renewed: the last good one stays");
+    let refused = server.wait_for_log("certificate not renewed: the last valid one stays");
     assert!(refused["report"].as_str().unwrap().contains("does not match the certificate"));
     let answer = after.get(&server, "/readyz?verbose").unwrap();
-    assert!(answer.contains("the last good certificate stays"), "{answer}");
+    assert!(answer.contains("the last valid certificate stays"), "{answer}");
 
     // And on SIGHUP at once.
     copy(&certificates.server(ServerCertificate::Good), &pair);

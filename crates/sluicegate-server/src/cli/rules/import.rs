@@ -18,7 +18,7 @@ use crate::cli::options::Change;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 use crate::observe::logging::Audience;
-use crate::rules::convert::{self, Converted, Note, ConvertError};
+use crate::rules::convert::{self, ConvertError, Converted, Note};
 
 /// Make the rules of a file the rules in the database, all or none
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! The answer to a call, and what Envoy is to tell its client: header fields and, for a denial, the body.
+//! Builds the answer to a call: statuses, header fields for the client, and the body of a denial.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use prost_types::value::Kind;
@@ -12,10 +12,10 @@ use super::rls::envoy::service::ratelimit::v3::RateLimitResponse;
 use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use super::statuses;
 
-/// A part of a call and the answer to it; none if it is not known what became of it.
+/// A part of a call and its answer; `None` if the outcome is unknown.
 pub(super) type Answered<'a, 'p> = (&'a Part<'p>, Option<&'a Answer>);
 
-/// The answer to a call by the answers to its parts, in their order.
+/// Answer to a call, from the answers to its parts in their order.
 pub(super) fn response(
     headers: Headers,
     answered: &[Answered<'_, '_>],
@@ -38,7 +38,7 @@ pub(super) fn response(
     response
 }
 
-/// What the client is told of: everything that was asked. What was given back is not.
+/// Policies reported to the client: those of every part except refunds.
 fn policies<'a>(answered: &[Answered<'a, '_>]) -> Policies<'a> {
     let mut policies = Policies::default();
     for (part, answer) in answered.iter().filter(|(part, _)| part.refund().is_none()) {
@@ -48,18 +48,18 @@ fn policies<'a>(answered: &[Answered<'a, '_>]) -> Policies<'a> {
                 let (name, decision) = (&part.descriptor.keys, limit.decision(decision));
                 policies.add(Policy::new(name, &limit.quota, decision));
             }
-            // Requests are answered by verdicts, and what was asked is answered.
+            // A request is answered by a verdict, and every part except refunds has an answer.
             (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => {}
         }
     }
     policies
 }
 
-/// The fields that Envoy adds to what its client gets. Those that begin with `X-RateLimit` are Envoy's own to make,
-/// of the statuses, if its filter is told to: from both, clients would get them twice.
+/// Header fields that Envoy adds to the client's response. Envoy derives `X-RateLimit` fields from
+/// the statuses itself if its filter is configured to; sending them here too would duplicate them.
 fn fields(headers: Headers, policies: &Policies<'_>) -> Vec<core::HeaderValue> {
     let headers = Headers { legacy: Legacy::Off, ..headers };
-    // None of the other fields tells a time of day.
+    // None of the other fields depends on the time of day.
     let fields = headers.fields(policies, Micros::new(0));
     fields.map(|(name, value)| field(&name, &value)).collect()
 }
@@ -73,8 +73,8 @@ fn field(name: &HeaderName, value: &HeaderValue) -> core::HeaderValue {
     }
 }
 
-/// What Envoy's log and its other filters may want to know: which rule denied it, which would have were it not in
-/// shadow mode, and that the store did not answer.
+/// Dynamic metadata for Envoy's log and its other filters: the rule that denied, shadow rules that
+/// would have, and whether the store did not answer.
 fn metadata(
     answered: &[Answered<'_, '_>],
     policies: &Policies<'_>,
@@ -103,7 +103,7 @@ fn metadata(
     (!fields.is_empty()).then(|| Struct { fields: fields.into_iter().map(value).collect() })
 }
 
-/// The ids of the rules in shadow mode that would have denied it.
+/// Ids of the shadow rules that would have denied.
 fn would_have_denied<'a, 'p>(
     (_, answer): &Answered<'a, 'p>,
 ) -> impl Iterator<Item = Value> + use<'a, 'p> {

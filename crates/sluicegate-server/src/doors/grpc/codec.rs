@@ -1,4 +1,4 @@
-//! Messages on the wire.
+//! Codec of the rate limit service's messages.
 
 use prost::Message;
 use tonic::Status;
@@ -7,20 +7,19 @@ use tonic_prost::ProstEncoder;
 
 use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 
-/// Room for an answer, and for what is read of a request at once: nearly all of them fit, and those that do not
-/// get more.
+/// Initial size of the buffers. Nearly all messages fit; larger ones grow it.
 const BUFFER_BYTES: usize = 1024;
 
-/// Requests to, and answers of, the rate limit service.
+/// Codec of the rate limit service.
 #[derive(Debug)]
 pub(super) struct Rls;
 
-/// Reads requests.
+/// Decodes requests.
 #[derive(Debug)]
 pub(super) struct RequestDecoder;
 
 fn buffer() -> BufferSettings {
-    // There is one message each way: none has to be sent before the next is written.
+    // One message each way: nothing must be flushed before the next message.
     BufferSettings::new(BUFFER_BYTES, usize::MAX)
 }
 
@@ -44,9 +43,9 @@ impl Decoder for RequestDecoder {
     type Error = Status;
 
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<RateLimitRequest>, Status> {
-        // Whoever sends something else has made the mistake, which tonic's own decoder takes on itself.
+        // An invalid message is the client's error; tonic's own decoder reports it as internal.
         RateLimitRequest::decode(bytes).map(Some).map_err(|error| {
-            Status::invalid_argument(format!("the message is no RateLimitRequest: {error}"))
+            Status::invalid_argument(format!("the message is not a RateLimitRequest: {error}"))
         })
     }
 

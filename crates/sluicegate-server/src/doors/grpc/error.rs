@@ -1,4 +1,4 @@
-//! Why a call gets no answer.
+//! Errors of a call.
 
 use std::fmt;
 
@@ -7,22 +7,21 @@ use tonic::Status;
 
 use crate::app::store_trouble_message;
 
-/// Why a call gets no answer.
+/// Error of a call.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Something in the message is wrong.
+    /// A field of the message is invalid.
     Field {
-        /// Which: `descriptors[0].entries[1].key`.
+        /// Path of the field: `descriptors[0].entries[1].key`.
         field: String,
-        /// Why.
         reason: String,
     },
-    /// The store is in trouble, and no policy could answer for it.
+    /// The store is in trouble, and no policy could answer.
     Store(Trouble),
 }
 
 impl Refused {
-    /// This field is wrong.
+    /// Error about a field.
     pub(super) fn field(field: impl Into<String>, reason: impl fmt::Display) -> Self {
         Self::Field { field: field.into(), reason: reason.to_string() }
     }

@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health`: whether requests may be sent here, as `/readyz` says it.
+//! `grpc.health.v1.Health`, with the same state as `/readyz`.
 
 use std::pin::Pin;
 
@@ -11,7 +11,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 use super::service;
 use crate::observe::ready::{Readiness, Standing};
 
-/// Answers for the whole (the empty name) and for the rate limit service, which are ready together.
+/// Answers for the whole server (the empty name) and for the rate limit service, which share one
+/// state.
 #[derive(Debug)]
 pub(super) struct Health {
     standing: watch::Receiver<Standing>,
@@ -33,22 +34,22 @@ impl health_server::Health for Health {
     ) -> Result<Response<HealthCheckResponse>, Status> {
         let service = &request.get_ref().service;
         if !is_known(service) {
-            return Err(Status::not_found(format!("there is no service {service:?} here")));
+            return Err(Status::not_found(format!("no such service: {service:?}")));
         }
         Ok(Response::new(answer(serving(*self.standing.borrow()))))
     }
 
     type WatchStream = Answers;
 
-    /// Says how things stand, and then whenever that changes. It ends when this process is about to: whoever
-    /// watches would hold it up.
+    /// Streams the state and every change. The stream ends when the process shuts down, because an
+    /// open stream would delay it.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Answers>, Status> {
         let is_known = is_known(&request.get_ref().service);
         let mut standing = self.standing.clone();
-        // The first look is a change, too.
+        // The current state is sent first.
         standing.mark_changed();
         let answers = stream::unfold(Some(standing), move |standing| async move {
             let mut standing = standing?;

@@ -1,7 +1,8 @@
-//! How each descriptor stands, as Envoy reads it.
+//! Status of each descriptor in Envoy's format.
 //!
-//! A limit there is so many requests per unit of time. Ours is the capacity, in the time that it takes to fill: the same
-//! `q` and `w` that `RateLimit-Policy` has. Where that is no unit, the unit is unknown, and Envoy leaves the window out.
+//! Envoy's limit is a number of requests per unit of time. Ours is the capacity, per the time that
+//! it takes to refill: the `q` and `w` of `RateLimit-Policy`. If that time is not one of Envoy's
+//! units, the unit is unknown, and Envoy leaves the window out.
 
 use prost_types::Duration;
 use sluicegate::headers::{Policies, Policy};
@@ -16,12 +17,12 @@ use super::rls::envoy::service::ratelimit::v3::rate_limit_response::{
 use super::rls::envoy::r#type::v3::RateLimitUnit;
 use crate::envoy_names;
 
-/// What is left where a rule says that there is no limit, as the reference service has it.
+/// Remaining requests without a limit, as in the reference service.
 const UNLIMITED: u32 = u32::MAX;
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
-/// How a descriptor stands by its answer: by its worst tier. `policies` are those that the whole call tells of.
+/// Status of a descriptor, by its worst tier. `policies` are those of the whole call.
 pub(super) fn status(
     (part, answer): &Answered<'_, '_>,
     policies: &Policies<'_>,
@@ -34,7 +35,7 @@ pub(super) fn status(
         (Of::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
             (of_own(part, limit), limit.decision(decision))
         }
-        // Requests are answered by verdicts.
+        // A request is answered by a verdict, never by a single decision.
         (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => return unlimited(false),
     };
     let is_over = !decision.is_granted() && part.refund().is_none();
@@ -48,7 +49,7 @@ pub(super) fn status(
     }
 }
 
-/// Where no rule applies, or only such as have no limit.
+/// Status where no rule applies, or only unlimited ones.
 fn unlimited(is_by_rule: bool) -> DescriptorStatus {
     DescriptorStatus {
         code: Code::Ok.into(),
@@ -66,7 +67,7 @@ fn of_rule(policy: &Policy<'_>, policies: &Policies<'_>) -> RateLimit {
     }
 }
 
-/// As it was sent.
+/// The limit as it was sent.
 fn of_own(part: &Part<'_>, limit: &OwnLimit) -> RateLimit {
     let unit = match limit.unit {
         RateLimitUnit::Unknown => Unit::Unknown,
@@ -84,13 +85,13 @@ fn of_own(part: &Part<'_>, limit: &OwnLimit) -> RateLimit {
     }
 }
 
-/// The unit that is as long as this.
+/// Unit of this length; unknown if there is none.
 fn unit(seconds: u64) -> Unit {
     envoy_names::unit_of(seconds).and_then(Unit::from_str_name).unwrap_or(Unit::Unknown)
 }
 
-/// Whole seconds, rounded up, for Envoy reads no parts of them: the wait where there is one, else the time until
-/// everything is there again.
+/// Whole seconds, rounded up, because Envoy ignores fractions: the wait after a denial, else the
+/// time until the bucket is full.
 fn seconds_until_reset(decision: &Decision) -> u64 {
     match decision.outcome {
         Outcome::Denied { retry_after } => retry_after.div_ceil(MICROS_PER_SECOND),

@@ -1,4 +1,4 @@
-//! Is it alive, is it ready, and what does it measure?
+//! `/livez`, `/readyz` and `/metrics`.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::app::App;
 use crate::observe::ready::Check;
 use crate::store;
 
-/// `OpenMetrics`, the text format that Prometheus asks for first.
+/// `OpenMetrics`, the text format that Prometheus prefers.
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The process runs. Nothing else is looked at: a restart would not mend anything else.
+/// Liveness. Checks nothing else, because a restart would not fix anything else.
 #[utoipa::path(
     get,
     path = "/livez",
@@ -24,12 +24,12 @@ pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Requests may be sent here. `?verbose` says why or why not; to whoever has the token, if there is one, with
-/// what the store and the rules file said.
+/// Readiness. `?verbose` describes every check; readers with a token, if tokens exist, also see
+/// details of the store and the rules.
 #[utoipa::path(
     get,
     path = "/readyz",
-    params(("verbose" = Option<String>, Query, description = "Say more")),
+    params(("verbose" = Option<String>, Query, description = "Describe every check")),
     responses(
         (status = 200, description = "Ready", body = String, content_type = "text/plain"),
         (status = 503, description = "Not ready", body = String, content_type = "text/plain"),
@@ -58,7 +58,7 @@ pub(crate) async fn ready(
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
-/// Everything that is measured, for Prometheus.
+/// Metrics for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",

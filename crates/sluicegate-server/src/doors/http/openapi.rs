@@ -1,7 +1,7 @@
-//! The document that describes the API: `/openapi.json`.
+//! The OpenAPI document, `/openapi.json`.
 //!
-//! Answers describe themselves where they are made. Bodies borrow their text from the wire, so what they
-//! look like is said here.
+//! Answers are described where they are written. Request bodies borrow their text from the wire, so
+//! they are described here.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ use crate::web::openapi::values::{DenyStatus, Flag, ShortFlag};
 )]
 struct Document;
 
-/// The token of the administration.
+/// Security scheme of the administration's token.
 struct Token;
 
 impl Modify for Token {
@@ -55,7 +55,7 @@ static JSON: LazyLock<String> = LazyLock::new(|| {
     format!("{document:#}")
 });
 
-/// The document.
+/// Serves the document.
 pub(crate) async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], JSON.as_str()).into_response()
 }

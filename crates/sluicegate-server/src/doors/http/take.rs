@@ -1,4 +1,4 @@
-//! `/v1/take` and `/v1/buckets/{key}`: one bucket without a rule.
+//! `/v1/take` and `/v1/buckets/{key}`: a bucket without a rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,13 @@ use crate::web::problem::Problem;
 use crate::web::query::Query;
 use crate::web::scalar::{Number, Text, Whole};
 
-/// The parameter that says which status denies.
+/// Query parameter with the status of a denial.
 const DENY: &str = "deny";
 
-/// The policy of the bucket, in the headers that tell of it.
+/// Name of the bucket's policy in the headers.
 const POLICY: &str = "take";
 
-/// What is asked.
+/// Body of `/v1/take`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TakeBody<'a> {
@@ -42,60 +42,60 @@ struct TakeBody<'a> {
     cost: Option<Whole>,
 }
 
-/// The answer.
+/// Answer of `/v1/take`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TakeAnswer {
-    /// Were the tokens taken?
+    /// Whether the tokens were taken.
     allowed: bool,
-    /// The most the bucket holds.
+    /// Capacity of the bucket.
     limit: u64,
-    /// What is left.
+    /// Tokens left.
     remaining: u64,
     /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
     retry_after_ms: Option<u64>,
     /// Milliseconds until the bucket is full again.
     reset_after_ms: u64,
-    /// Milliseconds that allowed work must wait in line, for a `leaky_bucket`.
+    /// Milliseconds that allowed work must wait in the queue of a `leaky_bucket`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     delay_ms: Option<u64>,
-    /// True if the store was in trouble, and a bucket of this process answered; else not there.
+    /// True if the store was unavailable and a bucket of this process answered; else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     degraded: Option<bool>,
 }
 
-/// Takes tokens from the bucket of a key, under a quota that comes with the request.
+/// Takes tokens from the bucket of a key, under a quota sent with the request.
 #[utoipa::path(
     post,
     path = "/v1/take",
     params(
         ("deny" = Option<DenyStatus>, Query,
-            description = "The status of a denial, for clients that go by it. Then every answer has the headers that tell of limits; without it a denial is 200, and there are none"),
+            description = "Status of a denial. With it, every answer has rate limit headers; without it, a denial is 200 and has none"),
     ),
     request_body = crate::web::openapi::bodies::Take,
     responses(
-        (status = 200, description = "Granted or not; only granted, if there is a `deny`", body = TakeAnswer, headers(
-            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
-            ("ratelimit-policy" = String, description = "The limit, if there is a `deny`; so are those that follow"),
-            ("ratelimit" = String, description = "What is left"),
-            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
-            ("x-ratelimit-remaining" = u64, description = "What is left"),
-            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+        (status = 200, description = "Granted or denied; only granted, with the parameter `deny`", body = TakeAnswer, headers(
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limit. Present with the parameter `deny`, as the following headers"),
+            ("ratelimit" = String, description = "Remaining tokens"),
+            ("x-ratelimit-limit" = u64, description = "Capacity of the bucket"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
         )),
-        (status = 429, description = "Not granted, if `deny` is 429", body = TakeAnswer, headers(
-            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
-            ("ratelimit-policy" = String, description = "The limit"),
-            ("ratelimit" = String, description = "What is left"),
-            ("x-ratelimit-limit" = u64, description = "The most the bucket holds"),
-            ("x-ratelimit-remaining" = u64, description = "What is left"),
-            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
-            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
+        (status = 429, description = "Denied, if `deny` is 429", body = TakeAnswer, headers(
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limit"),
+            ("ratelimit" = String, description = "Remaining tokens"),
+            ("x-ratelimit-limit" = u64, description = "Capacity of the bucket"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
+            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
         )),
-        (status = 403, description = "The same, if `deny` is 403; or a page of another site asks",
+        (status = 403, description = "Denied, if `deny` is 403; or a request by a page of another site",
             content((TakeAnswer = "application/json"), (Problem = "application/problem+json"))),
         Wrong,
-        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -105,7 +105,8 @@ pub(crate) async fn take(
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
     let denied = denied_status(request.uri());
-    // Before anything is refused: who is answered without being listened to sees a broken connection.
+    // The body is read before any rejection: a client that is answered while it still sends sees a
+    // broken connection.
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
     let denied = denied?;
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
@@ -115,12 +116,12 @@ pub(crate) async fn take(
     let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
     let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
     if let Some(denied) = denied {
-        tell(&app, &quota, &decision, denied, &mut response);
+        write_policy(&app, &quota, &decision, denied, &mut response);
     }
     Ok(response)
 }
 
-/// The status of a denial, if one is asked for: by the body alone a client would be told that all is well.
+/// Status of a denial; `None` without the parameter. Clients that only look at the status need it.
 fn denied_status(uri: &Uri) -> Result<Option<StatusCode>, Problem> {
     let Some(query) = uri.query() else { return Ok(None) };
     let query = Query::read(query)?.only(&[DENY])?;
@@ -128,12 +129,12 @@ fn denied_status(uri: &Uri) -> Result<Option<StatusCode>, Problem> {
         None => Ok(None),
         Some("429") => Ok(Some(StatusCode::TOO_MANY_REQUESTS)),
         Some("403") => Ok(Some(StatusCode::FORBIDDEN)),
-        Some(_) => Err(Problem::field(DENY, "is neither 429 nor 403")),
+        Some(_) => Err(Problem::field(DENY, "must be one of 429, 403")),
     }
 }
 
-/// Tells a client by status and headers what the body says.
-fn tell(
+/// Writes status and headers according to the decision.
+fn write_policy(
     app: &App,
     quota: &Quota,
     decision: &Decision,
@@ -149,7 +150,7 @@ fn tell(
 }
 
 impl TakeBody<'_> {
-    /// The quota, or which field keeps it from being one.
+    /// The quota, or the field that makes it invalid.
     fn quota(&self) -> Result<Quota, Problem> {
         let refill = choice::<Refill>("refill", self.refill.as_ref())?;
         let algorithm = choice::<Algorithm>("algorithm", self.algorithm.as_ref())?;
@@ -165,7 +166,7 @@ impl TakeBody<'_> {
         if algorithm.has_capacity() && self.capacity.is_none() {
             return Err(Problem::field("capacity", "missing field `capacity`"));
         }
-        // A window's capacity is its tokens, whatever is given here.
+        // The capacity of a window is its number of tokens, whatever is given here.
         let capacity = self.capacity.filter(|_| algorithm.has_capacity());
         let capacity = capacity.map(|Whole(capacity)| capacity);
         Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)

@@ -1,7 +1,7 @@
-//! What a connection is doing, seen from its socket and its requests.
+//! Activity of a connection, derived from its socket and its requests.
 //!
-//! The protocol's own state is not to be had, and need not be: bytes that came and went, and requests
-//! that began and ended, tell when a connection stalls and when it is between requests.
+//! The state of the protocol is internal to hyper. Bytes received and sent, and requests begun and
+//! ended, are enough to detect a stalled connection and one between requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,36 +14,37 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-/// No header has begun to arrive.
+/// No header is being received.
 const NONE: u64 = u64::MAX;
 
-/// What a connection is doing. All times are milliseconds since it was made. The parts are written by
-/// the connection's own task, for HTTP/2 also by those of its requests, and each alone tells the truth.
+/// Activity of a connection. All times are milliseconds since it was accepted. The fields are
+/// written by the connection's own task, for HTTP/2 also by its requests' tasks, and each is
+/// meaningful by itself.
 #[derive(Debug)]
 pub(super) struct Activity {
     made: Instant,
-    /// When bytes last came or went.
+    /// Time of the last byte received or sent.
     moved_at: AtomicU64,
-    /// When the first byte of a header came that has not ended yet.
+    /// Time of the first byte of a header that is not complete yet.
     header_at: AtomicU64,
-    /// Requests whose answers are not written yet.
+    /// Requests whose answers are not fully written.
     in_flight: AtomicU32,
-    /// The peer does not take what it asked for.
+    /// The peer does not read what is sent.
     is_stuck: AtomicBool,
     is_http2: AtomicBool,
 }
 
-/// How long a connection may take for what.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
-    /// From the first byte of a header (of a new connection: from its first moment) to the last.
+    /// From the first byte of a header (for a new connection: from its start) to the last.
     pub(super) header: Duration,
     /// Without a byte in either direction.
     pub(super) idle: Duration,
 }
 
 impl Activity {
-    /// Of a new connection, which is to send a header at once.
+    /// Activity of a new connection, which must send a header at once.
     pub(super) fn new() -> Self {
         Self {
             made: Instant::now(),
@@ -59,7 +60,7 @@ impl Activity {
         self.made.elapsed().as_millis() as u64
     }
 
-    /// When the connection must have done something else, or be cut.
+    /// Time at which the connection is closed unless something happens.
     pub(super) fn deadline(&self, timeouts: Timeouts) -> Instant {
         let at = |ms: u64, timeout: Duration| self.made + Duration::from_millis(ms) + timeout;
         let idle = at(self.moved_at.load(Relaxed), timeouts.idle);
@@ -69,17 +70,16 @@ impl Activity {
         }
     }
 
-    /// Whether nothing has been asked that is not answered.
+    /// Returns whether no request is unanswered.
     pub(super) fn is_between_requests(&self) -> bool {
-        // A new connection that has not sent anything counts as one that is sending its header: only
-        // bytes move it.
+        // A new connection that has sent nothing has a header deadline, but counts as idle.
         let is_silent = self.moved_at.load(Relaxed) == 0;
         self.in_flight.load(Relaxed) == 0
             && !self.is_stuck.load(Relaxed)
             && (is_silent || self.header_at.load(Relaxed) == NONE)
     }
 
-    /// Whether it has been between requests for so long.
+    /// Returns whether it has been between requests for `length`.
     pub(super) fn is_quiet_for(&self, length: Duration) -> bool {
         let quiet_ms = self.now_ms().saturating_sub(self.moved_at.load(Relaxed));
         self.is_between_requests() && quiet_ms >= length.as_millis() as u64
@@ -89,7 +89,7 @@ impl Activity {
         self.is_http2.load(Relaxed)
     }
 
-    /// A request has arrived: its header is complete.
+    /// Records a request whose header is complete.
     pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> InFlight {
         self.header_at.store(NONE, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
@@ -97,29 +97,29 @@ impl Activity {
         InFlight(Arc::clone(self))
     }
 
-    /// Bytes have come.
+    /// Records received bytes.
     pub(super) fn received(&self) {
-        // At least one, so that it can be told from never.
+        // At least one: zero means never.
         let now = self.now_ms().max(1);
         self.moved_at.store(now, Relaxed);
-        // HTTP/2 has bytes between requests, too; it looks after its headers itself.
+        // HTTP/2 also has bytes between requests, and bounds its headers itself.
         if self.in_flight.load(Relaxed) == 0 && !self.is_http2() {
             let _ = self.header_at.compare_exchange(NONE, now, Relaxed, Relaxed);
         }
     }
 
-    /// Bytes have gone.
+    /// Records sent bytes.
     pub(super) fn sent(&self) {
         self.moved_at.store(self.now_ms().max(1), Relaxed);
     }
 
-    /// The peer does not take what is sent, or does again.
+    /// Records whether the peer blocks writing.
     pub(super) fn stuck(&self, is_stuck: bool) {
         self.is_stuck.store(is_stuck, Relaxed);
     }
 }
 
-/// A request that is being answered, until this is dropped.
+/// A request in flight until this is dropped.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Activity>);
 
@@ -129,7 +129,7 @@ impl Drop for InFlight {
     }
 }
 
-/// The body of an answer, which is in flight until it is written.
+/// Body of an answer; its request is in flight until it is written.
 #[derive(Debug)]
 pub(super) struct InFlightBody {
     body: Body,
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_header_has_its_timeout_and_a_quiet_connection_another() {
+    async fn headers_and_idle_connections_have_separate_timeouts() {
         let started = Instant::now();
         let after = |seconds| started + Duration::from_secs(seconds);
         let activity = Arc::new(Activity::new());
         assert_eq!(activity.deadline(TIMEOUTS), after(5));
         assert!(activity.is_between_requests());
 
-        // Bytes that trickle in do not put the end of a header off.
+        // Bytes that trickle in do not extend the header's deadline.
         for _ in 0..3 {
             pass(1).await;
             activity.received();
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(activity.deadline(TIMEOUTS), after(5));
         assert!(!activity.is_between_requests());
 
-        // While it is answered, and after, silence is what counts.
+        // While it is answered, and afterwards, the idle timeout applies.
         let in_flight = activity.request(false);
         assert!(!activity.is_between_requests());
         assert_eq!(activity.deadline(TIMEOUTS), after(63));
@@ -205,7 +205,7 @@ mod tests {
         assert!(!activity.is_between_requests());
         activity.stuck(false);
 
-        // The next header counts from its own first byte.
+        // The next header's deadline counts from its own first byte.
         pass(10).await;
         activity.received();
         pass(1).await;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn http2_may_talk_between_requests() {
+    async fn http2_may_send_frames_between_requests() {
         let activity = Arc::new(Activity::new());
         drop(activity.request(true));
         pass(10).await;

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! A connection of HTTP/1 or HTTP/2.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -25,36 +25,37 @@ use tracing::debug;
 pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
 use super::tls::ALPN_HTTP2;
-use super::watched::Watched;
+use super::tracked_stream::TrackedStream;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
-/// The most fields in a header: a browser's and several proxies' together, for some proxies pass all of them on.
+/// Maximum number of header fields: some proxies pass on all of a browser's and other proxies'
+/// fields.
 const HEADERS_MAX: usize = 128;
-/// The most bytes in a header, and in what is read ahead of a body. It is more than proxies take of their clients, or
-/// else a client could send what its proxy takes and this does not: nginx takes 33 KiB, `HAProxy` 16, and Caddy, as
-/// our example sets it, 36.
+/// Maximum bytes of a header, and of a body read ahead. More than proxies accept, because otherwise
+/// a client could send a header that its proxy accepts and this listener rejects: nginx accepts 33
+/// KiB, `HAProxy` 16, and Caddy, as our example configures it, 36.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The most requests that one HTTP/2 connection may have in flight.
+/// Maximum number of concurrent HTTP/2 streams per connection.
 const STREAMS_MAX: u32 = 128;
-/// What an HTTP/2 client may send ahead: of one body, and of all of a connection's together.
+/// HTTP/2 flow-control windows: per stream, and per connection.
 const STREAM_BYTES_AHEAD: u32 = 64 * 1024;
 const CONNECTION_BYTES_AHEAD: u32 = 256 * 1024;
 /// After how long between requests an HTTP/1 connection gives its buffers back, nearly all that it
 /// takes. Getting them again takes a microsecond or two, and whoever asks more often keeps them.
 const REST_AFTER: Duration = Duration::from_millis(100);
 
-/// HTTP/1 and HTTP/2, within bounds.
+/// HTTP/1 and HTTP/2 servers with their limits.
 #[derive(Debug)]
 pub(super) struct Protocols {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
 }
 
-/// A connection that is to be served.
-pub(super) struct Connection {
+/// An accepted connection.
+pub(super) struct HttpConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) dispatch: Dispatch,
@@ -68,7 +69,7 @@ impl Protocols {
     pub(super) fn new() -> Self {
         let mut http1 = http1::Builder::new();
         http1
-            // Its own would cut connections that wait for their next request as well.
+            // Hyper's own timeout would also close connections that wait for their next request.
             .header_read_timeout(None)
             .max_headers(HEADERS_MAX)
             .max_header_size(HEADER_BYTES_MAX)
@@ -83,38 +84,39 @@ impl Protocols {
     }
 }
 
-impl Connection {
-    /// Answers its requests until it ends, stalls, or everything ends.
-    // Not `async fn`: a connection would be kept twice, whole and in parts, for as long as it is open.
+impl HttpConnection {
+    /// Answers requests until the connection ends, times out, or the process shuts down.
+    // Not `async fn`: its future would hold the connection twice, whole and in parts.
     pub(super) fn serve(self) -> impl Future<Output = ()> {
-        let (stream, mut answering) = self.begin();
+        let (stream, mut server) = self.begin();
         async move {
-            let mut io = Watched::new(stream, Arc::clone(&answering.supervisor.activity));
-            let is_http2 = answering.supervisor.watch(pin!(io.is_http2()), None, |_| {}).await;
-            if let Outcome::Done(is_http2) = is_http2 {
-                answering.answer(io, is_http2).await;
+            let mut io = TrackedStream::new(stream, Arc::clone(&server.supervisor.activity));
+            let is_http2 = server.supervisor.watch(pin!(io.is_http2()), None, |_| {}).await;
+            if let Supervised::Done(is_http2) = is_http2 {
+                server.answer(io, is_http2).await;
             }
         }
     }
 
-    /// The same over TLS. The time for the first header begins before the handshake, and so bounds it, too.
+    /// Serves over TLS. The timeout of the first header starts before the handshake, and bounds it,
+    /// too.
     pub(super) fn serve_tls(self, acceptor: TlsAcceptor) -> impl Future<Output = ()> {
-        let (stream, mut answering) = self.begin();
+        let (stream, mut server) = self.begin();
         async move {
             let accepting = pin!(acceptor.accept(stream));
-            let accepted = answering.supervisor.watch(accepting, None, |_| {}).await;
-            if let Outcome::Done(stream) = accepted {
+            let accepted = server.supervisor.watch(accepting, None, |_| {}).await;
+            if let Supervised::Done(stream) = accepted {
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
-                let io = Watched::new(stream, Arc::clone(&answering.supervisor.activity));
-                answering.answer(io, is_http2).await;
+                let io = TrackedStream::new(stream, Arc::clone(&server.supervisor.activity));
+                server.answer(io, is_http2).await;
             }
         }
     }
 
-    fn begin(self) -> (TcpStream, Answering) {
+    fn begin(self) -> (TcpStream, ConnectionServer) {
         let Self { stream, peer, dispatch, protocols, timeouts, phase, metrics } = self;
         let activity = Arc::new(Activity::new());
-        let front = Arc::new(Front {
+        let handler = Arc::new(RequestHandler {
             peer,
             dispatch,
             activity: Arc::clone(&activity),
@@ -122,23 +124,23 @@ impl Connection {
             metrics,
         });
         let supervisor = Supervisor { peer, activity, timeouts, phase, is_draining: false };
-        (stream, Answering { front, protocols, supervisor })
+        (stream, ConnectionServer { handler, protocols, supervisor })
     }
 }
 
-/// What answers the requests of one connection.
-struct Answering {
-    front: Arc<Front>,
+/// Serves the requests of one connection.
+struct ConnectionServer {
+    handler: Arc<RequestHandler>,
     protocols: Arc<Protocols>,
     supervisor: Supervisor,
 }
 
-impl Answering {
-    async fn answer<S: Stream>(&mut self, mut io: Watched<S>, is_http2: bool) {
-        let Self { front, protocols, supervisor } = self;
+impl ConnectionServer {
+    async fn answer<S: Stream>(&mut self, mut io: TrackedStream<S>, is_http2: bool) {
+        let Self { handler, protocols, supervisor } = self;
         let service = || {
-            let front = Arc::clone(front);
-            service_fn(move |request| Arc::clone(&front).answer(request))
+            let handler = Arc::clone(handler);
+            service_fn(move |request| Arc::clone(&handler).answer(request))
         };
         if is_http2 {
             let serving = protocols.http2.serve_connection(TokioIo::new(io), service());
@@ -149,31 +151,32 @@ impl Answering {
             return;
         }
         loop {
-            // ## Resting => Serving: something has come.
+            // ## Resting => Serving: bytes arrived.
             let serving = protocols.http1.serve_connection(TokioIo::new(io), service());
             let mut serving = Box::pin(serving);
             // ## Serving => (Resting | the end)
-            // At the end nothing is said: HTTP/1 can only close after an answer, which then says so.
-            let outcome = supervisor.watch(serving.as_mut(), Some(REST_AFTER), |_| {}).await;
-            let Outcome::Quiet = outcome else { return };
+            // On shutdown nothing is sent: HTTP/1 can only close after an answer, which then says
+            // so.
+            let supervised = supervisor.watch(serving.as_mut(), Some(REST_AFTER), |_| {}).await;
+            let Supervised::Quiet = supervised else { return };
             io = without_buffers(*Pin::into_inner(serving));
-            let outcome = supervisor.watch(pin!(io.readable()), None, |_| {}).await;
-            let Outcome::Done(()) = outcome else { return };
+            let supervised = supervisor.watch(pin!(io.readable()), None, |_| {}).await;
+            let Supervised::Done(()) = supervised else { return };
         }
     }
 }
 
-/// The stream alone, with what was read of it and not used.
+/// Takes the stream back, with bytes that were read but not used.
 fn without_buffers<S: Stream, A: HttpService<Incoming, ResBody = InFlightBody>>(
-    serving: http1::Connection<TokioIo<Watched<S>>, A>,
-) -> Watched<S> {
+    serving: http1::Connection<TokioIo<TrackedStream<S>>, A>,
+) -> TrackedStream<S> {
     let parts = serving.into_parts();
     let mut io = parts.io.into_inner();
     io.put_back(&parts.read_buf);
     io
 }
 
-/// Sees to it that a connection does not take longer than it may.
+/// Enforces a connection's timeouts and the shutdown.
 struct Supervisor {
     peer: SocketAddr,
     activity: Arc<Activity>,
@@ -182,40 +185,41 @@ struct Supervisor {
     is_draining: bool,
 }
 
-/// What became of something that a connection did.
-enum Outcome<T> {
+/// Result of a supervised operation.
+enum Supervised<T> {
     Done(T),
-    /// It has been between requests for a while.
+    /// The connection has been between requests for a while.
     Quiet,
-    /// It failed, took too long, or everything ends.
+    /// It failed, timed out, or the process shuts down.
     Over,
 }
 
 impl Supervisor {
-    /// Lets a connection do something, as long as it may. `on_draining` tells it about the end. One
-    /// that may rest is checked on for headers that begin; others only do one thing at a time.
+    /// Runs an operation of the connection within its timeouts. `on_draining` is called when the
+    /// shutdown begins. With `rest_after`, the connection is checked for headers that have begun;
+    /// without it, it does one thing at a time.
     async fn watch<T, E: Display, F: Future<Output = Result<T, E>>>(
         &mut self,
         mut doing: Pin<&mut F>,
         rest_after: Option<Duration>,
         on_draining: impl Fn(Pin<&mut F>),
-    ) -> Outcome<T> {
+    ) -> Supervised<T> {
         loop {
             let deadline = self.activity.deadline(self.timeouts);
             let look_after = match rest_after {
                 _ if self.is_draining => QUIET,
-                // A header may begin at any time, and must then be noticed before its time is up.
+                // A header may begin at any time, and its timeout must be noticed.
                 Some(rest_after) => rest_after.min(self.timeouts.header / 2),
                 None => self.timeouts.idle,
             };
             tokio::select! {
-                // The connection first: what it has read by now is not cut off.
+                // The connection first: bytes it has already received are not lost.
                 biased;
                 done = doing.as_mut() => match done {
-                    Ok(done) => return Outcome::Done(done),
+                    Ok(done) => return Supervised::Done(done),
                     Err(error) => {
                         debug!(peer = %self.peer, %error, "connection broken");
-                        return Outcome::Over;
+                        return Supervised::Over;
                     }
                 },
                 () = self.phase.draining(), if !self.is_draining => {
@@ -224,14 +228,14 @@ impl Supervisor {
                 }
                 () = sleep_until(deadline.min(Instant::now() + look_after)) => {
                     if self.is_draining && self.activity.is_between_requests() {
-                        return Outcome::Over;
+                        return Supervised::Over;
                     }
                     if self.activity.deadline(self.timeouts) <= Instant::now() {
-                        debug!(peer = %self.peer, "connection cut: nothing came in time");
-                        return Outcome::Over;
+                        debug!(peer = %self.peer, "connection closed: timeout");
+                        return Supervised::Over;
                     }
                     if rest_after.is_some_and(|after| self.activity.is_quiet_for(after)) {
-                        return Outcome::Quiet;
+                        return Supervised::Quiet;
                     }
                 }
             }
@@ -239,8 +243,8 @@ impl Supervisor {
     }
 }
 
-/// What the requests of one connection share.
-struct Front {
+/// State shared by the requests of one connection.
+struct RequestHandler {
     peer: SocketAddr,
     dispatch: Dispatch,
     activity: Arc<Activity>,
@@ -248,23 +252,23 @@ struct Front {
     metrics: Metrics,
 }
 
-impl Front {
-    /// Answers a request. A panic is answered, too, and ends nothing but this.
+impl RequestHandler {
+    /// Answers a request. A panic is answered with 500 and ends only this request.
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<InFlightBody>, Infallible> {
         let is_http2 = request.version() == Version::HTTP_2;
         let in_flight = self.activity.request(is_http2);
-        let mut answering = pin!(self.dispatch.answer(request, self.peer));
-        let outcome = poll_fn(|cx| {
-            match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))) {
+        let mut answer = pin!(self.dispatch.answer(request, self.peer));
+        let caught = poll_fn(|cx| {
+            match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
                 Ok(poll) => poll.map(Ok),
-                // The hook has logged it. The future is not touched again.
+                // The panic hook has logged it. The future is not polled again.
                 Err(_) => Poll::Ready(Err(())),
             }
         });
-        let mut response = match outcome.await {
+        let mut response = match caught.await {
             Ok(response) => response,
             Err(()) => {
                 self.metrics.panicked();
@@ -281,7 +285,7 @@ impl Front {
 fn panicked() -> Response<Body> {
     let body = concat!(
         r#"{"type":"about:blank","title":"Internal Server Error","status":500,"#,
-        r#""detail":"this is a mistake of the service, and it is in its log"}"#
+        r#""detail":"internal error; see the log of the service"}"#
     );
     let kind = [(header::CONTENT_TYPE, "application/problem+json")];
     (StatusCode::INTERNAL_SERVER_ERROR, kind, body).into_response()

@@ -1,14 +1,14 @@
-//! Listening: taking connections, no more than there may be, and serving each.
+//! Listeners: accept connections up to a limit and serve each in its own task.
 //!
-//! Nothing that a client or the operating system does ends a listener. Out of file descriptors, it
-//! waits a little and goes on; a connection that breaks, stalls or panics ends alone.
+//! Nothing that a client or the operating system does ends a listener. Without free file
+//! descriptors it waits and retries; a connection that breaks, stalls or panics ends alone.
 
 mod activity;
 mod connection;
 mod proxy_protocol;
 mod slots;
 mod tls;
-mod watched;
+mod tracked_stream;
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use self::connection::{Connection, Protocols, Timeouts};
+use self::connection::{HttpConnection, Protocols, Timeouts};
 pub(crate) use self::proxy_protocol::Proxied;
 pub(crate) use self::slots::{Room, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
@@ -30,14 +30,14 @@ use crate::doors::resp::Resp;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
-/// Connections that the kernel holds until they are taken.
+/// Length of the kernel's queue of connections to be accepted.
 const BACKLOG: u32 = 1024;
-/// How long to wait when no connection can be taken. Short enough that one is soon after it can.
-const TAKE_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long connections that came before the end may take to be seen.
-const LAST_CALL: Duration = Duration::from_millis(10);
+/// Delay before accepting again after an error.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+/// Time during shutdown for accepting connections that are already queued.
+const LAST_ACCEPT: Duration = Duration::from_millis(10);
 
-/// A socket that listens, and what to do with whoever connects.
+/// A listening socket and the handler of its connections.
 pub(crate) struct Listener {
     socket: TcpListener,
     address: SocketAddr,
@@ -45,7 +45,7 @@ pub(crate) struct Listener {
     serving: Serving,
 }
 
-/// What serving a connection takes.
+/// Everything needed to serve a connection.
 #[derive(Clone)]
 pub(crate) struct Serving {
     pub(crate) door: Doorway,
@@ -53,13 +53,13 @@ pub(crate) struct Serving {
     pub(crate) limits: Limits,
     pub(crate) room: Room,
     pub(crate) phase: PhaseWatch,
-    /// With it, every connection begins with a header of the PROXY protocol.
+    /// With it, every connection begins with a PROXY protocol header.
     pub(crate) proxied: Option<Proxied>,
-    /// With it, only TLS is spoken.
+    /// With it, the listener accepts TLS only.
     pub(crate) tls: Option<Tls>,
 }
 
-/// Who speaks with whoever connects.
+/// Protocol of a listener.
 #[derive(Clone)]
 pub(crate) enum Doorway {
     /// HTTP/1 and HTTP/2, gRPC among it.
@@ -73,13 +73,13 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// If it is taken, or may not be.
+    /// The address is in use, or not permitted.
     pub(crate) fn bind(address: SocketAddr, serving: Serving) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Connections of a process that has ended do not hold its address.
+        // Old connections of an ended process do not block the address.
         socket.set_reuseaddr(true)?;
-        // Connections have it from their listener. Those of Redis clients may be quiet for hours: that their peer
-        // is gone must show some day.
+        // Connections inherit keep-alive from their listener. Redis clients may be idle for hours,
+        // and a peer that is gone must be detected eventually.
         socket.set_keepalive(matches!(serving.door, Doorway::Resp(_)))?;
         socket.bind(address)?;
         let socket = socket.listen(BACKLOG)?;
@@ -87,58 +87,58 @@ impl Listener {
         Ok(Self { socket, address, protocols: Arc::new(Protocols::new()), serving })
     }
 
-    /// Where it listens: the port is the real one.
+    /// Bound address, with the actual port.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes connections and serves them until the end. Those that are then left go on.
+    /// Accepts and serves connections until the shutdown. Open connections continue.
     pub(crate) async fn run(self) {
         let mut phase = self.serving.phase.clone();
         tokio::select! {
-            () = self.take_connections() => {}
+            () = self.accept_connections() => {}
             () = phase.draining() => {}
         }
-        // Whoever has connected by now is in flight as well.
-        let _ = timeout(LAST_CALL, self.take_connections()).await;
+        // Connections already queued count as in flight.
+        let _ = timeout(LAST_ACCEPT, self.accept_connections()).await;
     }
 
-    /// Takes connections for ever.
-    async fn take_connections(&self) {
+    /// Accepts connections. Never returns.
+    async fn accept_connections(&self) {
         let mut failures: u64 = 0;
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
                     if failures > 0 {
-                        info!(address = %self.address, failures, "connections are taken again");
+                        info!(address = %self.address, failures, "connections are accepted again");
                         failures = 0;
                     }
                     self.serve(stream, peer);
                 }
-                Err(error) if is_the_peers(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
                     if failures == 0 {
-                        warn!(address = %self.address, %error, "no connection can be taken");
+                        warn!(address = %self.address, %error, "cannot accept connections");
                     }
                     failures += 1;
-                    sleep(TAKE_AGAIN_AFTER).await;
+                    sleep(ACCEPT_RETRY).await;
                 }
             }
         }
     }
 
-    /// Serves a connection by its own task, or closes it if there are too many.
+    /// Serves a connection in its own task, or closes it if the limit is reached.
     fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         let Some(slot) = self.serving.room.take() else {
             self.serving.metrics.connection_refused();
             return;
         };
-        // Over a listener for both, IPv4 addresses look like IPv6: they are to be what they are.
+        // A dual-stack listener sees IPv4 addresses as IPv6: they are converted back.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        // Answers are small and wanted at once. If it cannot be had, they come all the same.
+        // Answers are small and sent at once. Not essential, so errors are ignored.
         let _ = stream.set_nodelay(true);
         let serving = match &self.serving.proxied {
-            None => self.serving.converse(stream, peer, &self.protocols),
+            None => self.serving.serve_connection(stream, peer, &self.protocols),
             Some(proxied) => self.serve_proxied(proxied.clone(), stream, peer),
         };
         let counted = self.serving.metrics.connection();
@@ -148,7 +148,7 @@ impl Listener {
         });
     }
 
-    /// Serves a connection once it is known whose it is.
+    /// Serves a connection after its PROXY protocol header is read.
     fn serve_proxied(
         &self,
         proxied: Proxied,
@@ -157,21 +157,21 @@ impl Listener {
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let (serving, protocols) = (self.serving.clone(), Arc::clone(&self.protocols));
         Box::pin(async move {
-            let (patience, phase) = (serving.limits.header_timeout, serving.phase.clone());
-            // In a box, which is gone when the conversation begins.
+            let (header_timeout, phase) = (serving.limits.header_timeout, serving.phase.clone());
+            // Boxed, so that its memory is freed before the connection is served.
             let metrics = &serving.metrics;
-            let client = proxied.client(&mut stream, peer, patience, phase, metrics);
+            let client = proxied.client(&mut stream, peer, header_timeout, phase, metrics);
             let client = Box::pin(client).await;
             if let Some(client) = client {
-                serving.converse(stream, client, &protocols).await;
+                serving.serve_connection(stream, client, &protocols).await;
             }
         })
     }
 }
 
 impl Serving {
-    /// What a connection does from its first byte to its last.
-    fn converse(
+    /// Future that serves a connection.
+    fn serve_connection(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
@@ -181,7 +181,7 @@ impl Serving {
         let acceptor = tls.as_ref().map(Tls::acceptor);
         match door {
             Doorway::Http(dispatch) => {
-                let connection = Connection {
+                let connection = HttpConnection {
                     stream,
                     peer,
                     dispatch: dispatch.clone(),
@@ -196,13 +196,14 @@ impl Serving {
                 }
             }
             Doorway::Resp(resp) => {
-                let (resp, phase, patience) = (resp.clone(), phase.clone(), limits.header_timeout);
+                let (resp, phase, header_timeout) =
+                    (resp.clone(), phase.clone(), limits.header_timeout);
                 match acceptor {
                     None => Box::pin(async move { resp.converse(stream, peer, phase).await }),
                     Some(acceptor) => Box::pin(async move {
-                        let accepting = timeout(patience, acceptor.accept(stream));
-                        // In a box, which is gone when the conversation begins.
-                        let accepted = Box::pin(before_the_end(accepting, phase.clone())).await;
+                        let accepting = timeout(header_timeout, acceptor.accept(stream));
+                        // Boxed, so that its memory is freed before the connection is served.
+                        let accepted = Box::pin(unless_draining(accepting, phase.clone())).await;
                         if let Some(Ok(Ok(stream))) = accepted {
                             resp.converse(stream, peer, phase).await;
                         }
@@ -213,21 +214,24 @@ impl Serving {
     }
 }
 
-/// Waits for something, but at the end only for what is on its way.
-async fn before_the_end<T>(doing: impl Future<Output = T>, mut phase: PhaseWatch) -> Option<T> {
+/// Runs a future until it ends. During shutdown it gets only [`QUIET`] more.
+async fn unless_draining<T>(
+    operation: impl Future<Output = T>,
+    mut phase: PhaseWatch,
+) -> Option<T> {
     let end = async {
         phase.draining().await;
         sleep(QUIET).await;
     };
     tokio::select! {
         biased;
-        done = doing => Some(done),
+        done = operation => Some(done),
         () = end => None,
     }
 }
 
-/// Whether an error is about the connection that was to be taken, and not about taking any.
-fn is_the_peers(error: &io::Error) -> bool {
+/// Returns whether an error concerns the one connection only, and not the listener.
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted
@@ -299,7 +303,7 @@ mod tests {
         let answer = ask(&mut stream, "/panic").await;
         assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
         assert!(answer.contains("application/problem+json"), "{answer}");
-        // On the same connection, which also tells handlers whose it is.
+        // The same connection goes on, and handlers know its peer.
         let answer = ask(&mut stream, "/peer").await;
         assert!(answer.ends_with(&stream.local_addr().unwrap().to_string()), "{answer}");
 

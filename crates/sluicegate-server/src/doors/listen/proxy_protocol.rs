@@ -1,11 +1,11 @@
-//! Connections that proxies make for others, and whose they are: the PROXY protocol, versions 1 and 2.
+//! PROXY protocol, versions 1 and 2: the client's address on connections from proxies.
 //!
 //! ```text
-//!   PROXY TCP4 203.0.113.9 192.0.2.1 51234 8080\r\n      then what the client says, TLS included
+//!   PROXY TCP4 203.0.113.9 192.0.2.1 51234 8080\r\n      then the client's bytes, TLS included
 //! ```
 //!
-//! Where it is expected, every connection begins with it, from a proxy that is trusted; others are closed. Whether
-//! it is there is never guessed: a client could say it as well.
+//! If enabled, every connection must begin with this header and come from a trusted proxy; others
+//! are closed. The header is never optional, because a client could send it as well.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,40 +22,40 @@ use tracing::debug;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
-/// The most bytes of a header. Addresses take 232 at most; the rest is what proxies add.
+/// Maximum bytes of a header. Addresses take at most 232; the rest is for extensions.
 const HEADER_BYTES_MAX: usize = 2048;
 
-/// Both versions; what proxies add is not looked at.
+/// Both versions; extensions (TLVs) are ignored.
 const PARSE: ParseConfig = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
 
-/// Which proxies are believed. Clones share it.
+/// Proxies whose headers are trusted. Clones share the list.
 #[derive(Clone, Debug)]
 pub(crate) struct Proxied {
     proxies: ClientIp,
 }
 
 impl Proxied {
-    /// Those in these networks.
+    /// Trusts proxies in these networks.
     pub(crate) fn by(trusted: &[IpNet]) -> Self {
         Self { proxies: ClientIp::default().trust(trusted.iter().copied()) }
     }
 
-    /// Whose connection this is; its header is then read, and nothing beyond. `None` if there is no header in time,
-    /// or nobody to be believed: then it is to be closed.
+    /// Reads the header and nothing beyond, and returns the client's address. `None` if the
+    /// connection must be closed: no valid header within the timeout, or the peer is not trusted.
     pub(super) async fn client(
         self,
         stream: &mut TcpStream,
         peer: SocketAddr,
-        patience: Duration,
+        timeout: Duration,
         mut phase: PhaseWatch,
         metrics: &Metrics,
     ) -> Option<SocketAddr> {
         if !self.proxies.is_trusted(peer.ip()) {
             metrics.proxy_refused("peer");
-            debug!(%peer, "connection closed: its peer is no trusted proxy");
+            debug!(%peer, "connection closed: its peer is not a trusted proxy");
             return None;
         }
-        // What is on its way at the end still arrives.
+        // During shutdown, bytes already sent still arrive.
         let end = async {
             phase.draining().await;
             sleep(QUIET).await;
@@ -66,13 +66,13 @@ impl Proxied {
                 Ok(source) => Some(source.unwrap_or(peer)),
                 Err(error) => {
                     metrics.proxy_refused("header");
-                    debug!(%peer, %error, "connection closed: no header of the PROXY protocol");
+                    debug!(%peer, %error, "connection closed: invalid PROXY protocol header");
                     None
                 }
             },
-            () = sleep(patience) => {
+            () = sleep(timeout) => {
                 metrics.proxy_refused("timeout");
-                debug!(%peer, "connection closed: no header of the PROXY protocol in time");
+                debug!(%peer, "connection closed: no PROXY protocol header within the timeout");
                 None
             }
             () = end => None,
@@ -80,7 +80,8 @@ impl Proxied {
     }
 }
 
-/// Reads the header, and nothing beyond: who connected to the proxy, or none if it asks for itself.
+/// Reads the header and nothing beyond: address of the client, or `None` if the proxy connects on
+/// its own behalf.
 async fn read_source(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
     let mut header = Vec::new();
     let mut ahead = vec![0; HEADER_BYTES_MAX];
@@ -96,7 +97,7 @@ async fn read_source(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
                 stream.read_exact(&mut ahead[..length - read]).await?;
                 return source(&parsed);
             }
-            // Then all of it belongs to the header.
+            // Then all bytes seen belong to the header.
             Err(Error::BufferTooShort) if header.len() < HEADER_BYTES_MAX => {
                 stream.read_exact(&mut ahead[..seen]).await?;
             }
@@ -108,7 +109,7 @@ async fn read_source(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
 fn source(header: &ProxyHeader<'_>) -> io::Result<Option<SocketAddr>> {
     match header.proxied_address() {
         Some(address) if address.protocol == Protocol::Datagram => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "this is not about a connection"))
+            Err(io::Error::new(io::ErrorKind::InvalidData, "a datagram, not a connection"))
         }
         Some(address) => {
             let source = address.source;

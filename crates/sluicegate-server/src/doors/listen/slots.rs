@@ -1,30 +1,30 @@
-//! Room for connections: as many as may be over all doors, and some that only one door has.
+//! Connection slots: a limit over all listeners, with some slots reserved for each.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So many connections each door can always take, however many come through the others.
+/// Maximum number of slots reserved for each listener.
 const RESERVED_MAX: usize = 16;
-/// Where there may be few connections in all, no more than one in so many is kept for each door.
+/// At most one in this many slots is reserved for each listener.
 const RESERVED_PART: usize = 16;
 
-/// Room for connections, over all doors.
+/// Connection slots of all listeners.
 #[derive(Debug)]
 pub(crate) struct Slots {
     shared: Places,
-    /// What is kept for each door.
+    /// Slots reserved for each listener.
     reserved: Vec<Places>,
 }
 
-/// The room of one door. Clones are the same.
+/// Slots available to one listener. Clones share state.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     reserved: Arc<Semaphore>,
     shared: Arc<Semaphore>,
 }
 
-/// The place of a connection, free again when this is dropped.
+/// Slot of a connection, released when dropped.
 pub(super) type Slot = OwnedSemaphorePermit;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct Places {
 }
 
 impl Slots {
-    /// Room for so many, over so many doors.
+    /// `connections_max` slots over `doors` listeners.
     pub(crate) fn new(connections_max: usize, doors: usize) -> Self {
         let each = RESERVED_MAX.min(connections_max / RESERVED_PART.max(doors));
         Self {
@@ -43,7 +43,7 @@ impl Slots {
         }
     }
 
-    /// The room of each door.
+    /// Slots of each listener.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = Room> {
         self.reserved.iter().map(|reserved| Room {
             reserved: Arc::clone(&reserved.free),
@@ -51,12 +51,12 @@ impl Slots {
         })
     }
 
-    /// How many connections there are.
+    /// Number of open connections.
     pub(crate) fn taken(&self) -> usize {
         self.places().map(Places::taken).sum()
     }
 
-    /// Waits until there is none. Nobody may take a place any more.
+    /// Waits until no connection is open. No slot may be taken any more.
     pub(crate) async fn all_free(&self) {
         for places in self.places() {
             places.all_free().await;
@@ -69,7 +69,7 @@ impl Slots {
 }
 
 impl Room {
-    /// A place, if there is one: of those that are kept for this door first.
+    /// Takes a slot if one is free, reserved ones first.
     pub(super) fn take(&self) -> Option<Slot> {
         let take = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
         take(&self.reserved).or_else(|| take(&self.shared))
@@ -87,7 +87,7 @@ impl Places {
 
     async fn all_free(&self) {
         let all = u32::try_from(self.all).unwrap_or(u32::MAX);
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let _ = self.free.acquire_many(all).await;
     }
 }
@@ -96,13 +96,13 @@ impl Places {
 mod tests {
     use super::*;
 
-    /// Takes all there is.
+    /// Takes all free slots.
     fn fill(room: &Room) -> Vec<Slot> {
         std::iter::from_fn(|| room.take()).collect()
     }
 
     #[tokio::test]
-    async fn no_door_can_shut_another() {
+    async fn no_listener_can_starve_another() {
         let slots = Slots::new(10_000, 3);
         let rooms: Vec<_> = slots.rooms().collect();
         let first = fill(&rooms[0]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_there_may_be() {
+    fn there_are_never_more_connections_than_the_limit() {
         for connections_max in [1, 2, 15, 16, 17, 100, 1_000_000] {
             for doors in 1..=3 {
                 let slots = Slots::new(connections_max, doors);

@@ -1,4 +1,4 @@
-//! TLS for listeners, with certificates that are renewed while they serve.
+//! TLS of listeners, with certificates reloaded while serving.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,38 +17,38 @@ use tracing::{error, info};
 
 use crate::observe::ready::{Check, Readiness};
 
-/// What a client that speaks HTTP/2 asks for.
+/// ALPN name of HTTP/2.
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
-/// And one that speaks HTTP/1.
+/// ALPN name of HTTP/1.
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// How often the files are looked at.
+/// Polling interval of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What listeners show to whoever connects, and ask of them. Clones are the same.
+/// TLS configuration of the listeners. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Tls {
     current: Arc<ArcSwap<ServerConfig>>,
-    /// The files as they were just before they were first read.
+    /// Stamps of the files just before they were first read.
     opened: Stamps,
 }
 
-/// Keeps what listeners show up to date with its files.
+/// Reloads the TLS configuration when its files change.
 pub(crate) struct Renewal {
     tls: Tls,
     files: TlsFiles,
-    /// The files as they were when they were last read.
+    /// Stamps when the files were last read.
     read: Stamps,
-    /// As they were when they were last looked at.
+    /// Stamps at the last poll.
     seen: Stamps,
     hangup: Signal,
     ready: Readiness,
 }
 
-/// What tells that a file is another one, or has been written: none for one that is not there.
+/// Identity and version of each file; `None` for one that does not exist.
 type Stamps = [Option<Stamp>; 3];
 
-/// Its device, number, size, and the time of its last change.
+/// Device, inode, size, and time of the last change.
 type Stamp = (u64, u64, u64, i64, i64);
 
 impl Tls {
@@ -56,13 +56,13 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// What is wrong with which of them.
+    /// The file that is invalid, and why.
     pub(crate) fn open(files: &TlsFiles) -> Result<Self, TlsFilesError> {
         let opened = stamps(files);
         Ok(Self { current: Arc::new(ArcSwap::from_pointee(read(files)?)), opened })
     }
 
-    /// What makes a connection one over TLS.
+    /// Acceptor with the current configuration.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         self.current.load_full().into()
     }
@@ -75,32 +75,33 @@ impl fmt::Debug for Tls {
 }
 
 impl Renewal {
-    /// Looks for other files from here on.
+    /// Watches the files from here on.
     ///
     /// # Errors
     ///
-    /// If the signal that asks for them cannot be caught.
+    /// The handler of SIGHUP cannot be installed.
     pub(crate) fn new(tls: Tls, files: TlsFiles, ready: Readiness) -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         let (read, seen) = (tls.opened, tls.opened);
         Ok(Self { tls, files, read, seen, hangup, ready })
     }
 
-    /// Puts new files in force whenever there are some. Ends never.
+    /// Reloads the files whenever they change. Never returns.
     pub(crate) async fn run(mut self) {
         let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let is_asked_for = tokio::select! {
+            let is_requested = tokio::select! {
                 _ = self.hangup.recv() => true,
                 _ = look.tick() => false,
             };
             let files = self.files.clone();
             let Ok(found) = spawn_blocking(move || stamps(&files)).await else { continue };
-            // A certificate is written before its key, or after: they are read when both have come to rest.
-            let is_at_rest = found == self.seen;
+            // Certificate and key are written one after the other: they are read when both have
+            // stopped changing.
+            let is_stable = found == self.seen;
             self.seen = found;
-            if is_asked_for || (is_at_rest && found != self.read) {
+            if is_requested || (is_stable && found != self.read) {
                 self.read = found;
                 self.renew().await;
             }
@@ -115,14 +116,15 @@ impl Renewal {
                 self.tls.current.store(Arc::new(config));
                 self.ready.note(Check::Listeners, None);
                 self.ready.trouble(Check::Listeners, false);
-                info!("certificate read again");
+                info!("certificate reloaded");
             }
             Err(wrong) => {
-                let note =
-                    format!("the last good certificate stays, for the new one is wrong: {wrong}");
+                let note = format!(
+                    "the last valid certificate stays, because the new one is invalid: {wrong}"
+                );
                 self.ready.note(Check::Listeners, Some(note));
                 self.ready.trouble(Check::Listeners, true);
-                error!(report = %wrong, "certificate not renewed: the last good one stays");
+                error!(report = %wrong, "certificate not renewed: the last valid one stays");
             }
         }
     }

@@ -18,4 +18,4 @@ mod watch;
 
 pub use self::file::FileError;
 pub use self::keeper::{Keeper, Parts};
-pub use self::start::{Start, SnapshotError};
+pub use self::start::{SnapshotError, Start};

@@ -1,12 +1,12 @@
-//! What the descriptors of a call ask for.
+//! Reads the descriptors of a call.
 //!
-//! The entries of a descriptor are attributes of a request, under [our names](crate::envoy_names) for them; entries that
-//! cannot be attributes are left to `descriptor`, which has all keys. A descriptor that brings its own limit asks for
-//! a bucket without a rule instead.
+//! The entries of a descriptor are attributes of a request, under [our names](crate::envoy_names);
+//! entries that cannot be attributes only appear in `descriptor`, which lists all keys. A
+//! descriptor with its own limit charges a bucket without a rule instead.
 //!
-//! Domains, keys and limits are the operator's, and refused where they are wrong. Values are what clients send, and
-//! whoever refuses one lets it through: Envoy goes on where it gets no answer. So every value is taken, as
-//! `/v1/authorize` takes it.
+//! Domains, keys and limits come from the operator and are rejected if invalid. Values come from
+//! clients and are always accepted, as by `/v1/authorize`: Envoy lets a request pass if its call
+//! fails, so rejecting a value would let it bypass the limit.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -26,76 +26,74 @@ use crate::app::{RequestLimits, TAKE_ON_ERROR};
 use crate::envoy_names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
 use crate::normalize::{address, endpoint, text};
 
-/// The most descriptors of a call: as much as may be asked at once.
+/// Maximum number of descriptors in a call: as many as can be decided in one step.
 const DESCRIPTORS_MAX: usize = ASKS_MAX;
 
-/// What a call without a number asks for.
+/// Cost of a call without `hits_addend`.
 const HITS_DEFAULT: u64 = 1;
 
-/// What a limit of no requests answers.
-const NOTHING: Decision =
+/// Decision of a limit of zero requests.
+const ZERO_LIMIT: Decision =
     Decision { outcome: Outcome::Never, limit: 0, remaining: 0, reset_after: 0 };
 
-/// A descriptor that is in order, and what its entries make together.
+/// A valid descriptor and its derived values.
 #[derive(Debug)]
 pub(super) struct Descriptor<'a> {
     domain: &'a str,
     entries: Vec<KeyValue<'a>>,
-    /// Its keys in their order.
+    /// Its keys in order, separated by commas.
     pub(super) keys: Cow<'a, str>,
     own_limit: Option<OwnLimit>,
     hits: Hits,
 }
 
-/// An entry, as text that is no longer than a value may be.
+/// An entry with its value as text, truncated to the maximum length.
 #[derive(Debug)]
 struct KeyValue<'a> {
     key: &'a str,
     value: Cow<'a, str>,
-    /// The attribute that it is, if it can be one.
+    /// Attribute of this entry; `None` if it cannot be one.
     name: Option<&'a str>,
-    /// The value in the spelling that this attribute has here, if that is another.
-    spelled: Option<String>,
+    /// Normalized value of the attribute; `None` if it equals `value`.
+    normalized: Option<String>,
 }
 
-/// A limit that a descriptor brings.
+/// Limit sent with a descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnLimit {
-    /// As it was sent; none lets nothing through.
+    /// As sent; zero denies everything.
     pub(super) requests_per_unit: u32,
     pub(super) unit: RateLimitUnit,
-    /// What its bucket is charged by.
+    /// Quota of its bucket.
     pub(super) quota: Quota,
 }
 
-/// What to do with the buckets of a descriptor.
+/// Operation on the buckets of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hits {
     Charge(u64),
-    /// Ask whether there is a token left.
+    /// Reads whether a token is left.
     Probe,
     Refund(u64),
 }
 
-/// What a descriptor asks for.
+/// Operation of a descriptor on its buckets.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
-    /// It itself.
     pub(super) descriptor: &'a Descriptor<'a>,
-    /// Its buckets.
     pub(super) of: Of<'a>,
 }
 
-/// Whose buckets it is about.
+/// Buckets of a descriptor.
 #[derive(Debug)]
 pub(super) enum Of<'a> {
-    /// Those of the rules.
+    /// Those of the matching rules.
     Rules(Request<'a>),
     /// That of its own limit.
     OwnLimit { key: String, limit: &'a OwnLimit },
 }
 
-/// The descriptors of a call, all in order.
+/// Reads and validates the descriptors of a call.
 pub(super) fn read<'a>(
     call: &'a RateLimitRequest,
     limits: &RequestLimits,
@@ -164,7 +162,7 @@ impl<'a> Descriptor<'a> {
         })
     }
 
-    /// What it asks for.
+    /// Its operation and buckets.
     pub(super) fn part(&'a self) -> Part<'a> {
         let of = match &self.own_limit {
             None => Of::Rules(self.request()),
@@ -173,20 +171,21 @@ impl<'a> Descriptor<'a> {
         Part { descriptor: self, of }
     }
 
-    /// The request that the rules are asked about.
+    /// Request that the rules are matched against.
     fn request(&'a self) -> Request<'a> {
         let mut request = Request::new().cost(self.hits.cost());
-        for KeyValue { name, value, spelled, .. } in &self.entries {
+        for KeyValue { name, value, normalized, .. } in &self.entries {
             if let Some(name) = name {
-                request = request.attribute(name, spelled.as_deref().unwrap_or(value));
+                request = request.attribute(name, normalized.as_deref().unwrap_or(value));
             }
         }
-        // After the entries: nobody writes these but the call.
+        // After the entries, so that entries cannot override these.
         request.attribute(DOMAIN, self.domain).attribute(DESCRIPTOR, &self.keys)
     }
 
-    /// The bucket of its own limit: one for each limit, domain and list of entries, for two limits in one bucket would
-    /// forget each other's tokens. Every text comes after its length, so that no two lists have the same.
+    /// Bucket key of its own limit: one per limit, domain and list of entries, because two limits
+    /// sharing a bucket would lose each other's tokens. Every text is preceded by its length, so
+    /// that no two lists have the same key.
     fn own_key(&self, limit: &OwnLimit) -> String {
         let texts = self.entries.iter().flat_map(|entry| [entry.key, &*entry.value]);
         let OwnLimit { requests_per_unit, unit, .. } = limit;
@@ -201,7 +200,7 @@ impl<'a> Descriptor<'a> {
     }
 }
 
-/// The keys of a descriptor in their order.
+/// Keys of a descriptor in order.
 fn keys(entries: &[Entry]) -> Cow<'_, str> {
     let [first, rest @ ..] = entries else { return Cow::Borrowed("") };
     let mut keys = Cow::Borrowed(first.key.as_str());
@@ -216,7 +215,7 @@ fn keys(entries: &[Entry]) -> Cow<'_, str> {
 // ===== impl KeyValue =====
 
 impl<'a> KeyValue<'a> {
-    /// Whoever sends too much is still somebody: it is cut.
+    /// Truncated, not rejected: rejecting would let an oversized value bypass its limit.
     fn read(Entry { key, value: sent }: &'a Entry, bytes_max: usize) -> Self {
         let mut value = text(sent);
         let end = value.floor_char_boundary(bytes_max);
@@ -225,14 +224,14 @@ impl<'a> KeyValue<'a> {
             Cow::Owned(value) => value.truncate(end),
         }
         let name = envoy_names::attribute(key);
-        let spelled = match name {
-            // Only what is another spelling is kept beside what was sent.
+        let normalized = match name {
+            // Kept only if it differs from the value sent.
             Some("ip") => address(&value).filter(|one| *one != value).map(Cow::into_owned),
-            // What has no slash in front is the operator's name for something.
+            // Without a leading slash it is a name chosen by the operator, not a path.
             Some("endpoint") if sent.starts_with(b"/") => Some(endpoint(sent, bytes_max)),
             _ => None,
         };
-        Self { key, value, name, spelled }
+        Self { key, value, name, normalized }
     }
 }
 
@@ -252,18 +251,18 @@ impl OwnLimit {
         Ok(Self { requests_per_unit, unit, quota })
     }
 
-    /// Does it let nothing through?
-    fn is_nothing(&self) -> bool {
+    /// Returns whether it denies everything.
+    fn is_zero(&self) -> bool {
         self.requests_per_unit == 0
     }
 
-    /// What it answers where its bucket answers this.
+    /// Decision for a decision of its bucket.
     pub(super) fn decision<'a>(&self, of_bucket: &'a Decision) -> &'a Decision {
-        if self.is_nothing() { &NOTHING } else { of_bucket }
+        if self.is_zero() { &ZERO_LIMIT } else { of_bucket }
     }
 }
 
-/// A token bucket; or a window where that could not be counted exactly, such as 1 000 003 a day.
+/// A token bucket, or a fixed window where a token bucket is not exact, such as 1 000 003 a day.
 fn quota(requests: u32, period: Duration) -> Result<Quota, QuotaError> {
     let rate = Rate::new(requests.into(), period)?;
     let window = || Quota::build(rate, Algorithm::FixedWindow, Refill::Continuous, None, None);
@@ -287,7 +286,7 @@ impl Hits {
         match self {
             Self::Charge(hits) => hits,
             Self::Probe => 1,
-            // What is given back is told where it is.
+            // The amount of a refund is passed separately.
             Self::Refund(_) => 0,
         }
     }
@@ -296,7 +295,7 @@ impl Hits {
 // ===== impl Part =====
 
 impl<'a> Part<'a> {
-    /// What to ask for; nothing if something is to be given back.
+    /// Charge to ask for; `None` for a refund.
     pub(super) fn ask(&self) -> Option<Ask<'_, 'a>> {
         let is_probe = match self.descriptor.hits {
             Hits::Charge(_) => false,
@@ -305,7 +304,7 @@ impl<'a> Part<'a> {
         };
         Some(match &self.of {
             Of::Rules(request) => Ask::Request { request, is_probe },
-            Of::OwnLimit { limit, .. } if limit.is_nothing() => Ask::Blocked,
+            Of::OwnLimit { limit, .. } if limit.is_zero() => Ask::Blocked,
             Of::OwnLimit { key, limit } => {
                 let (quota, cost) = (&limit.quota, self.descriptor.hits.cost());
                 Ask::Take { key, quota, cost, on_error: TAKE_ON_ERROR, is_probe }
@@ -313,7 +312,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// How much to give back, if anything is.
+    /// Tokens to refund; `None` if this is not a refund.
     pub(super) fn refund(&self) -> Option<u64> {
         match self.descriptor.hits {
             Hits::Refund(amount) => Some(amount),

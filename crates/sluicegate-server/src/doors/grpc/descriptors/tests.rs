@@ -23,7 +23,7 @@ fn call(domain: &str, entries: &[(String, String)]) -> RateLimitRequest {
     RateLimitRequest { domain: domain.into(), descriptors: vec![descriptor], hits_addend: 0 }
 }
 
-/// Short texts of the characters that a key is put together with.
+/// Short texts of the characters that separate the parts of a key.
 fn entries() -> impl Strategy<Value = Vec<(String, String)>> {
     vec(("[1:,a]{1,3}", "[1:,a]{0,3}"), 1..4)
 }
@@ -41,9 +41,9 @@ proptest! {
         prop_assert_eq!(key(&one) == key(&other), is_same);
     }
 
-    /// Whatever is sent, it is read or refused.
+    /// Any message is either read or rejected, without a panic.
     #[test]
-    fn nothing_is_too_odd_to_be_read(
+    fn any_message_is_read_or_rejected(
         domain in ".{0,80}",
         entries in vec((".{0,80}", ".{0,80}"), 0..10),
         (hits, own_hits, is_negative_hits) in (any::<u32>(), any::<Option<u64>>(), any::<bool>()),

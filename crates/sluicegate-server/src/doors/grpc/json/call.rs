@@ -1,4 +1,5 @@
-//! The call, in JSON: names in camel case or as the protocol has them, numbers also as text, and units also as numbers.
+//! JSON form of a call: names in camel case or with underscores, numbers also as text, units also
+//! as numbers.
 
 use std::fmt;
 
@@ -65,7 +66,7 @@ struct Count(u64);
 struct Unit(i32);
 
 impl Call<'_> {
-    /// The same message.
+    /// Converts to the protobuf message.
     pub(crate) fn message(self) -> Result<RateLimitRequest, Problem> {
         let descriptors = self.descriptors.unwrap_or_default().into_iter().enumerate();
         let descriptors = descriptors.map(|(position, Object(descriptor))| {
@@ -111,10 +112,10 @@ fn text(text: Option<Text<'_>>) -> String {
     text.map_or_else(String::new, |Text(text)| text.into_owned())
 }
 
-/// A count that the protocol has 32 bits for; zero if there is none.
+/// A 32-bit count; zero if absent.
 fn short(count: Option<Count>) -> Result<u32, &'static str> {
     let Count(count) = count.unwrap_or(Count(0));
-    u32::try_from(count).map_err(|_| "is more than 4294967295")
+    u32::try_from(count).map_err(|_| "must be at most 4294967295")
 }
 
 // ===== impl Count, Unit =====
@@ -125,7 +126,7 @@ impl Visitor<'_> for CountVisitor {
     type Value = Count;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number that is not negative, or its digits as text")
+        f.write_str("a non-negative whole number, or its digits as text")
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Count, E> {
@@ -159,7 +160,7 @@ impl Visitor<'_> for UnitVisitor {
     type Value = Unit;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name or the number of a unit, such as \"MINUTE\"")
+        f.write_str("the name or number of a unit, such as \"MINUTE\"")
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Unit, E> {

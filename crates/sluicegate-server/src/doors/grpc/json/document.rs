@@ -1,7 +1,6 @@
-//! What the API's document says about `/json` and `/healthcheck`. Names are also taken as the protocol has them, with
-//! underscores.
+//! OpenAPI description of `/json` and `/healthcheck`. Names with underscores are accepted as well.
 
-#![expect(dead_code, reason = "describes bodies and answers, which are never made of this")]
+#![expect(dead_code, reason = "describes bodies and answers that other types parse and write")]
 
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
@@ -9,33 +8,33 @@ use utoipa::{OpenApi, ToSchema};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 
-/// Envoy's `RateLimitRequest`, as protobuf writes it in JSON.
+/// Envoy's `RateLimitRequest` in protobuf's JSON mapping.
 #[derive(ToSchema)]
 #[schema(example = json!({"domain": "edge", "descriptors": [{"entries": [{"key": "remote_address", "value": "203.0.113.9"}]}]}))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RateLimitRequest {
-    /// The attribute `domain` of every descriptor.
+    /// Value of the attribute `domain` of every descriptor.
     #[schema(min_length = 1)]
     domain: String,
-    /// All are charged, or none.
+    /// Charged all or none.
     #[schema(min_items = 1, max_items = 64)]
     descriptors: Vec<RateLimitDescriptor>,
-    /// What each descriptor costs; 0 is 1.
+    /// Cost of each descriptor; 0 means 1.
     hits_addend: Option<ShortCount>,
 }
 
-/// One request to the rules.
+/// A request that the rules are matched against.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RateLimitDescriptor {
-    /// Its attributes.
+    /// Attributes of the request.
     #[schema(min_items = 1)]
     entries: Vec<DescriptorEntry>,
-    /// Counts instead of the rules.
+    /// Limit used instead of the rules.
     limit: Option<DescriptorLimit>,
-    /// What it costs instead; 0 only asks.
+    /// Cost of this descriptor; 0 only reads.
     hits_addend: Option<Count>,
-    /// Whether to give back instead, which needs the token of an administrator where there are tokens.
+    /// Refund instead of a charge. Requires an admin token if tokens exist.
     is_negative_hits: Option<bool>,
 }
 
@@ -48,16 +47,16 @@ struct DescriptorEntry {
     value: Option<String>,
 }
 
-/// So many requests per unit.
+/// Requests per unit.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct DescriptorLimit {
-    /// 0 lets nothing through.
+    /// 0 denies everything.
     requests_per_unit: Option<ShortCount>,
     unit: LimitUnit,
 }
 
-/// A whole number of 32 bits, or its digits as text.
+/// 32-bit whole number, or its digits as text.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum ShortCount {
@@ -65,12 +64,12 @@ enum ShortCount {
     Digits(Digits),
 }
 
-/// A whole number of 32 bits, without a sign.
+/// 32-bit whole number, not negative.
 #[derive(Serialize, ToSchema)]
 #[schema(maximum = 4_294_967_295_u64)]
 struct Short(u64);
 
-/// A whole number of 64 bits, or its digits as text.
+/// 64-bit whole number, or its digits as text.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum Count {
@@ -82,7 +81,7 @@ enum Count {
 #[schema(pattern = "^[0-9]+$", example = "1")]
 struct Digits(String);
 
-/// A unit of time, by name or by number.
+/// Unit of time, by name or number.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum LimitUnit {
@@ -105,20 +104,20 @@ enum UnitName {
 #[schema(minimum = 1, maximum = 6)]
 struct UnitNumber(u32);
 
-/// Envoy's `RateLimitResponse`: what is zero or empty is left out.
+/// Envoy's `RateLimitResponse`. Fields that are zero or empty are absent.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RateLimitResponse {
     overall_code: LimitCode,
-    /// One for each descriptor, in their order.
+    /// One per descriptor, in order.
     statuses: Vec<DescriptorStatus>,
-    /// What to add to the answer that the client gets.
+    /// Header fields to add to the client's response.
     #[schema(nullable = false)]
     response_headers_to_add: Option<Vec<HeaderToAdd>>,
-    /// The body for a client that is denied, in Base64.
+    /// Base64 body of the response to a denied client.
     #[schema(nullable = false)]
     raw_body: Option<String>,
-    /// Which rule denied it, and more.
+    /// Rule that denied, and more.
     #[schema(value_type = Object, required = false)]
     dynamic_metadata: (),
 }
@@ -131,22 +130,22 @@ enum LimitCode {
     OverLimit,
 }
 
-/// How a descriptor stands.
+/// Status of a descriptor.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DescriptorStatus {
     code: LimitCode,
     #[schema(nullable = false)]
     current_limit: Option<CurrentLimit>,
-    /// Whole tokens; 0 if it is not there.
+    /// Whole tokens; absent if 0.
     #[schema(nullable = false)]
     limit_remaining: Option<Short>,
-    /// Whole seconds: `30s`.
+    /// Whole seconds, for example `30s`.
     #[schema(nullable = false, pattern = "^[0-9]+s$")]
     duration_until_reset: Option<String>,
 }
 
-/// The limit that it stands by.
+/// Limit that the status refers to.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CurrentLimit {
@@ -154,7 +153,7 @@ struct CurrentLimit {
     name: Option<String>,
     #[schema(nullable = false)]
     requests_per_unit: Option<Short>,
-    /// Not there if the time that it takes to fill is no unit.
+    /// Absent if the refill time is not one of these units.
     #[schema(nullable = false)]
     unit: Option<CurrentUnit>,
 }
@@ -184,21 +183,21 @@ struct HeaderToAdd {
     path = "/json",
     request_body = RateLimitRequest,
     responses(
-        (status = 200, description = "It is allowed", body = RateLimitResponse),
-        (status = 429, description = "It is denied", body = RateLimitResponse),
+        (status = 200, description = "Allowed", body = RateLimitResponse),
+        (status = 429, description = "Denied", body = RateLimitResponse),
         Wrong,
-        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
 fn should_rate_limit() {}
 
-/// The same as `/readyz`.
+/// Same as `/readyz`.
 #[utoipa::path(
     get,
     operation_id = "healthcheck",
     path = "/healthcheck",
-    params(("verbose" = Option<String>, Query, description = "Say more")),
+    params(("verbose" = Option<String>, Query, description = "Describe every check")),
     responses(
         (status = 200, description = "Ready", body = String, content_type = "text/plain"),
         (status = 503, description = "Not ready", body = String, content_type = "text/plain"),
@@ -210,7 +209,7 @@ fn healthcheck() {}
 #[openapi(paths(should_rate_limit, healthcheck))]
 struct Document;
 
-/// Their part of the API's document.
+/// OpenAPI document of these paths.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }

@@ -1,5 +1,5 @@
-//! `POST /json`: Envoy's rate limit protocol without gRPC, as envoyproxy/ratelimit has it. Messages are written as
-//! protobuf writes them in JSON.
+//! `POST /json`: Envoy's rate limit protocol without gRPC, as in envoyproxy/ratelimit, in
+//! protobuf's JSON mapping.
 
 mod call;
 mod document;
@@ -29,7 +29,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/json", post(answer))
 }
 
-/// Decides about a call: 200 if it is allowed, 429 if not. Who gives tokens back needs a token, as for any bucket.
+/// Decides a call: 200 if allowed, 429 if denied. A refund requires an admin token, as for any
+/// bucket.
 async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, Problem> {
     let limits = &app.limits;
     let (parts, sent) = request.into_parts();

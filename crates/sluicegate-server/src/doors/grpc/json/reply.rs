@@ -1,4 +1,4 @@
-//! The answer, in JSON: what is zero or empty is left out, as protobuf has it.
+//! JSON form of the answer. Fields that are zero or empty are absent, as protobuf has it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -85,7 +85,7 @@ impl<'a> Status<'a> {
             code: status.code().as_str_name(),
             current_limit: status.current_limit.as_ref().map(Limit::new),
             limit_remaining: status.limit_remaining,
-            // Ours have no parts of seconds.
+            // Durations here are whole seconds.
             duration_until_reset: status.duration_until_reset.map(|it| format!("{}s", it.seconds)),
         }
     }
@@ -117,11 +117,11 @@ fn value(of: &Value) -> Json {
     }
 }
 
-/// A number as it is written where it has no fraction: `1`, not `1.0`.
+/// Number without a fraction: `1`, not `1.0`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "all of them were whole and not negative, and are below 2^53"
+    reason = "all are whole, not negative, and below 2^53"
 )]
 fn whole(number: f64) -> Json {
     (number as u64).into()

@@ -1,4 +1,4 @@
-//! What the API's document says about `/v1/authorize`: the same for every method.
+//! OpenAPI description of `/v1/authorize`: the same for every method.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation, PathItem};
@@ -7,23 +7,23 @@ use utoipa::{OpenApi, ToSchema};
 use super::PATH;
 use crate::web::problem::Problem;
 
-/// Why a request is denied, as the IETF's draft on `RateLimit` fields has it. Where headers contradict each other it
-/// has neither policies nor a rule.
+/// Problem details of a denial, as in the IETF's draft on `RateLimit` fields. Contradictory headers
+/// are denied without policies and rule.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes an answer that the library writes")]
 struct QuotaExceeded {
-    /// What kind of problem it is.
+    /// URI of the problem's type.
     #[schema(rename = "type")]
     kind: String,
     title: String,
-    /// The HTTP status.
+    /// HTTP status.
     status: u16,
-    /// Which rule, and when to come back.
+    /// Rule that denies, and when to retry.
     detail: String,
-    /// The policies in the header `RateLimit` that deny it.
+    /// Policies of the `RateLimit` header that deny.
     #[schema(rename = "violated-policies", nullable = false)]
     violated_policies: Option<Vec<String>>,
-    /// The rule that denies it for longest; null if it is of none.
+    /// Rule with the longest wait; null if the denial is not by a rule.
     #[schema(required = false)]
     rule_id: Option<u64>,
     /// Milliseconds to wait; null if waiting does not help.
@@ -31,46 +31,47 @@ struct QuotaExceeded {
     retry_after_ms: Option<u64>,
 }
 
-/// Checks the request that a proxy was sent, told by its headers. Any method will do, and no body is needed.
+/// Checks the request that a proxy received, described by its headers. Any method is accepted, and
+/// no body is needed.
 #[utoipa::path(
     get,
     operation_id = "authorize",
     path = "/v1/authorize",
     params(
         ("deny" = Option<String>, Query,
-            description = "`403` to be denied by 403 instead of 429. The first one counts; anything else is ignored"),
+            description = "`403` for denials with status 403 instead of 429. The first value counts; anything else is ignored"),
         ("X-Forwarded-Uri" = Option<String>, Header,
-            description = "The path and query that were asked for, or the whole URI; from trusted peers only, as all"),
-        ("X-Forwarded-Method" = Option<String>, Header, description = "With which method"),
-        ("X-Forwarded-Host" = Option<String>, Header, description = "Of which host"),
-        ("X-Forwarded-For" = Option<String>, Header, description = "By whom"),
-        ("X-Original-URI" = Option<String>, Header, description = "The same as `X-Forwarded-Uri`"),
-        ("X-Original-Method" = Option<String>, Header, description = "The same as `X-Forwarded-Method`"),
+            description = "Path and query of the request, or its whole URI. All of these headers are read from trusted peers only"),
+        ("X-Forwarded-Method" = Option<String>, Header, description = "Method of the request"),
+        ("X-Forwarded-Host" = Option<String>, Header, description = "Host of the request"),
+        ("X-Forwarded-For" = Option<String>, Header, description = "Address of the client"),
+        ("X-Original-URI" = Option<String>, Header, description = "Same as `X-Forwarded-Uri`"),
+        ("X-Original-Method" = Option<String>, Header, description = "Same as `X-Forwarded-Method`"),
     ),
     responses(
-        (status = 200, description = "Let it through", headers(
+        (status = 200, description = "Allowed", headers(
             ("x-sluicegate-decision" = String, description = "`allowed`"),
-            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
-            ("ratelimit-policy" = String, description = "The limits"),
-            ("ratelimit" = String, description = "What is left"),
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limits"),
+            ("ratelimit" = String, description = "Remaining tokens"),
             ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
-            ("x-ratelimit-remaining" = u64, description = "What is left under it"),
-            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
             ("x-sluicegate-delay-ms" = u64,
-                description = "Milliseconds to wait in line; there if a `leaky_bucket` rule applies"),
+                description = "Milliseconds to wait in the queue; present if a `leaky_bucket` rule applies"),
         )),
-        (status = 429, description = "Do not", body = QuotaExceeded, content_type = "application/problem+json", headers(
+        (status = 429, description = "Denied", body = QuotaExceeded, content_type = "application/problem+json", headers(
             ("x-sluicegate-decision" = String, description = "`denied`"),
-            ("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"),
-            ("ratelimit-policy" = String, description = "The limits"),
-            ("ratelimit" = String, description = "What is left"),
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limits"),
+            ("ratelimit" = String, description = "Remaining tokens"),
             ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
-            ("x-ratelimit-remaining" = u64, description = "What is left under it"),
-            ("x-ratelimit-reset" = u64, description = "When it is full again: in so many seconds, or in Unix seconds"),
-            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; not there if waiting does not help"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
+            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
         )),
-        (status = 431, description = "Do not: the header is too long to be read. Said without a body"),
-        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+        (status = 431, description = "Denied: the header is too long. Without a body"),
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -81,7 +82,7 @@ fn authorize() {}
 #[openapi(paths(authorize))]
 struct Document;
 
-/// Its part of the API's document.
+/// OpenAPI document of this path.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     if let Some(item) = document.paths.paths.get_mut(PATH) {
@@ -93,11 +94,11 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// A proxy that insists is told the same by 403.
+/// Adds the response with status 403.
 fn denied_by_403(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     if let Some(RefOr::T(mut denied)) = responses.get("429").cloned() {
-        denied.description = "The same, if the parameter `deny` is 403".into();
+        denied.description = "Denied, if the parameter `deny` is 403".into();
         responses.insert("403".into(), denied.into());
     }
 }
@@ -118,7 +119,7 @@ fn for_every_method(item: &mut PathItem) {
     item.trace = like_get("trace");
 }
 
-/// `HEAD` is answered without a body.
+/// Responses to `HEAD` have no body.
 fn without_bodies(mut operation: Operation) -> Operation {
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {

@@ -1,7 +1,8 @@
-//! `/v1/authorize`: for proxies that ask before they let a request through.
+//! `/v1/authorize`: external authorization for proxies.
 //!
-//! A proxy understands little more than a status, so that everything here ends in one of two answers, whatever the
-//! headers are like: most proxies make 500 of a 400, and those that go on without a limiter would let it pass.
+//! Proxies understand little more than a status, so every request ends in one of two answers,
+//! whatever its headers: most proxies turn a 400 into a 500, and those that fail open would let the
+//! request pass.
 
 mod document;
 mod request;
@@ -21,34 +22,32 @@ use sluicegate::{SystemClock, Verdict};
 use tracing::warn;
 
 pub(crate) use self::document::document;
-use self::request::{Asked, Contradiction};
+use self::request::{Contradiction, ProxiedRequest};
 use super::check;
 use crate::app::App;
 use crate::web::answer::marked;
 use crate::web::problem::Problem;
 use crate::web::{access, body};
 
-/// The path.
 pub(crate) const PATH: &str = "/v1/authorize";
 
-/// The header that says what the status says, for proxies that keep only headers.
+/// Repeats the decision for proxies that keep only headers.
 const DECISION: HeaderName = HeaderName::from_static("x-sluicegate-decision");
-/// Milliseconds that allowed work must wait in line.
+/// Milliseconds that allowed work must wait in the queue.
 const DELAY_MS: HeaderName = HeaderName::from_static("x-sluicegate-delay-ms");
 
-/// The parameter that says which status denies.
+/// Query parameter with the status of a denial.
 const DENY: &str = "deny";
 
-/// How long a body may take to arrive, that nobody reads. A proxy may announce its client's and never send it, and no
-/// proxy waits much longer than this.
-const BODY_PATIENCE: Duration = Duration::from_millis(20);
+/// Timeout for a body, which is discarded. A proxy may announce its client's body and never send
+/// it, and waits little longer than this itself.
+const BODY_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Its routes.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route(PATH, any(authorize))
 }
 
-/// Checks the request that a proxy was sent.
+/// Checks the request that a proxy received.
 async fn authorize(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -56,9 +55,9 @@ async fn authorize(
     let (parts, sent) = request.into_parts();
     let peer = access::peer(&parts).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let denied = denied_status(&parts.uri);
-    let mut response = match Asked::read(&app, &parts, peer) {
-        Ok(asked) => {
-            let verdict = app.check(&asked.request()).await?;
+    let mut response = match ProxiedRequest::read(&app, &parts, peer) {
+        Ok(proxied) => {
+            let verdict = app.check(&proxied.request()).await?;
             marked(respond(&app, &verdict, denied), verdict.is_degraded())
         }
         Err(contradiction) => refuse(&app, &contradiction, peer, denied),
@@ -69,12 +68,12 @@ async fn authorize(
     if parts.method == Method::HEAD {
         leave_out_body(&mut response);
     }
-    body::discard(sent, app.limits.batch_bytes_max(), BODY_PATIENCE).await;
+    body::discard(sent, app.limits.batch_bytes_max(), BODY_TIMEOUT).await;
     Ok(response)
 }
 
-/// The status that denies. Anything may follow in the query, for proxies append their client's: so the first one
-/// counts, what makes no sense is somebody else's, and no value makes a denial anything but a denial.
+/// Status of a denial. Proxies append their client's query, so the first value counts, invalid ones
+/// are ignored, and no value turns a denial into an approval.
 fn denied_status(uri: &Uri) -> StatusCode {
     let query = uri.query().unwrap_or_default();
     let deny = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == DENY);
@@ -84,7 +83,7 @@ fn denied_status(uri: &Uri) -> StatusCode {
     }
 }
 
-/// What a proxy is told about a verdict.
+/// Answer to a proxy for a verdict.
 fn respond(app: &App, verdict: &Verdict, denied: StatusCode) -> Response {
     let policies = Policies::of(verdict);
     let mut response = if verdict.is_allowed() {
@@ -100,7 +99,7 @@ fn respond(app: &App, verdict: &Verdict, denied: StatusCode) -> Response {
     response
 }
 
-/// `HEAD` is told how long the body would be.
+/// `HEAD` is answered with the body's length.
 fn leave_out_body(response: &mut Response) {
     let body = std::mem::take(response.body_mut());
     if let Some(length) = body.size_hint().exact() {
@@ -108,8 +107,7 @@ fn leave_out_body(response: &mut Response) {
     }
 }
 
-/// Denies what says two things at once. It is a denial and no 400, or else contradicting oneself would be the way
-/// past a proxy that goes on without a limiter.
+/// Denies a request with contradictory headers. Not 400: a proxy that fails open would let it pass.
 fn refuse(
     app: &App,
     Contradiction(name): &Contradiction,
@@ -118,9 +116,9 @@ fn refuse(
 ) -> Response {
     app.metrics.contradicted();
     if app.guard.is_worth_a_line(peer) {
-        // Then it passes on what its clients say.
+        // The proxy passes on its clients' headers: worth a warning.
         warn!(%peer, header = %name, "a proxy's headers contradict each other: denied");
     }
-    let detail = format!("{name} contradicts what another header says of the same request");
+    let detail = format!("{name} contradicts another header of the same request");
     Problem::new(denied, detail).into_response()
 }

@@ -1,4 +1,4 @@
-//! What is known about the request that a proxy asks about.
+//! Reads the attributes of a proxied request from headers.
 
 use std::net::IpAddr;
 
@@ -9,16 +9,16 @@ use sluicegate::Request;
 use crate::app::App;
 use crate::normalize::{endpoint, text};
 
-/// The headers that name the request, of which proxies send one or the other.
+/// Headers that describe the request. Proxies send one or the other.
 const URIS: [HeaderName; 2] =
     [HeaderName::from_static("x-forwarded-uri"), HeaderName::from_static("x-original-uri")];
 const METHODS: [HeaderName; 2] =
     [HeaderName::from_static("x-forwarded-method"), HeaderName::from_static("x-original-method")];
 const HOSTS: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
 
-/// The attributes of a request, each in its one spelling and no longer than a value may be.
+/// Attributes of a request, normalized and truncated to the maximum length.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ProxiedRequest<'a> {
     ip: String,
     endpoint: Option<String>,
     method: String,
@@ -28,16 +28,17 @@ pub(crate) struct Asked<'a> {
     others: Vec<(&'a str, String)>,
 }
 
-/// A header says two things, or two headers that should say the same do not: a client has sent one of them, and
-/// its proxy the other.
+/// A header with two different values, or two headers that should agree and do not: one comes from
+/// the client, the other from its proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction(pub(crate) HeaderName);
 
-impl<'a> Asked<'a> {
-    /// Reads it off the headers, as far as this peer is believed.
+impl<'a> ProxiedRequest<'a> {
+    /// Reads the headers that this peer is trusted with.
     ///
-    /// The headers of proxies are read if it is a trusted one. Those that the settings name are read from anybody: who
-    /// can ask here can name any user to `/v1/check` as well.
+    /// Headers of proxies are read from trusted peers only. Headers named in the settings are read
+    /// from any peer, because a client that reaches this path can name any user to `/v1/check` as
+    /// well.
     pub(crate) fn read(app: &'a App, parts: &Parts, peer: IpAddr) -> Result<Self, Contradiction> {
         let reader = Reader { headers: &parts.headers, bytes_max: app.limits.value_bytes_max };
         let (client_ip, names) = (&app.client_ip, &app.authorize);
@@ -45,7 +46,7 @@ impl<'a> Asked<'a> {
             let text = reader.text(header).transpose()?;
             Some(text.map(|text| (attribute.as_str(), text)))
         });
-        let mut asked = Self {
+        let mut proxied = Self {
             ip: client_ip.group(client_ip.of(&parts.headers, peer)).to_string(),
             endpoint: None,
             method: reader.cut(parts.method.as_str()),
@@ -55,15 +56,15 @@ impl<'a> Asked<'a> {
             others: others.collect::<Result<_, _>>()?,
         };
         if client_ip.is_trusted(peer) {
-            asked.endpoint = reader.one_of(&URIS, |uri| endpoint(uri, reader.bytes_max))?;
-            asked.host = reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?;
+            proxied.endpoint = reader.one_of(&URIS, |uri| endpoint(uri, reader.bytes_max))?;
+            proxied.host = reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?;
             let method = reader.one_of(&METHODS, |method| reader.cut(&method_name(method)))?;
-            asked.method = method.unwrap_or(asked.method);
+            proxied.method = method.unwrap_or(proxied.method);
         }
-        Ok(asked)
+        Ok(proxied)
     }
 
-    /// The request to be checked.
+    /// The request to check.
     pub(crate) fn request(&self) -> Request<'_> {
         let mut request = Request::new().ip(&self.ip).method(&self.method);
         if let Some(endpoint) = &self.endpoint {
@@ -85,14 +86,14 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Reads headers.
+/// Reads and truncates headers.
 struct Reader<'a> {
     headers: &'a HeaderMap,
     bytes_max: usize,
 }
 
 impl Reader<'_> {
-    /// What one of these headers says, in the one spelling that `write` gives it; nothing if that is empty.
+    /// Value of these headers, normalized by `write`; `None` if it is empty.
     fn one_of(
         &self,
         names: &[HeaderName],
@@ -119,19 +120,19 @@ impl Reader<'_> {
         self.one_of(std::slice::from_ref(name), |value| self.cut(&text(value)))
     }
 
-    /// The value of a header that the settings name, if they do.
+    /// Value of a header named in the settings; `None` if none is named.
     fn configured(&self, name: Option<&HeaderName>) -> Result<Option<String>, Contradiction> {
         name.map_or(Ok(None), |name| self.text(name))
     }
 
-    /// As much of a value as a value may have. Whoever sends more is still somebody: without the value, no rule
-    /// that asks for it would apply.
+    /// Truncates a value to its maximum length. Not rejected: without the value, a rule that needs
+    /// it would not apply.
     fn cut(&self, value: &str) -> String {
         value[..value.floor_char_boundary(self.bytes_max)].to_owned()
     }
 }
 
-/// A method as everybody writes it.
+/// Normalizes a method to upper case.
 fn method_name(value: &[u8]) -> String {
     match Method::from_bytes(&value.to_ascii_uppercase()) {
         Ok(method) => method.as_str().to_owned(),
@@ -139,13 +140,14 @@ fn method_name(value: &[u8]) -> String {
     }
 }
 
-/// The name in a host, or the last of several, which the nearest proxy has written: small letters, without port.
+/// Normalizes a host, or the last of several, which the nearest proxy wrote: lower case, without
+/// port.
 fn host_name(value: &[u8]) -> String {
     let value = text(value).to_ascii_lowercase();
     let host = value.rsplit(',').next().unwrap_or_default().trim();
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let name = match host.rsplit_once(':') {
-        // Of an IPv6 address only what follows its bracket.
+        // For an IPv6 address, only a port after its bracket.
         Some((name, port)) if is_port(port) && (!name.contains(':') || name.ends_with(']')) => name,
         _ => host,
     };
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_policies() {
+    fn values_are_truncated_and_must_agree() {
         assert_eq!(read(&[], 8), Ok(None));
         assert_eq!(read(&[("x-user", b" ")], 8), Ok(None));
         assert_eq!(read(&[("x-user", b""), ("x-user", b" ann ")], 8), Ok(Some("ann".into())));
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_names() {
+    fn hosts_are_lower_case_names_without_port() {
         let same =
             ["Example.COM", "example.com:8080", "example.com.", "evil.example, example.com:1"];
         for host in same {
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_capitals() {
+    fn methods_are_upper_case() {
         assert_eq!(method_name(b"post"), "POST");
         assert_eq!(method_name(b"Purge"), "PURGE");
         assert_eq!(method_name(b"no method"), "no method");

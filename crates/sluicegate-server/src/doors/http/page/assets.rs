@@ -1,28 +1,27 @@
-//! The page: the files of `dashboard/`, as they were built, and the headers that keep a browser from doing with
-//! them what they are not for.
+//! Files of the page built from `dashboard/`, and their security headers.
 
 use axum::http::{HeaderName, HeaderValue, header};
 
-/// The path and the bytes of every file; none where the page was not built. Text comes twice, as it is and with
-/// `.gz` after its name.
+/// Path and bytes of every file; empty if the page was not built. Text files are present twice,
+/// also compressed with `.gz` appended to the name.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// The type of what browsers show.
+/// Content type of HTML.
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
-/// What browsers ask for first.
+/// Path of the page itself.
 pub(crate) const INDEX: &str = "/index.html";
 
-/// Where files have names that change with what is in them.
+/// Path prefix of files whose names contain a hash of their contents.
 pub(crate) const ASSETS: &str = "/assets/";
 
-/// What a browser may do with the page: run its own scripts and talk to its own server, and nothing else. No script
-/// can make elements of text, so a key that is written like one stays a key.
+/// Content security policy: the page may run its own scripts and connect to its own server, and
+/// nothing else. Scripts cannot turn text into elements, so a key with markup in it stays text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The headers of every file.
+/// Headers of every file.
 pub(crate) const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -37,21 +36,21 @@ pub(crate) const HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// One of its files.
+/// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File {
     pub(crate) bytes: &'static [u8],
-    /// The same, compressed, where that is worth it.
+    /// Compressed with gzip; `None` if that saves nothing.
     pub(crate) gzip: Option<&'static [u8]>,
     pub(crate) content_type: &'static str,
 }
 
-/// Whether there is a page.
+/// Returns whether the page is part of this build.
 pub(crate) fn is_built() -> bool {
     find(INDEX).is_some()
 }
 
-/// The file at a path.
+/// File at a path; `None` if there is none.
 pub(crate) fn file(path: &str) -> Option<File> {
     let content_type = content_type(path)?;
     let gzip = find(&format!("{path}.gz"));
@@ -63,7 +62,7 @@ fn find(path: &str) -> Option<&'static [u8]> {
     Some(FILES[position].1)
 }
 
-/// Of the kinds of files there are; others are not served.
+/// Content type by extension; `None` for files that are not served.
 fn content_type(path: &str) -> Option<&'static str> {
     let (_, extension) = path.rsplit_once('.')?;
     Some(match extension {
@@ -80,7 +79,7 @@ fn content_type(path: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// They are looked for by that.
+    /// The lookup is a binary search.
     #[test]
     fn files_stand_in_the_order_of_their_paths() {
         assert!(FILES.is_sorted_by(|(one, _), (next, _)| one < next));
@@ -101,9 +100,9 @@ mod tests {
         assert!(file("/../Cargo.toml").is_none());
     }
 
-    /// What is asked of the page's own scripts is what protects whoever looks at keys.
+    /// The policy protects operators who view keys that clients chose.
     #[test]
-    fn the_policy_lets_in_nothing_of_others() {
+    fn the_policy_allows_no_foreign_content() {
         assert!(POLICY.starts_with("default-src 'none'; script-src 'self';"));
         for lax in ["unsafe", "*", "http:", "https:", "data:"] {
             assert!(!POLICY.contains(lax), "{lax}");

@@ -1,4 +1,4 @@
-//! `/` and `/assets/...`: the page, for browsers.
+//! `/` and `/assets/...`: the page.
 
 pub(crate) mod assets;
 
@@ -15,29 +15,29 @@ use super::not_found;
 use crate::app::App;
 use crate::auth::guard::PAGE_PATH;
 
-/// Names of assets change with what is in them; the page names those that go with it, and is asked for each time.
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+/// Assets have a hash in their names and are cached forever; the page refers to them and is
+/// revalidated each time.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// What is at `/` where the page was not built.
+/// Response at `/` if the page was not built.
 const MISSING: &str = include_str!("missing.html");
 
-/// Its routes.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route(PAGE_PATH, get(index)).route("/assets/{file}", get(asset))
 }
 
 async fn index(headers: HeaderMap) -> Response {
     match assets::file(INDEX) {
-        Some(file) => serve(file, &headers, ASK_AGAIN),
+        Some(file) => serve(file, &headers, REVALIDATE),
         None => missing(),
     }
 }
 
-/// How to get the page.
+/// Instructions for building the page.
 fn missing() -> Response {
     let file = File { bytes: MISSING.as_bytes(), gzip: None, content_type: assets::HTML };
-    let mut response = serve(file, &HeaderMap::new(), ASK_AGAIN);
+    let mut response = serve(file, &HeaderMap::new(), REVALIDATE);
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
@@ -45,7 +45,7 @@ fn missing() -> Response {
 async fn asset(uri: Uri, headers: HeaderMap) -> Response {
     debug_assert!(uri.path().starts_with(ASSETS), "routed here by its path");
     match assets::file(uri.path()) {
-        Some(file) => serve(file, &headers, FOR_EVER),
+        Some(file) => serve(file, &headers, IMMUTABLE),
         None => not_found(uri).await.into_response(),
     }
 }
@@ -64,7 +64,7 @@ fn serve(file: File, headers: &HeaderMap, caching: HeaderValue) -> Response {
     response
 }
 
-/// Whether whoever asks can unpack. One that is refused by a weight of nothing is not asked for in earnest by anybody.
+/// Returns whether the client accepts gzip. A weight of zero means no.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
     values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_can_unpack_is_sent_less() {
+    async fn clients_that_accept_gzip_get_compressed_files() {
         for (codings, is_packed) in [
             (&["gzip, deflate, br, zstd"][..], true),
             (&["br", "GZIP;q=0.5"], true),
@@ -105,21 +105,21 @@ mod tests {
             (&["br, gzip;q=0"], false),
             (&["gzip; q=0.000"], false),
         ] {
-            let response = serve(SCRIPT, &accepting(codings), FOR_EVER);
+            let response = serve(SCRIPT, &accepting(codings), IMMUTABLE);
             let coding = response.headers().get(header::CONTENT_ENCODING);
             assert_eq!(coding.is_some_and(|coding| coding == "gzip"), is_packed, "{codings:?}");
-            // Caches keep the two apart.
+            // Caches keep the two variants apart.
             assert_eq!(response.headers()[header::VARY], "accept-encoding");
             let sent = if is_packed { SCRIPT.gzip.unwrap() } else { SCRIPT.bytes };
             assert_eq!(body(response).await, sent, "{codings:?}");
         }
         let alone = File { gzip: None, ..SCRIPT };
-        let response = serve(alone, &accepting(&["gzip"]), FOR_EVER);
+        let response = serve(alone, &accepting(&["gzip"]), IMMUTABLE);
         assert_eq!(response.headers().get(header::CONTENT_ENCODING), None);
     }
 
     #[tokio::test]
-    async fn without_a_page_it_is_said_how_to_get_one() {
+    async fn without_a_page_the_answer_says_how_to_build_it() {
         let response = missing();
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         let headers = response.headers();
@@ -128,7 +128,7 @@ mod tests {
         assert!(headers.contains_key(header::CONTENT_SECURITY_POLICY));
         let text = String::from_utf8(body(response).await).unwrap();
         assert!(text.contains("make run") && text.contains("/openapi.json"), "{text}");
-        // The policy that it is sent with lets nothing of this in.
+        // The content security policy blocks all of these.
         for refused in ["<script", "<style", "style=", "<img"] {
             assert!(!text.contains(refused), "{refused}");
         }

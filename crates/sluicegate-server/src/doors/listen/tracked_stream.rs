@@ -1,4 +1,4 @@
-//! A stream that notes what it does.
+//! A stream that records its activity.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,35 +13,35 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use super::activity::Activity;
 use crate::doors::stream::Stream;
 
-/// How an HTTP/2 connection begins, and no other.
+/// First bytes of every HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A stream that notes what it does, and can be given back what was read of it.
+/// A stream that records its [`Activity`], and to which bytes can be returned.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct TrackedStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// What is to be read before the stream.
+    /// Returned bytes, read before the stream.
     unread: Bytes,
-    /// Some of what was written has not gone yet.
+    /// A flush is pending.
     is_flushing: bool,
 }
 
-impl<S: Stream> Watched<S> {
+impl<S: Stream> TrackedStream<S> {
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
         Self { stream, activity, unread: Bytes::new(), is_flushing: false }
     }
 
-    /// These will be read again: they are the beginning of a header.
+    /// Returns bytes to be read again: they are the beginning of a header.
     pub(super) fn put_back(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.activity.received();
         }
-        // A copy, mostly of nothing: the bytes themselves may hold on to a whole buffer.
+        // A copy, mostly empty: the slice may keep a whole buffer alive.
         self.unread = Bytes::copy_from_slice(bytes);
     }
 
-    /// Waits until there is something to read, if only that the peer has closed.
+    /// Waits for readable bytes or the end of the stream.
     ///
     /// # Cancel safety
     ///
@@ -53,17 +53,17 @@ impl<S: Stream> Watched<S> {
         poll_fn(|cx| self.stream.poll_readable(cx)).await
     }
 
-    /// Whether this is HTTP/2. Reads as much as it takes to tell, and puts it back.
+    /// Detects HTTP/2. Reads as many bytes as needed, and returns them to the stream.
     pub(super) async fn is_http2(&mut self) -> io::Result<bool> {
         let mut first = [0; HTTP2_PREFACE.len()];
         let mut length = 0;
         loop {
             let read = self.read(&mut first[length..]).await?;
             length += read;
-            let is_like_it = HTTP2_PREFACE.starts_with(&first[..length]);
-            if read == 0 || !is_like_it || length == first.len() {
+            let is_prefix = HTTP2_PREFACE.starts_with(&first[..length]);
+            if read == 0 || !is_prefix || length == first.len() {
                 self.put_back(&first[..length]);
-                return Ok(is_like_it && length == first.len());
+                return Ok(is_prefix && length == first.len());
             }
         }
     }
@@ -76,7 +76,7 @@ impl<S: Stream> Watched<S> {
     }
 }
 
-impl<S: Stream> AsyncRead for Watched<S> {
+impl<S: Stream> AsyncRead for TrackedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -96,7 +96,7 @@ impl<S: Stream> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: Stream> AsyncWrite for Watched<S> {
+impl<S: Stream> AsyncWrite for TrackedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -123,7 +123,7 @@ impl<S: Stream> AsyncWrite for Watched<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        // A socket has nothing to flush; TLS has what the socket did not take.
+        // A socket has nothing to flush; TLS has bytes that the socket did not accept.
         if flushed.is_pending() != self.is_flushing {
             self.is_flushing = flushed.is_pending();
             self.activity.stuck(self.is_flushing);
