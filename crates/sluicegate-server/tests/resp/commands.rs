@@ -114,19 +114,19 @@ fn wrong_numbers_are_errors() {
             "ERR wrong number of arguments for 'sg.take' command: SG.TAKE key \
           capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
         ),
-        ("SG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is given twice"),
+        ("SG.TAKE k 1 1 1000 REFILL interval refill continuous", "ERR refill: is duplicated"),
         ("SG.TAKE k 1 1 1000 COLOUR red", "ERR COLOUR: must be one of ALGORITHM, REFILL, MAX_WAIT"),
         ("CL.THROTTLE k 1 0 1", "ERR count_per_period: a rate of zero never refills"),
         ("CL.THROTTLE k 1 1 0", "ERR period: the period must be longer than zero"),
         ("SG.TAKE k 0 1 1000", "ERR capacity: a capacity of zero grants nothing"),
-        ("SG.CHECK a/b 1", "ERR a/b: is not a name of an attribute"),
+        ("SG.CHECK a/b 1", "ERR a/b: is not a valid attribute name"),
         (
             "DEL k",
-            "ERR unknown command 'DEL': buckets are looked at and forgotten over HTTP, at \
+            "ERR unknown command 'DEL': read and delete buckets over HTTP, at \
              /v1/buckets/{key}",
         ),
-        ("SG.CHECK user_id 1 user_id 2", "ERR user_id: is given twice"),
-        ("SG.CHECK tenant 1 tenant 2", "ERR tenant: is given twice"),
+        ("SG.CHECK user_id 1 user_id 2", "ERR user_id: is duplicated"),
+        ("SG.CHECK tenant 1 tenant 2", "ERR tenant: is duplicated"),
         ("SG.CHECK ip 300.1.1.1", "ERR ip: is not an address"),
         ("SG.CHECK cost -1", "ERR cost: is negative"),
         (

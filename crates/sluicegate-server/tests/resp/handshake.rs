@@ -110,7 +110,7 @@ fn other_commands_are_refused_and_end_nothing() {
     let mut redis = connect(&server);
     assert_eq!(
         redis.error("GET key"),
-        "ERR unknown command 'GET': this is Sluicegate, a rate limiter, which takes CL.THROTTLE, SG.CHECK and \
+        "ERR unknown command 'GET': this is Sluicegate, a rate limiter; its commands are CL.THROTTLE, SG.CHECK and \
          SG.TAKE"
     );
     assert!(redis.error("MULTI").contains("pipeline without"));

@@ -27,7 +27,7 @@ fn a_bad_frame_ends_that_connection_only() {
         (b"*-x\r\n", "invalid multibulk length"),
         (b"*1\r\n$99999999\r\n", "invalid bulk length"),
         (b"*1\r\n$-5\r\n", "invalid bulk length"),
-        (b"*1\r\n$1\r\nPING\r\n", "an argument is longer than it says"),
+        (b"*1\r\n$1\r\nPING\r\n", "an argument is longer than its length"),
         (b"PING \"\r\n", "unbalanced quotes"),
         (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", "this is HTTP"),
     ] {

@@ -1,4 +1,4 @@
-//! What a connection reads into and writes from, while there is something to read or write.
+//! Read and write buffers, shared between connections of a thread.
 
 use std::cell::RefCell;
 
@@ -6,25 +6,25 @@ use super::parser::Parser;
 use super::reply::Replies;
 use super::session::STRANGER_BYTES_MAX;
 
-/// How much is read at once.
+/// Bytes reserved for one read.
 pub(super) const READ_BYTES: usize = 64 * 1024;
-/// Replies are sent when there are so many bytes of them, or nothing more to answer.
+/// Replies are sent when they reach this size, or when no command is left.
 pub(super) const REPLY_BYTES: usize = 64 * 1024;
-/// A command that is not all there, and no longer than this, waits in as many bytes as it has: those of strangers always.
+/// An incomplete command up to this size waits in a buffer shrunk to fit; those of unauthenticated
+/// clients always do.
 const WAITING_BYTES_MAX: usize = STRANGER_BYTES_MAX;
-/// So many buffers each thread keeps for the next connection that needs some.
+/// Spare buffers kept per thread.
 const SPARE_MAX: usize = 4;
-/// Buffers that have grown beyond this are not kept.
+/// Larger buffers are freed instead of kept.
 const SPARE_BYTES_MAX: usize = 2 * READ_BYTES;
 
-/// The buffers of a connection. One that waits for its next command has none.
+/// Buffers of a connection. A connection between commands has none.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
-    /// What was read and not answered.
+    /// Bytes read and not answered.
     pub(super) input: Vec<u8>,
-    /// What finds commands in it.
     pub(super) parser: Parser,
-    /// What was not sent.
+    /// Replies not sent yet.
     pub(super) replies: Replies,
 }
 
@@ -32,16 +32,16 @@ thread_local! {
     static SPARE: RefCell<Spare> = const { RefCell::new([const { None }; SPARE_MAX]) };
 }
 
-/// Boxed as connections have them, so that only a pointer goes to and fro.
+/// Boxed as in connections, so that only a pointer is moved.
 type Spare = [Option<Box<Buffers>>; SPARE_MAX];
 
 impl Buffers {
-    /// Some that are empty.
+    /// Takes spare buffers, or allocates new ones.
     pub(super) fn take() -> Box<Self> {
         SPARE.with_borrow_mut(|spare| spare.iter_mut().find_map(Option::take)).unwrap_or_default()
     }
 
-    /// Gives them to whoever needs some next, unless a command has come in part: that stays.
+    /// Returns the buffers to the spares, unless they hold an incomplete command.
     pub(super) fn settle(mut self: Box<Self>) -> Option<Box<Self>> {
         if !self.input.is_empty() {
             if self.input.len() <= WAITING_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! A connection of the Redis protocol.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,36 +18,38 @@ use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::resp::CommandCounts;
 
-/// At the end, how long one that is not quiet is still answered. Then it is closed after an answer.
+/// During shutdown, a connection that keeps sending is still answered for this long, and then
+/// closed after an answer.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
-/// How long is waited, after the last answer, for the client to close: what it sends meanwhile is not done, but
-/// taken, since a socket that is closed on it would take back the answers that are on their way.
+/// Time that the client has to close after the last answer. Bytes it sends meanwhile are read and
+/// discarded: closing a socket with unread bytes would reset the connection and lose answers in
+/// flight.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// So much is taken at once of what nobody answers.
+/// Size of the buffer for discarded bytes.
 const SCRAP_BYTES: usize = 4 * 1024;
 
-/// A connection that is to be served.
+/// An accepted connection.
 pub(super) struct Connection<'a, S> {
     shared: &'a Shared,
     stream: S,
     session: Session,
-    /// None between commands: nearly all that a connection takes.
+    /// `None` between commands: buffers are nearly all of a connection's memory.
     buffers: Option<Box<Buffers>>,
-    /// When the rest of a command must have come, if part of one has; of a client that has not said anything yet,
-    /// or is not trusted, when it must have.
+    /// Deadline for the rest of an incomplete command; for a new or unauthenticated client, for its
+    /// first command or its password.
     deadline: Option<Instant>,
-    /// From when on no further command is answered, if everything ends.
+    /// During shutdown, the time after which no further command is answered.
     end_at: Option<Instant>,
 }
 
-/// What was waited for.
+/// Reason why waiting ended.
 enum Came {
-    /// There is something to read.
+    /// There are bytes to read.
     Bytes,
-    /// Everything ends.
+    /// The shutdown began.
     End,
-    /// Nothing, in time.
+    /// A timeout expired.
     Nothing,
 }
 
@@ -57,7 +59,7 @@ impl<'a, S: Stream> Connection<'a, S> {
         Self { shared, stream, session, buffers: None, deadline, end_at: None }
     }
 
-    /// Answers its commands until it ends, stalls, or everything ends.
+    /// Answers commands until the connection ends, times out, or the process shuts down.
     pub(super) async fn run(mut self, mut phase: PhaseWatch) {
         let ending = phase.clone();
         let mut draining = pin!(phase.draining());
@@ -80,12 +82,12 @@ impl<'a, S: Stream> Connection<'a, S> {
                 }
             }
         }
-        // In a box, so that connections that go on have no room for it. The client may be gone: then nobody needs
-        // to be told.
+        // Boxed, so that open connections need no memory for it. Errors are ignored: the client may
+        // be gone.
         let _ = timeout(FAREWELL, Box::pin(self.close())).await;
     }
 
-    /// Says that nothing more comes, and waits for the client to say so, too.
+    /// Shuts down the sending side, and waits for the client to close.
     async fn close(mut self) -> io::Result<()> {
         self.stream.shutdown().await?;
         let mut scrap = [0; SCRAP_BYTES];
@@ -93,7 +95,8 @@ impl<'a, S: Stream> Connection<'a, S> {
         Ok(())
     }
 
-    /// Waits for something to read, as long as may be. It holds no buffer meanwhile, but for a part of a command.
+    /// Waits for bytes within the timeouts. Holds no buffer meanwhile, except for an incomplete
+    /// command.
     async fn wait(
         &mut self,
         ending: &PhaseWatch,
@@ -102,7 +105,7 @@ impl<'a, S: Stream> Connection<'a, S> {
         let (stream, is_draining) = (&self.stream, self.end_at.is_some());
         let came = poll_fn(|cx| {
             let is_readable = stream.poll_readable(cx).is_ready();
-            // Whoever always has more to say hears of the end, too.
+            // A client that always has bytes to read must notice the shutdown, too.
             let is_asked = !is_draining && (!is_readable || ending.is_leaving());
             if is_asked && draining.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Came::End);
@@ -115,17 +118,17 @@ impl<'a, S: Stream> Connection<'a, S> {
         }
     }
 
-    /// How long it may be waited for.
+    /// Time left to wait; `None` for no limit.
     fn patience(&self) -> Option<Duration> {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let patience = self.deadline.map(until);
         let Some(end_at) = self.end_at else { return patience.or(self.shared.timeouts.idle) };
-        // Part of a command may become a whole one, as long as that would be answered.
+        // An incomplete command may be completed for as long as it would be answered.
         let last = if self.buffers.is_some() { until(end_at) } else { QUIET };
         Some(patience.map_or(last, |patience| patience.min(last)))
     }
 
-    /// Reads what is there, answers it and sends the answers. Says whether to go on.
+    /// Reads available bytes, answers them and sends the replies. Returns whether to continue.
     async fn read_and_answer(&mut self) -> io::Result<bool> {
         let mut buffers = self.buffers.take().unwrap_or_else(Buffers::take);
         match self.read(&mut buffers.input).await {
@@ -145,14 +148,14 @@ impl<'a, S: Stream> Connection<'a, S> {
         Ok(true)
     }
 
-    /// Reads what is there, and never waits.
+    /// Reads available bytes without waiting.
     async fn read(&mut self, input: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         input.reserve(READ_BYTES);
         let mut reading = pin!(self.stream.read_buf(input));
         poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await
     }
 
-    /// Answers all commands in the input, and sends the answers.
+    /// Answers all commands in the input, and sends the replies.
     async fn answer(&mut self, buffers: &mut Buffers) -> io::Result<Pause> {
         let Buffers { input, parser, replies } = buffers;
         let mut used = 0;
@@ -174,7 +177,7 @@ impl<'a, S: Stream> Connection<'a, S> {
         };
         if used > 0 {
             if self.session.is_trusted() {
-                // What is left has begun later.
+                // The rest of the input began later.
                 self.deadline = None;
             }
             input.drain(..used);
@@ -183,7 +186,8 @@ impl<'a, S: Stream> Connection<'a, S> {
     }
 }
 
-/// Sends all of it. A client that does not take it is not read from meanwhile, and not for ever.
+/// Sends all bytes. A client that does not read them is not read from meanwhile, and disconnected
+/// after the timeout.
 async fn send<S: Stream>(
     stream: &mut S,
     bytes: &mut Vec<u8>,
@@ -196,7 +200,7 @@ async fn send<S: Stream>(
         stream.write_all(bytes).await?;
         stream.flush().await
     });
-    // Nearly always it goes at once, and nobody need watch the time.
+    // Usually sent at once, without a timer.
     match poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await {
         Poll::Ready(sent) => sent?,
         Poll::Pending => timeout(patience, sending).await??,

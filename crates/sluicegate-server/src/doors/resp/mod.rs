@@ -1,7 +1,9 @@
-//! The Redis protocol front door: commands in, the limiter's answer out. It translates and never decides.
+//! Redis protocol listener: commands in, the limiter's answers out. It translates and never
+//! decides.
 //!
-//! [`parser`] finds commands in what is read, a session understands them, and what they ask of the limiter is
-//! answered in their order: at once where the store is in this process, and otherwise many on their way together.
+//! [`parser`] finds commands in the input, a session interprets them, and those for the limiter are
+//! answered in order: at once if the store is in this process, otherwise with many in flight
+//! together.
 
 mod buffers;
 mod commands;
@@ -29,7 +31,7 @@ use crate::config::Config;
 use crate::doors::stream::Stream;
 use crate::lifecycle::PhaseWatch;
 
-/// What speaks the Redis protocol. Clones are the same.
+/// Server of the Redis protocol. Clones share state.
 #[derive(Clone, Debug)]
 pub(crate) struct Resp {
     shared: Arc<Shared>,
@@ -43,20 +45,20 @@ struct Shared {
     connections: AtomicU64,
 }
 
-/// How long things may take.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Timeouts {
-    /// From the first byte of a command that is not all there to its last; of a new connection, to the end of its
-    /// first command, and until it has shown the password if there is one.
+    /// From the first byte of an incomplete command to its last; for a new connection, to the end
+    /// of its first command, and to its authentication if a password is set.
     command: Duration,
-    /// Until a client takes what it is sent.
+    /// Until a client reads what it is sent.
     write: Duration,
-    /// Between commands, if there is a bound.
+    /// Between commands; `None` for no limit.
     idle: Option<Duration>,
 }
 
 impl Resp {
-    /// Over everything that a front door needs.
+    /// Server over the application's shared state.
     pub(crate) fn new(app: Arc<App>, config: &Config) -> Self {
         let house = House {
             password: config.resp.password.as_ref().map(Password::new),
@@ -72,7 +74,7 @@ impl Resp {
         Self { shared: Arc::new(Shared { app, house, timeouts, connections: AtomicU64::new(0) }) }
     }
 
-    /// Answers a client until it leaves, breaks a rule, or everything ends.
+    /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.
     pub(crate) async fn converse<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
         let session = Session::new(id, peer, &self.shared.house);

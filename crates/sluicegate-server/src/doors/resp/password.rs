@@ -1,4 +1,4 @@
-//! What clients must show first.
+//! Password of the Redis protocol.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
 
-/// A password, as its hash: comparing those takes equally long whatever was shown.
+/// Hash of a password, so that comparing takes constant time.
 pub(super) struct Password([u8; 32]);
 
 impl Password {
@@ -15,7 +15,7 @@ impl Password {
         Self(Sha256::digest(secret.expose().as_bytes()).into())
     }
 
-    /// Is it this one?
+    /// Returns whether the password matches.
     pub(super) fn is(&self, shown: &[u8]) -> bool {
         let shown: [u8; 32] = Sha256::digest(shown).into();
         self.0.ct_eq(&shown).into()

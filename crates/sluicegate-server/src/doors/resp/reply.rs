@@ -1,27 +1,26 @@
-//! Replies, as the two versions of the protocol write them.
+//! Writes replies in both versions of the protocol.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// A version of the protocol.
+/// Version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// What every client begins with.
+    /// Version that every client begins with.
     #[default]
     Resp2,
-    /// What clients ask for by `HELLO 3`.
+    /// Version that clients request with `HELLO 3`.
     Resp3,
 }
 
-/// The most digits of an integer, with its sign.
+/// Maximum digits of an integer, with its sign.
 const DIGITS_MAX: usize = 20;
 
-/// Replies to be sent, one after the other.
+/// Replies to be sent, in order.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
-    /// What is to be sent.
+    /// Serialized replies.
     pub(super) bytes: Vec<u8>,
-    /// In which version.
     pub(super) protocol: Protocol,
 }
 
@@ -31,12 +30,12 @@ impl Replies {
         self.status("OK");
     }
 
-    /// A word that says how it went.
+    /// Simple string, such as `OK`.
     pub(super) fn status(&mut self, word: &str) {
         self.line(b'+', word.as_bytes());
     }
 
-    /// An error. Whatever is in its text, it is one line.
+    /// Error. Line breaks in its text become spaces.
     pub(super) fn error(&mut self, text: impl Display) {
         let start = self.bytes.len() + 1;
         // Writing to a vector cannot fail.
@@ -49,19 +48,19 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// A whole number.
+    /// Integer.
     #[inline]
     pub(super) fn integer(&mut self, number: i64) {
         self.number(b':', number);
     }
 
-    /// A whole number of ours, which are all below 2^63.
+    /// Unsigned integer. All values here are below 2^63.
     #[inline]
     pub(super) fn unsigned(&mut self, number: u64) {
         self.integer(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Yes or no: a number in the old version.
+    /// Boolean; an integer in RESP2.
     pub(super) fn boolean(&mut self, yes: bool) {
         match self.protocol {
             Protocol::Resp2 => self.integer(yes.into()),
@@ -69,7 +68,7 @@ impl Replies {
         }
     }
 
-    /// Nothing.
+    /// Null.
     pub(super) fn null(&mut self) {
         let null: &[u8] = match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
@@ -78,7 +77,7 @@ impl Replies {
         self.bytes.extend_from_slice(null);
     }
 
-    /// Text, or any bytes.
+    /// Bulk string of any bytes.
     pub(super) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.header(b'$', bytes.len());
@@ -86,7 +85,7 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Text to be shown as it is.
+    /// Verbatim string; a bulk string in RESP2.
     pub(super) fn verbatim(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
@@ -99,13 +98,13 @@ impl Replies {
         }
     }
 
-    /// The next so many replies are members of an array.
+    /// Header of an array; its members follow.
     #[inline]
     pub(super) fn array(&mut self, members: usize) {
         self.header(b'*', members);
     }
 
-    /// The next so many pairs of replies are names and values: one flat array in the old version.
+    /// Header of a map; its names and values follow. A flat array in RESP2.
     pub(super) fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(2 * pairs),
@@ -113,7 +112,7 @@ impl Replies {
         }
     }
 
-    /// The next so many replies are values in a fixed order; in the new version each has its name before it, which
+    /// Header of a record: values in a fixed order. In RESP3 it is a map, whose names
     /// [`named`](Self::named) writes.
     pub(super) fn record(&mut self, values: usize) {
         match self.protocol {
@@ -122,7 +121,7 @@ impl Replies {
         }
     }
 
-    /// The name of the value of a [`record`](Self::record) that follows.
+    /// Name of the next value of a [`record`](Self::record).
     pub(super) fn named(&mut self, name: &str) -> &mut Self {
         if self.protocol == Protocol::Resp3 {
             self.bulk(name);
@@ -140,7 +139,7 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// A line of one number: put together from its end, and appended at once.
+    /// Writes a line of one number: built from its end, and appended at once.
     #[inline]
     fn number(&mut self, kind: u8, number: i64) {
         if let 0..=9 = number {

@@ -1,4 +1,4 @@
-//! `SG.CHECK`: a request against the rules.
+//! `SG.CHECK`: checks a request against the rules.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
 use crate::normalize;
 
-/// What is asked about a request.
+/// Arguments of `SG.CHECK`.
 #[derive(Debug, Default)]
 pub(crate) struct Check<'i> {
     user_id: Option<&'i str>,
@@ -44,7 +44,7 @@ impl<'i> Check<'i> {
                 _ => check.set(name, text(name, value, limits)?)?,
             };
             if !is_first {
-                return Err(Fault::field(shown(name), "is given twice"));
+                return Err(Fault::field(shown(name), "is duplicated"));
             }
             if check.attributes.len() > limits.attributes_max {
                 let most = format_args!("there are more than {}", limits.attributes_max);
@@ -54,7 +54,7 @@ impl<'i> Check<'i> {
         Ok(check)
     }
 
-    /// Takes note of an attribute. Says whether it is the first of its name.
+    /// Sets an attribute. Returns `false` if it was already set.
     fn set(&mut self, name: &'i [u8], value: &'i str) -> Result<bool, Fault> {
         let known = match name {
             b"user_id" => &mut self.user_id,
@@ -65,9 +65,9 @@ impl<'i> Check<'i> {
             _ => {
                 let text = str::from_utf8(name).ok().filter(|name| Attribute::is_name(name));
                 let Some(name) = text else {
-                    return Err(Fault::field(shown(name), "is not a name of an attribute"));
+                    return Err(Fault::field(shown(name), "is not a valid attribute name"));
                 };
-                // Few, and as many as a setting allows.
+                // Few: their number is bounded by a setting.
                 let is_first = !self.attributes.iter().any(|(earlier, _)| *earlier == name);
                 self.attributes.push((name, value));
                 return Ok(is_first);
@@ -76,7 +76,7 @@ impl<'i> Check<'i> {
         Ok(known.replace(value).is_none())
     }
 
-    /// The request.
+    /// The request to check.
     pub(crate) fn request(&self) -> Request<'_> {
         let mut request = Request::new().cost(self.cost.unwrap_or(1));
         if let Some(user_id) = self.user_id {
@@ -101,7 +101,7 @@ impl<'i> Check<'i> {
     }
 }
 
-/// A value that is text, and no longer than it may be.
+/// A value as UTF-8 within its maximum length.
 fn text<'i>(name: &[u8], value: &'i [u8], limits: &RequestLimits) -> Result<&'i str, Fault> {
     if value.len() > limits.value_bytes_max {
         let most = format_args!("has more than {} bytes", limits.value_bytes_max);
@@ -110,13 +110,13 @@ fn text<'i>(name: &[u8], value: &'i [u8], limits: &RequestLimits) -> Result<&'i 
     str::from_utf8(value).map_err(|_| Fault::field(shown(name), "is not UTF-8"))
 }
 
-/// An address in its one spelling.
+/// Normalizes an address.
 fn address(text: &str) -> Result<Cow<'_, str>, Fault> {
     normalize::address(text).ok_or_else(|| Fault::field("ip", "is not an address"))
 }
 
-/// Allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`, degraded, `violated_tier`,
-/// `violated_rule`, `rule_id`.
+/// Writes the reply: allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`,
+/// degraded, `violated_tier`, `violated_rule`, `rule_id`.
 pub(crate) fn answer(verdict: &Verdict, replies: &mut Replies) {
     let (violated, tightest) = (verdict.violated(), verdict.tightest());
     let figure = |replies: &mut Replies, figure: fn(&Tier<'_>) -> u64| match &tightest {

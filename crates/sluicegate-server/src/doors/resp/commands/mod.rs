@@ -1,4 +1,4 @@
-//! What is asked of the limiter: the arguments of its commands, and the replies to them.
+//! Commands for the limiter: their arguments and replies.
 
 mod check;
 mod number;
@@ -11,7 +11,7 @@ pub(super) use self::check::{Check, answer as answer_check};
 pub(super) use self::take::{LastQuota, read_take, read_throttle};
 use super::reply::Replies;
 
-/// A question for the limiter. It borrows from the input it came in.
+/// A command for the limiter. It borrows from the input.
 #[derive(Debug)]
 pub(super) enum Ask<'i> {
     /// `CL.THROTTLE` and `SG.TAKE`.
@@ -20,18 +20,18 @@ pub(super) enum Ask<'i> {
     Check(Check<'i>),
 }
 
-/// A question for one bucket.
+/// A charge of one bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Take<'i> {
     pub(super) key: &'i [u8],
     pub(super) quota: Quota,
     pub(super) cost: u64,
-    /// Whether the answer is in seconds, as of `CL.THROTTLE`.
+    /// The reply is in seconds, as of `CL.THROTTLE`.
     pub(super) is_throttle: bool,
 }
 
 impl Take<'_> {
-    /// Answers.
+    /// Writes the reply.
     #[inline]
     pub(super) fn answer(&self, decision: &Decision, is_degraded: bool, replies: &mut Replies) {
         if self.is_throttle {

@@ -1,12 +1,12 @@
-//! Whole numbers, as clients write them.
+//! Whole numbers in arguments.
 
 use crate::doors::resp::error::Fault;
 
-/// A whole number that is not negative, in decimal digits. None above 2^63 - 1 is taken: clients could not
-/// read it in an answer.
+/// Parses a non-negative whole number in decimal digits, up to 2^63 - 1: clients cannot read larger
+/// ones in replies.
 #[inline]
 pub(super) fn whole(field: &str, text: &[u8]) -> Result<u64, Fault> {
-    // So many digits always fit.
+    // This many digits never overflow.
     const DIGITS: usize = 18;
     if (1..=DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
         return Ok(text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')));
@@ -14,7 +14,7 @@ pub(super) fn whole(field: &str, text: &[u8]) -> Result<u64, Fault> {
     long(field, text)
 }
 
-/// The same of numbers that are long, or none.
+/// Slow path: long or invalid numbers.
 #[cold]
 fn long(field: &str, text: &[u8]) -> Result<u64, Fault> {
     let number = str::from_utf8(text).ok().and_then(|text| text.parse::<i128>().ok());
@@ -32,7 +32,7 @@ fn long(field: &str, text: &[u8]) -> Result<u64, Fault> {
     }
 }
 
-/// Numbers with fewer digits can be read to be refused.
+/// Longer digit strings overflow `i128` and are reported as too large.
 const DIGITS_OF_I128: usize = 38;
 
 #[cfg(test)]

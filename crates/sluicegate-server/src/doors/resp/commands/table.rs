@@ -1,6 +1,6 @@
-//! The commands there are.
+//! Table of all commands.
 
-/// A command.
+/// Identifies a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Throttle,
@@ -19,17 +19,17 @@ pub(crate) enum Name {
     Select,
 }
 
-/// What is known of a command.
+/// Properties of a command.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) name: Name,
-    /// As `COMMAND` writes it.
+    /// Lower-case name, as in replies to `COMMAND`.
     pub(crate) text: &'static str,
-    /// How many arguments it has, the name among them; at least so many if negative.
+    /// Number of arguments including the name; at least that many if negative.
     pub(crate) arity: i64,
-    /// Its first argument is a key, and its bucket is charged.
+    /// The first argument is a key, whose bucket is charged.
     pub(crate) has_key: bool,
-    /// Whoever has not shown the password may ask it.
+    /// Allowed before authentication.
     pub(crate) is_for_strangers: bool,
     pub(crate) group: &'static str,
     pub(crate) summary: &'static str,
@@ -55,7 +55,7 @@ const fn about_connections(name: Name, text: &'static str, arity: i64) -> Known 
     }
 }
 
-/// All of them, those first that are asked most.
+/// All commands, the most frequent first.
 pub(crate) const KNOWN: [Known; 14] = [
     Known {
         has_key: true,
@@ -78,24 +78,24 @@ pub(crate) const KNOWN: [Known; 14] = [
         ..about_connections(Name::Take, "sg.take", -5)
     },
     Known {
-        summary: "Shows the password",
+        summary: "Authenticates the connection",
         usage: "AUTH [username] password",
         ..about_connections(Name::Auth, "auth", -2)
     },
     Known {
-        summary: "Tells about this connection, and names it",
+        summary: "Describes or names this connection",
         usage: "CLIENT GETNAME|ID|INFO|NO-EVICT|NO-TOUCH|REPLY|SETINFO|SETNAME|TRACKING",
         ..about_connections(Name::Client, "client", -2)
     },
     Known {
         group: "server",
-        summary: "Tells which commands there are",
+        summary: "Describes the commands",
         usage: "COMMAND [COUNT|DOCS|INFO|LIST]",
         ..about_connections(Name::Command, "command", -1)
     },
     Known {
         group: "server",
-        summary: "Tells what tools for Redis ask for",
+        summary: "Returns the parameters that tools for Redis read",
         usage: "CONFIG GET parameter [parameter ...]",
         ..about_connections(Name::Config, "config", -2)
     },
@@ -105,18 +105,18 @@ pub(crate) const KNOWN: [Known; 14] = [
         ..about_connections(Name::Echo, "echo", 2)
     },
     Known {
-        summary: "Chooses the version of the protocol",
+        summary: "Selects the version of the protocol",
         usage: "HELLO [2|3 [AUTH username password] [SETNAME name]]",
         ..about_connections(Name::Hello, "hello", -1)
     },
     Known {
         group: "server",
-        summary: "Tells about this server",
+        summary: "Describes this server",
         usage: "INFO [section ...]",
         ..about_connections(Name::Info, "info", -1)
     },
     Known {
-        summary: "Answers",
+        summary: "Returns PONG, or its argument",
         usage: "PING [message]",
         ..about_connections(Name::Ping, "ping", -1)
     },
@@ -126,25 +126,25 @@ pub(crate) const KNOWN: [Known; 14] = [
         ..about_connections(Name::Quit, "quit", -1)
     },
     Known {
-        summary: "Makes the connection as it was at first",
+        summary: "Resets the connection to its initial state",
         usage: "RESET",
         ..about_connections(Name::Reset, "reset", 1)
     },
     Known {
-        summary: "Chooses database 0, the only one",
+        summary: "Selects database 0, the only one",
         usage: "SELECT 0",
         ..about_connections(Name::Select, "select", 2)
     },
 ];
 
 impl Known {
-    /// The command of this name, in capitals or not.
+    /// Command with this name. Case does not matter.
     #[inline]
     pub(crate) fn find(name: &[u8]) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.text.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// May it have so many arguments, its name among them?
+    /// Returns whether the number of arguments, including the name, is valid.
     #[inline]
     pub(crate) fn takes(&self, arguments: usize) -> bool {
         let arguments = i64::try_from(arguments).unwrap_or(i64::MAX);
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_known_by_its_name() {
+    fn every_command_is_found_by_its_name() {
         for known in &KNOWN {
             let found = Known::find(known.text.to_ascii_uppercase().as_bytes()).unwrap();
             assert_eq!(found.name, known.name);

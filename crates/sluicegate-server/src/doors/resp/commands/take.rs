@@ -1,4 +1,4 @@
-//! `CL.THROTTLE` and `SG.TAKE`: one bucket without a rule.
+//! `CL.THROTTLE` and `SG.TAKE`: a bucket without a rule.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,10 +14,11 @@ use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
 
-/// What `CL.THROTTLE` says where there is nothing to wait for, or no wait is long enough.
+/// `retry_after` of `CL.THROTTLE` if granted, or if waiting does not help.
 const NO_RETRY: i64 = -1;
 
-/// The quota that a connection used last: most use only one, and making it takes longer than a decision.
+/// Last quota used by a connection. Most use only one, and building it takes longer than a
+/// decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastQuota {
     max_burst: u64,
@@ -53,7 +54,7 @@ pub(crate) fn read_throttle<'i>(
     Ok(Take { key: command.argument(1), quota, cost, is_throttle: true })
 }
 
-/// What may be taken at once is one more than the burst.
+/// The capacity is one more than `max_burst`, as in redis-cell.
 fn throttle_quota(max_burst: u64, count: u64, period: u64) -> Result<Quota, Fault> {
     let quota =
         Rate::new(count, Duration::from_secs(period)).map_err(QuotaError::Rate).and_then(|rate| {
@@ -79,7 +80,7 @@ fn no_quota(error: QuotaError, [capacity, tokens, period]: [&str; 3]) -> Fault {
     Fault::field(name, error)
 }
 
-/// Five numbers: limited, limit, remaining, `retry_after`, `reset_after`.
+/// Writes the reply: limited, limit, remaining, `retry_after`, `reset_after`.
 #[inline]
 pub(super) fn answer_throttle(decision: &Decision, replies: &mut Replies) {
     let (limited, retry_after) = match decision.outcome {
@@ -138,7 +139,7 @@ pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<
             }
         };
         if !is_first {
-            return Err(Fault::field(shown(option), "is given twice"));
+            return Err(Fault::field(shown(option), "is duplicated"));
         }
     }
     let algorithm: Algorithm = algorithm.unwrap_or_default();
@@ -158,7 +159,8 @@ fn choice<T: FromStr<Err = UnknownName>>(field: &str, text: &[u8]) -> Result<T, 
     name.parse().map_err(|error| Fault::field(field, error))
 }
 
-/// Allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`, degraded.
+/// Writes the reply: allowed, limit, remaining, `retry_after_ms`, `reset_after_ms`, `delay_ms`,
+/// degraded.
 pub(super) fn answer_take(
     quota: &Quota,
     decision: &Decision,

@@ -6,10 +6,10 @@ use super::*;
 use crate::doors::resp::commands::table::Known;
 use crate::doors::resp::parser::Parser;
 
-/// See the file itself for where it comes from.
+/// Recorded answers of redis-cell. The file says how they were recorded.
 const RECORDED: &str = include_str!("redis_cell.txt");
 
-/// The numbers of an answer, as they are sent.
+/// Numbers of a reply, as sent.
 fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     let input = format!("{line}\r\n");
     let mut parser = Parser::default();
@@ -25,7 +25,7 @@ fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     numbers.map(|line| line.strip_prefix(':').unwrap().parse().unwrap()).collect()
 }
 
-/// What redis-cell should have said: a wait is never none, however short it is.
+/// Corrects redis-cell's rounding: a wait is never reported as zero.
 fn corrected(mut theirs: Vec<i64>) -> Vec<i64> {
     if theirs[0] == 1 && theirs[3] == 0 {
         theirs[3] = 1;
@@ -58,10 +58,10 @@ fn redis_cell_answers_the_same() {
             assert_eq!(ours, right, "{quota}: {question}");
         }
     }
-    assert_eq!(corrections, 4, "what redis-cell gets wrong is among it");
+    assert_eq!(corrections, 4, "some of redis-cell's answers are rounded down");
 }
 
-/// Nearly all questions are for one bucket: the others do not make them larger, nor need a box for it.
+/// Most commands charge one bucket: the other variant must not make the enum larger, or need a box.
 #[test]
 fn questions_are_all_of_a_size() {
     let (take, check) = (size_of::<Take<'_>>(), size_of::<Check<'_>>());

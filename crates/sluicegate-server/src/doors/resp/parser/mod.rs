@@ -1,63 +1,64 @@
-//! The commands in a stream of bytes: arrays of bulk strings, and inline commands.
+//! Parser of commands: arrays of bulk strings, and inline commands.
 //!
-//! Nothing is copied and nothing is allocated for an argument: a command is a view of the bytes it came in. Every
-//! length is held against its bound when it is read, before anything is kept because of it. What was read of a
-//! command that is not all there is not read again.
+//! Written by hand because codecs of clients copy every argument; here a command is a view of the
+//! input, without copies or allocations per argument. Every length is checked against its maximum
+//! when it is read, before memory is reserved for it. Parts of an incomplete command are not parsed
+//! again.
 
 use std::num::NonZeroUsize;
 
 use thiserror::Error;
 
-/// The most arguments of a command, its name among them.
+/// Maximum number of arguments, including the name.
 pub const ARGUMENTS_MAX: usize = 1024;
-/// The longest argument, in bytes. No key and no value of an attribute can be set to be longer.
+/// Maximum bytes of an argument. Keys and values of attributes cannot be configured to be longer.
 pub const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
-/// The longest command, in bytes, with everything that tells its arguments apart.
+/// Maximum bytes of a command, including its framing.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024;
-/// The most digits of a length: no length with more is within its bound.
+/// Maximum digits of a length: longer ones exceed every limit.
 const LENGTH_DIGITS_MAX: usize = 7;
 
-/// Why bytes are no command. What follows them cannot be understood either.
+/// Protocol error. Bytes after it cannot be parsed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "each says what it is")]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum Malformed {
-    #[error("invalid multibulk length: at most {ARGUMENTS_MAX} arguments are taken")]
+    #[error("invalid multibulk length: at most {ARGUMENTS_MAX} arguments are allowed")]
     ArgumentCount,
-    #[error("invalid bulk length: at most {ARGUMENT_BYTES_MAX} bytes are taken")]
+    #[error("invalid bulk length: at most {ARGUMENT_BYTES_MAX} bytes are allowed")]
     ArgumentLength,
     #[error("expected '$', got '{}'", .0.escape_ascii())]
     NoArgument(u8),
-    #[error("an argument is longer than it says")]
+    #[error("an argument is longer than its length")]
     ArgumentEnd,
     #[error("a command has more than {0} bytes")]
     CommandBytes(usize),
-    #[error("too big inline request: at most {ARGUMENT_BYTES_MAX} bytes are taken")]
+    #[error("too big inline request: at most {ARGUMENT_BYTES_MAX} bytes are allowed")]
     InlineBytes,
     #[error("unbalanced quotes in request")]
     Quotes,
-    #[error("escapes in quotes are not understood: send an array of bulk strings")]
+    #[error("escapes in quotes are not supported: send an array of bulk strings")]
     Escape,
 }
 
-/// Reads commands from the beginning of an input that grows.
+/// Incremental parser of an input that grows.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// Where the arguments of the command lie, as far as it was read.
+    /// Positions of the arguments read so far.
     spans: Vec<Span>,
-    /// How many arguments of the array are still to come, if one has begun.
+    /// Arguments still missing from the array; `None` if no array has begun.
     missing: Option<NonZeroUsize>,
-    /// How far the command was read, or looked through for its end.
+    /// Bytes of the command parsed, or searched for its end.
     read: usize,
 }
 
-/// Where an argument lies in the input. Commands are short: 32 bits do.
+/// Position of an argument in the input. Commands are short enough for 32 bits.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: u32,
     end: u32,
 }
 
-/// A command: its name and what follows, as they came.
+/// A command: its name and arguments, as views of the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'p, 'i> {
     input: &'i [u8],
@@ -69,14 +70,14 @@ pub struct Command<'p, 'i> {
 // ===== impl Parser =====
 
 impl Parser {
-    /// The command at the beginning of the input; none if it is not all there.
+    /// Parses the command at the beginning of the input; `None` if it is incomplete.
     ///
-    /// After a command the next input begins behind its [`bytes`](Command::bytes). After none, it begins with the
-    /// same bytes and has more of them.
+    /// After a command, the next input must begin behind its [`bytes`](Command::bytes). After
+    /// `None`, it must begin with the same bytes and have more of them.
     ///
     /// # Errors
     ///
-    /// What cannot be the beginning of a command. The parser is not to be used after that.
+    /// The input is not the beginning of a command. The parser must not be used afterwards.
     #[inline]
     pub fn next<'p, 'i>(
         &'p mut self,
@@ -85,7 +86,7 @@ impl Parser {
         self.next_within(input, COMMAND_BYTES_MAX)
     }
 
-    /// The same, where commands may be no longer than this.
+    /// Like [`next`](Self::next), with a smaller maximum size of commands.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ impl Parser {
         };
         let found = if is_inline { self.inline(input)? } else { self.array(input)? };
         let Some(bytes) = found else {
-            // What is not all there, and may not become longer, never will be.
+            // An incomplete command of maximum size can never be completed.
             let is_full = input.len() == bytes_max;
             return if is_full { Err(Malformed::CommandBytes(bytes_max)) } else { Ok(None) };
         };
@@ -112,7 +113,7 @@ impl Parser {
         Ok(Some(Command { input, spans: &self.spans, bytes, is_inline }))
     }
 
-    /// Reads on in an array, and returns where it ends.
+    /// Continues an array, and returns its end.
     #[inline]
     fn array(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
         let mut missing = match self.missing {
@@ -136,7 +137,7 @@ impl Parser {
         Ok(Some(self.read))
     }
 
-    /// Reads a line, and returns where it ends.
+    /// Parses a line, and returns its end.
     fn inline(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
         let unread = &input[self.read.min(input.len())..];
         let Some(line) = unread.iter().position(|byte| *byte == b'\n') else {
@@ -162,8 +163,7 @@ impl Parser {
     }
 }
 
-/// The number of arguments that an array begins with, and where the first begins. Arrays of nothing, and
-/// those that are null, have none.
+/// Number of arguments of an array, and the position of the first. Empty and null arrays have none.
 #[inline]
 fn count(input: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     if input.get(1) == Some(&b'-') {
@@ -175,7 +175,7 @@ fn count(input: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     }
 }
 
-/// The argument that begins here, and where the next does.
+/// Argument at this position, and the position of the next.
 #[inline]
 fn argument(input: &[u8], at: usize) -> Result<Option<(Span, usize)>, Malformed> {
     match input.get(at) {
@@ -197,7 +197,7 @@ fn argument(input: &[u8], at: usize) -> Result<Option<(Span, usize)>, Malformed>
     }
 }
 
-/// The length that is written here, and what follows its line.
+/// Length at this position, and the position after its line.
 #[inline]
 fn length(input: &[u8], at: usize, wrong: Malformed) -> Result<Option<(usize, usize)>, Malformed> {
     let mut length = 0;
@@ -220,7 +220,7 @@ fn length(input: &[u8], at: usize, wrong: Malformed) -> Result<Option<(usize, us
     Ok(None)
 }
 
-/// The next word of a line, perhaps in quotes, and what follows it.
+/// Next word of a line, possibly quoted, and the position after it.
 fn word(line: &[u8], at: usize) -> Result<Option<(Span, usize)>, Malformed> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let rest = line.get(at..).unwrap_or_default();
@@ -254,34 +254,34 @@ impl Span {
 // ===== impl Command =====
 
 impl<'i> Command<'_, 'i> {
-    /// How many bytes of the input it takes.
+    /// Bytes of the input that it takes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it came as a line.
+    /// Returns whether it is an inline command.
     #[must_use]
     pub fn is_inline(&self) -> bool {
         self.is_inline
     }
 
-    /// How many arguments it has, its name among them. One without any is no command, and nothing is answered.
+    /// Number of arguments, including the name. An empty command is not answered.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether it has not even a name.
+    /// Returns whether it has no arguments, not even a name.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// One of its arguments, the name being the first; empty if it has none there.
+    /// Argument at a position, with the name at 0; empty if there is none.
     #[inline]
     #[must_use]
     pub fn argument(&self, position: usize) -> &'i [u8] {
@@ -290,7 +290,7 @@ impl<'i> Command<'_, 'i> {
         bytes.unwrap_or_default()
     }
 
-    /// Its arguments from this one on.
+    /// Arguments from a position on.
     pub fn arguments(&self, from: usize) -> impl ExactSizeIterator<Item = &'i [u8]> {
         (from.min(self.len())..self.len()).map(|position| self.argument(position))
     }

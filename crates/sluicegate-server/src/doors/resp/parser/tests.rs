@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What comes out of a stream that arrives in pieces, as a connection reads it.
+/// Commands parsed from a stream that arrives in pieces.
 fn parse(pieces: &[&[u8]]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
     let (mut parser, mut input, mut commands) = (Parser::default(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -37,7 +37,7 @@ fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
     vec(vec(any::<u8>(), 0..40), 1..12)
 }
 
-/// Bytes that are nearly commands.
+/// Bytes that resemble commands.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         command().prop_map(|command| framed(&command)),
@@ -50,7 +50,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn what_is_framed_is_read(commands in vec(command(), 0..8)) {
+    fn framed_commands_are_parsed(commands in vec(command(), 0..8)) {
         let bytes: Vec<u8> = commands.iter().flat_map(|command| framed(command)).collect();
         prop_assert_eq!(parse(&[&bytes]), (commands, None));
     }
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_kept_for_what_is_only_announced(count in 0usize..10_000_000, length in 0usize..10_000_000) {
+    fn announced_lengths_reserve_no_memory(count in 0usize..10_000_000, length in 0usize..10_000_000) {
         let mut parser = Parser::default();
         let announced = format!("*{count}\r\n${length}\r\n");
         let _ = parser.next(announced.as_bytes());
@@ -103,7 +103,7 @@ fn lines_are_commands_too() {
 }
 
 #[test]
-fn empty_arrays_are_nothing() {
+fn empty_arrays_are_empty_commands() {
     assert_eq!(read("*0\r\n*-1\r\n*1\r\n$4\r\nPING\r\n").0, ["", "", "PING"]);
 }
 
@@ -130,7 +130,7 @@ fn lengths_are_bounded_as_they_are_read() {
 }
 
 #[test]
-fn shorter_commands_can_be_asked_for() {
+fn a_smaller_maximum_size_can_be_set() {
     let mut parser = Parser::default();
     let ping = b"*1\r\n$4\r\nPING\r\n";
     assert_eq!(parser.next_within(ping, 14).unwrap().unwrap().bytes(), 14);

@@ -1,4 +1,4 @@
-//! `COMMAND`, `CONFIG` and `INFO`: what clients and tools for Redis ask about a server.
+//! `COMMAND`, `CONFIG` and `INFO`: server information for clients and tools.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
 use crate::doors::resp::session::House;
 
-/// What tools ask before they begin. Nothing is kept on disk by this protocol.
+/// Parameters that tools read before they begin. This protocol stores nothing on disk.
 const PARAMETERS: [(&str, &str); 4] =
     [("appendonly", "no"), ("databases", "1"), ("maxmemory", "0"), ("save", "")];
 
@@ -51,7 +51,8 @@ pub(super) fn command(
     Ok(())
 }
 
-/// Name, arity, flags, first key, last key, step, categories, tips, key specifications, subcommands.
+/// Writes name, arity, flags, first key, last key, step, categories, tips, key specifications,
+/// subcommands.
 fn describe(known: &Known, replies: &mut Replies) {
     let (flags, key): (&[_], _) =
         if known.has_key { (&["write", "fast"], 1) } else { (&["fast"], 0) };
@@ -68,7 +69,7 @@ fn describe(known: &Known, replies: &mut Replies) {
     }
 }
 
-/// The name, and what there is to say about it.
+/// Writes the name and documentation of a command.
 fn document(known: &Known, replies: &mut Replies) {
     replies.bulk(known.text);
     replies.map(3);
@@ -86,19 +87,19 @@ pub(super) fn config(
 ) -> Result<(), Fault> {
     match &*lower(command.argument(1)) {
         b"get" if command.len() > 2 => {
-            let is_asked = |name: &str| {
-                command.arguments(2).any(|asked| asked == b"*" || is_one_of(asked, &[name]))
+            let is_requested = |name: &str| {
+                command.arguments(2).any(|wanted| wanted == b"*" || is_one_of(wanted, &[name]))
             };
-            let asked = || PARAMETERS.iter().filter(|(name, _)| is_asked(name));
-            replies.map(asked().count());
-            for (name, value) in asked() {
+            let found = || PARAMETERS.iter().filter(|(name, _)| is_requested(name));
+            replies.map(found().count());
+            for (name, value) in found() {
                 replies.bulk(name);
                 replies.bulk(value);
             }
             Ok(())
         }
         b"set" | b"rewrite" | b"resetstat" => Err(Fault::new(
-            "ERR settings are not changed here: see docs/reference/configuration.md",
+            "ERR settings cannot be changed with this command: see docs/reference/configuration.md",
         )),
         _ => Err(Fault::unknown_within(known, command.argument(1))),
     }
@@ -122,13 +123,13 @@ pub(super) fn info(command: &Command<'_, '_>, house: &House, replies: &mut Repli
         ("Replication", "role:master\r\nconnected_slaves:0\r\n"),
         ("Cluster", "cluster_enabled:0\r\n"),
     ];
-    let is_asked = |section: &str| {
-        let mut asked = command.arguments(1);
+    let is_requested = |section: &str| {
+        let mut wanted = command.arguments(1);
         command.len() == 1
-            || asked.any(|name| is_one_of(name, &[section, "all", "default", "everything"]))
+            || wanted.any(|name| is_one_of(name, &[section, "all", "default", "everything"]))
     };
     let mut text = String::new();
-    for (section, lines) in sections.into_iter().filter(|(section, _)| is_asked(section)) {
+    for (section, lines) in sections.into_iter().filter(|(section, _)| is_requested(section)) {
         let gap = if text.is_empty() { "" } else { "\r\n" };
         let _ = write!(text, "{gap}# {section}\r\n{lines}");
     }

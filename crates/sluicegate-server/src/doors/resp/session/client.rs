@@ -1,4 +1,4 @@
-//! `CLIENT`: a connection, as its client sees it.
+//! `CLIENT`: information about a connection.
 
 use super::Session;
 use crate::doors::resp::commands::table::Known;
@@ -6,9 +6,10 @@ use crate::doors::resp::error::Fault;
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::{Protocol, Replies};
 
-/// The longest name of a connection, in bytes: the longest name of a host, which some clients give, and a little.
+/// Maximum bytes of a connection's name: the longest host name, which some clients use, and some
+/// more.
 const NAME_BYTES_MAX: usize = 320;
-/// The longest subcommand.
+/// Maximum bytes of a subcommand.
 const SUBCOMMAND_BYTES_MAX: usize = 16;
 
 impl Session {
@@ -32,7 +33,7 @@ impl Session {
             },
             (b"id", 2) => replies.unsigned(self.id),
             (b"info", 2) => replies.verbatim(&self.line()),
-            // Which library it is makes no difference here.
+            // The client library is not recorded.
             (b"setinfo", 4) => match &*lower(argument) {
                 b"lib-name" | b"lib-ver" => replies.ok(),
                 _ => {
@@ -41,16 +42,16 @@ impl Session {
                     ));
                 }
             },
-            // Nothing is evicted for a connection, and nothing is touched by one.
+            // No connection causes evictions or touches keys.
             (b"no-evict" | b"no-touch", 3) => match &*lower(argument) {
                 b"on" | b"off" => replies.ok(),
-                _ => return Err(Fault::new("ERR syntax error: it is ON or OFF")),
+                _ => return Err(Fault::new("ERR syntax error: must be one of ON, OFF")),
             },
             (b"reply", 3) if argument.eq_ignore_ascii_case(b"on") => replies.ok(),
-            (b"reply", 3) => return Err(Fault::new("ERR every command is answered here")),
+            (b"reply", 3) => return Err(Fault::new("ERR replies cannot be turned off")),
             (b"tracking", _) if argument.eq_ignore_ascii_case(b"off") => replies.ok(),
             (b"tracking" | b"caching" | b"trackinginfo" | b"getredir", _) => {
-                return Err(Fault::new("ERR there is nothing here that clients could cache"));
+                return Err(Fault::new("ERR client-side caching is not supported"));
             }
             (
                 b"setname" | b"getname" | b"id" | b"info" | b"setinfo" | b"no-evict" | b"no-touch"
@@ -62,10 +63,10 @@ impl Session {
         Ok(())
     }
 
-    /// The name of a connection; an empty one is none.
+    /// Validates a connection's name; an empty one is `None`.
     pub(super) fn name(name: &[u8]) -> Result<Option<Box<[u8]>>, Fault> {
         if name.len() > NAME_BYTES_MAX {
-            return Err(Fault::new("ERR Client names have at most 320 bytes"));
+            return Err(Fault::new("ERR Client names must have at most 320 bytes"));
         }
         if !name.iter().all(u8::is_ascii_graphic) {
             return Err(Fault::new(
@@ -75,7 +76,7 @@ impl Session {
         Ok((!name.is_empty()).then(|| name.into()))
     }
 
-    /// All about it in a line, as Redis writes it.
+    /// Description of the connection in Redis's format.
     fn line(&self) -> String {
         let name = self.name.as_deref().unwrap_or_default().escape_ascii();
         let resp = match self.protocol {
@@ -86,7 +87,7 @@ impl Session {
     }
 }
 
-/// A word in small letters. What is longer than any that is known is none.
+/// Lower-case word. Longer than every known word if it is too long.
 pub(super) fn lower(word: &[u8]) -> Vec<u8> {
     word.iter().take(SUBCOMMAND_BYTES_MAX + 1).map(u8::to_ascii_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! `HELLO`: the version of the protocol, and what clients send along with it.
+//! `HELLO`: selects the protocol version, authenticates and names the connection.
 
 use super::{Next, Session, WRONG_PASSWORD};
 use crate::doors::resp::error::{Fault, shown};
@@ -6,7 +6,7 @@ use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::{Protocol, Replies};
 use crate::doors::resp::session::House;
 
-/// The version of Redis whose handshake is spoken here: clients go by it.
+/// Version of Redis that clients adapt their handshake to.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
                 return Err(Fault::new("ERR Protocol version is not an integer or out of range"));
             }
         };
-        // Everything is looked at before anything is done.
+        // All arguments are validated before anything changes.
         let (mut shown_password, mut name) = (None, None);
         let mut position = 2;
         while position < command.len() {

@@ -1,4 +1,4 @@
-//! What a connection knows of its client, and the commands that are about that.
+//! State of a client's connection, and commands about it.
 
 mod about;
 mod client;
@@ -17,55 +17,55 @@ use super::reply::{Protocol, Replies};
 use crate::app::RequestLimits;
 use crate::observe::metrics::resp::RespMetrics;
 
-/// The longest command of somebody who has not shown the password, in bytes: long secrets fit into it.
-/// No more is kept for a stranger.
+/// Maximum bytes of a command before authentication: long passwords fit. No more is buffered for an
+/// unauthenticated client.
 pub(super) const STRANGER_BYTES_MAX: usize = 8 * 1024;
-/// So many wrong passwords end a connection.
+/// Wrong passwords after which the connection is closed.
 const AUTH_FAILURES_MAX: u32 = 8;
 
-/// A client and what it has said about itself.
+/// State of a client's connection.
 #[derive(Debug)]
 pub(super) struct Session {
     id: u64,
     peer: SocketAddr,
     protocol: Protocol,
     name: Option<Box<[u8]>>,
-    /// It has shown the password, or need not.
+    /// Authenticated, or no password is set.
     is_trusted: bool,
     auth_failures: u32,
     quota: Option<LastQuota>,
 }
 
-/// What all connections share that sessions need.
+/// Configuration and metrics shared by all sessions.
 #[derive(Debug)]
 pub(super) struct House {
-    /// What clients must show first, if anything.
+    /// Password that clients must send; `None` if none is set.
     pub(super) password: Option<Password>,
-    /// Bounds on what they may send.
+    /// Limits of requests.
     pub(super) limits: RequestLimits,
-    /// What counts their mistakes.
+    /// Metrics of the Redis protocol.
     pub(super) metrics: RespMetrics,
-    /// When it opened.
+    /// Start of the listener, for the uptime.
     pub(super) opened: tokio::time::Instant,
 }
 
-/// What a command is.
+/// A parsed command.
 #[derive(Debug)]
 pub(super) enum Heard<'i> {
-    /// A question for the limiter.
+    /// A command for the limiter.
     Ask(Ask<'i>),
-    /// About the connection.
+    /// A command about the connection.
     Talk(&'static Known),
-    /// Nothing that can be done.
+    /// An invalid command.
     Wrong(Fault),
 }
 
-/// What is to be done after a command.
+/// Action after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next one is read.
+    /// Read the next command.
     Listen,
-    /// The connection is closed.
+    /// Close the connection.
     Close,
 }
 
@@ -82,23 +82,23 @@ impl Session {
         }
     }
 
-    /// Whether it has shown the password, or need not.
+    /// Returns whether it is authenticated, or no password is set.
     pub(super) fn is_trusted(&self) -> bool {
         self.is_trusted
     }
 
-    /// The longest command that is taken of it, in bytes.
+    /// Maximum bytes of a command.
     #[inline]
     pub(super) fn command_bytes_max(&self) -> usize {
         if self.is_trusted { COMMAND_BYTES_MAX } else { STRANGER_BYTES_MAX }
     }
 
-    /// In which version of the protocol it is answered.
+    /// Version of the protocol for replies.
     pub(super) fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Understands a command, and does nothing yet.
+    /// Parses a command without executing it, except for caching its quota.
     #[inline]
     pub(super) fn hear<'i>(&mut self, command: &Command<'_, 'i>, house: &House) -> Heard<'i> {
         let Some(known) = Known::find(command.argument(0)) else {
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Does what a command about the connection asks for, and answers it.
+    /// Executes a command about the connection, and writes its reply.
     pub(super) fn talk(
         &mut self,
         command: &Command<'_, '_>,
@@ -194,7 +194,7 @@ impl Session {
         Ok(self.next())
     }
 
-    /// Shows a password, and whether it is the one.
+    /// Checks a password and updates the session.
     fn show(&mut self, user: &[u8], password: &[u8], house: &House) -> bool {
         let is_right = match &house.password {
             Some(right) => user == b"default" && right.is(password),
@@ -207,7 +207,7 @@ impl Session {
         }
         house.metrics.auth_failures.inc();
         if self.auth_failures == 0 {
-            info!(peer = %self.peer, "a client of the Redis protocol showed a wrong password");
+            info!(peer = %self.peer, "wrong password over the Redis protocol");
         }
         self.auth_failures += 1;
         if self.auth_failures == AUTH_FAILURES_MAX {
@@ -217,7 +217,7 @@ impl Session {
         false
     }
 
-    /// Whether it may go on, after perhaps another wrong password.
+    /// Action after an authentication, possibly a failed one.
     fn next(&self) -> Next {
         if self.auth_failures < AUTH_FAILURES_MAX { Next::Listen } else { Next::Close }
     }
