@@ -1,4 +1,4 @@
-//! What is made before this crate is compiled: Rust of Envoy's protocol, and a table of the page's files.
+//! Build script: generates Rust of Envoy's protocol, and a table of the page's files.
 
 #![expect(clippy::print_stdout, reason = "that is how one talks to cargo")]
 

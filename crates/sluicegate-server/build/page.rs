@@ -1,22 +1,22 @@
-//! Makes a table of the page's files, for them to be part of the binary.
+//! Generates a table of the page's files, which become part of the binary.
 
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `npm run build` writes to. It is there in every checkout, and empty until then.
+/// Output of `npm run build`. Exists in every checkout, empty until then.
 const BUILT: &str = "../../dashboard/dist";
 
-/// Writes `page.rs`: the path and the bytes of every file of the page; of none, where it was not built.
+/// Writes `page.rs`: path and bytes of every file of the page; empty if it was not built.
 pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={BUILT}");
     let mut files = Vec::new();
-    // The crate alone, as a registry has it, comes without.
+    // The published crate does not include the page.
     if let Ok(root) = Path::new(BUILT).join("page").canonicalize() {
         list(&root, &root, &mut files)?;
     }
-    // By their text, which is what they are looked for by: paths have another order.
+    // Sorted by text, which the lookup compares: paths sort differently.
     files.sort();
     let mut table = String::from("&[\n");
     for (path, file) in files {
@@ -27,7 +27,7 @@ pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Lists the files of a folder, and of those in it: what each is asked for by, and where it is.
+/// Lists the files of a folder recursively: URL path and file path of each.
 fn list(
     root: &Path,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Makes Rust of Envoy's rate limit protocol, without `protoc`.
+//! Generates Rust of Envoy's rate limit protocol, without `protoc`.
 
 use std::error::Error;
 use std::fs;
@@ -7,24 +7,24 @@ use std::path::Path;
 use protox::prost_reflect::prost_types::FileDescriptorSet;
 use protox::prost_reflect::prost_types::field_descriptor_proto::Type;
 
-/// Where the files of the protocol are, and the one that names the others.
+/// Folder of the protocol's files, and the file that imports the others.
 const FOLDER: &str = "proto";
 const SERVICE: &str = "envoy/service/ratelimit/v3/rls.proto";
 
-/// The message whose values are what clients send, and the field that has them.
+/// Message with values sent by clients, and the field that holds them.
 const ENTRY: (&str, &str, &str) = ("RateLimitDescriptor", "Entry", "value");
 
-/// Writes `rls.rs` and `rls.bin` for `grpc` to include.
+/// Writes `rls.rs` and `rls.bin`, which `doors::grpc` includes.
 pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     let mut compiler = protox::Compiler::new([FOLDER])?;
-    // Comments are written for the pages of Envoy's documentation, and are no Rust documentation.
+    // Comments are written for Envoy's documentation pages, not for rustdoc.
     compiler.include_imports(true).include_source_info(false).open_file(SERVICE)?;
 
-    // What the reflection service tells others about the protocol.
+    // Description of the protocol for the reflection service.
     fs::write(out.join("rls.bin"), compiler.encode_file_descriptor_set())?;
     tonic_prost_build::configure()
-        // The service is `grpc::service`, and the client is for tests.
+        // `doors::grpc::service` implements the service, and the client is for tests.
         .build_server(false)
         .build_transport(false)
         .include_file("rls.rs")
@@ -32,8 +32,8 @@ pub(crate) fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The protocol with the values of entries as bytes, which are the same on the wire. They are what a client sent in a
-/// header, and need not be text: a message with such a one has to be read all the same.
+/// The protocol with the values of entries as bytes, which is the same on the wire. Values come
+/// from headers of clients and need not be UTF-8, and such a message must still be read.
 fn with_values_as_bytes(mut set: FileDescriptorSet) -> FileDescriptorSet {
     let (outer, inner, name) = ENTRY;
     let messages = set.file.iter_mut().flat_map(|file| &mut file.message_type);

@@ -1,4 +1,4 @@
--- What single subjects of a rule have instead of its quota.
+-- Overrides: quotas of single subjects instead of their rule's quota.
 -- No foreign key: rules may come from a file.
 
 CREATE TABLE rate_limit_overrides (
@@ -10,7 +10,7 @@ CREATE TABLE rate_limit_overrides (
         CONSTRAINT subject CHECK (octet_length(subject) BETWEEN 1 AND 1024),
     kind           TEXT    NOT NULL
         CONSTRAINT kind CHECK (kind IN ('quota', 'unlimited', 'blocked')),
-    -- The quota; NULL where there is none.
+    -- Quota; NULL for unlimited and blocked.
     tokens         BIGINT CONSTRAINT tokens CHECK (tokens BETWEEN 1 AND 4503599627370496),
     period         BIGINT CONSTRAINT period CHECK (period BETWEEN 1 AND 4503599627370496),
     burst_capacity BIGINT CONSTRAINT burst_capacity CHECK (burst_capacity BETWEEN 1 AND 4503599627370496),
@@ -20,7 +20,7 @@ CREATE TABLE rate_limit_overrides (
     max_wait       BIGINT CONSTRAINT max_wait CHECK (max_wait BETWEEN 0 AND 4503599627370496),
     reason         TEXT    NOT NULL DEFAULT ''
         CONSTRAINT reason CHECK (octet_length(reason) <= 1024),
-    -- NULL: for ever.
+    -- NULL: never expires.
     expires_at     TIMESTAMPTZ,
     created_by     TEXT    NOT NULL DEFAULT ''
         CONSTRAINT created_by CHECK (octet_length(created_by) <= 256),
@@ -40,7 +40,7 @@ CREATE TRIGGER rate_limit_overrides_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rate_limit_overrides
     FOR EACH STATEMENT EXECUTE FUNCTION rate_limit_changed();
 
--- A rule takes its overrides with it.
+-- Deleting a rule deletes its overrides.
 CREATE FUNCTION rate_limit_rule_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     DELETE FROM rate_limit_overrides WHERE rule_id = OLD.rule_id;
@@ -51,5 +51,5 @@ $$;
 CREATE TRIGGER rate_limit_rules_overrides AFTER DELETE ON rate_limit_rules
     FOR EACH ROW EXECUTE FUNCTION rate_limit_rule_deleted();
 
--- Whoever runs already looks again.
+-- Makes running processes load again.
 UPDATE rate_limit_generation SET generation = generation + 1 + floor(random() * 16777216)::BIGINT;

@@ -1,4 +1,4 @@
--- Denials, summed up by bucket, rule, mode and minute.
+-- Denials, aggregated by bucket, rule, mode and minute.
 -- No foreign key: a violation outlives its rule, and rules may come from a file.
 
 CREATE TABLE rate_limit_violations (
@@ -9,7 +9,7 @@ CREATE TABLE rate_limit_violations (
     ip_address     TEXT    CONSTRAINT ip_address CHECK (octet_length(ip_address) <= 1024),
     endpoint       TEXT    CONSTRAINT endpoint CHECK (octet_length(endpoint) <= 1024),
     method         TEXT    CONSTRAINT method CHECK (octet_length(method) <= 1024),
-    -- The first of them.
+    -- Time of the first denial.
     requested_at   TIMESTAMPTZ NOT NULL,
     tokens_at_time BIGINT NOT NULL
         CONSTRAINT tokens_at_time CHECK (tokens_at_time BETWEEN 0 AND 4503599627370496),
@@ -17,7 +17,7 @@ CREATE TABLE rate_limit_violations (
         CONSTRAINT rule_id CHECK (rule_id BETWEEN 0 AND 9007199254740991),
     count          BIGINT NOT NULL DEFAULT 1
         CONSTRAINT count CHECK (count BETWEEN 1 AND 9007199254740991),
-    -- The last of them.
+    -- Time of the last denial.
     last_at        TIMESTAMPTZ NOT NULL,
     mode           TEXT    NOT NULL DEFAULT 'enforce'
         CONSTRAINT mode CHECK (mode IN ('enforce', 'shadow')),
@@ -40,7 +40,7 @@ CREATE INDEX rate_limit_violations_rule ON rate_limit_violations
 CREATE INDEX rate_limit_violations_bucket ON rate_limit_violations
     (bucket_key, requested_at DESC, violation_id DESC);
 
--- The last batch of each process that writes violations: one that comes again is not written again.
+-- Last batch of each process that writes violations, so that a batch sent again is not written twice.
 CREATE TABLE rate_limit_writers (
     writer     BIGINT PRIMARY KEY,
     sequence   BIGINT NOT NULL,

@@ -1,4 +1,4 @@
--- What limits nobody is switched off; what was replaced comes back into force.
+-- Rules without a limit are deactivated; rules that were replaced apply again.
 UPDATE rate_limit_rules SET is_active = FALSE, mode = 'shadow' WHERE mode = 'unlimited';
 ALTER TABLE rate_limit_rules
     DROP COLUMN name,

@@ -1,7 +1,7 @@
 -- Rules that replace others by name, and rules without a limit.
 
 ALTER TABLE rate_limit_rules
-    -- NULL: none. Several rules may have one name.
+    -- NULL: no name. Several rules may share a name.
     ADD COLUMN name TEXT
         CONSTRAINT name CHECK (octet_length(name) BETWEEN 1 AND 128),
     -- A JSON array of names.
@@ -10,5 +10,5 @@ ALTER TABLE rate_limit_rules
     DROP CONSTRAINT mode,
     ADD CONSTRAINT mode CHECK (mode IN ('enforce', 'shadow', 'unlimited'));
 
--- Whoever runs already looks again.
+-- Makes running processes load again.
 UPDATE rate_limit_generation SET generation = generation + 1 + floor(random() * 16777216)::BIGINT;

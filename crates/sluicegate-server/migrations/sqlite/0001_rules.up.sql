@@ -1,25 +1,25 @@
--- Rules, what was changed about them, and the counter that every change moves.
--- Times and lengths of time are microseconds. A constraint is named after the column it is about.
+-- Rules, their history, and the generation that every change increases.
+-- Times and durations are microseconds. A constraint is named after its column.
 
 CREATE TABLE rate_limit_generation (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
     generation INTEGER NOT NULL CHECK (generation >= 1)
 ) STRICT;
 
--- It begins with the time and grows by chance, so that nobody takes a database that was made anew, or goes on from a
--- backup, for the one that was.
+-- Starts with the current time and grows by random steps, so that a new database, or one restored from a backup, is
+-- not mistaken for the previous one.
 INSERT INTO rate_limit_generation (id, generation)
 VALUES (1, CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER));
 
 CREATE TABLE rate_limit_rules (
-    -- AUTOINCREMENT: the number of a deleted rule names its buckets and violations, and nobody else's.
+    -- AUTOINCREMENT: the id of a deleted rule is not reused, because it still identifies its buckets and violations.
     rule_id         INTEGER PRIMARY KEY AUTOINCREMENT
         CONSTRAINT rule_id CHECK (rule_id BETWEEN 1 AND 9007199254740991),
     key_pattern     TEXT    NOT NULL
         CONSTRAINT key_pattern CHECK (length(CAST(key_pattern AS BLOB)) BETWEEN 1 AND 256),
     scope           TEXT    NOT NULL
         CONSTRAINT scope CHECK (scope IN ('global', 'ip', 'endpoint', 'user', 'custom')),
-    -- For people: what decides is tokens and period.
+    -- Rounded, for people: tokens and period are exact.
     rate_per_second REAL    GENERATED ALWAYS AS (tokens * 1000000.0 / period) VIRTUAL,
     burst_capacity  INTEGER NOT NULL
         CONSTRAINT burst_capacity CHECK (burst_capacity BETWEEN 1 AND 4503599627370496),
@@ -79,7 +79,7 @@ CREATE TRIGGER rate_limit_rules_deleted AFTER DELETE ON rate_limit_rules BEGIN
     UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
 END;
 
--- What a new installation starts with. Once: who deletes or changes one of these means it.
+-- Starter rules of a new installation. Inserted once: rules that were deleted or changed do not come back.
 INSERT INTO rate_limit_rules
     (rule_id, key_pattern, scope, plan, tokens, period, burst_capacity, conditions, description)
 VALUES

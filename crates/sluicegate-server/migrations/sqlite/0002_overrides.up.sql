@@ -1,4 +1,4 @@
--- What single subjects of a rule have instead of its quota.
+-- Overrides: quotas of single subjects instead of their rule's quota.
 -- No foreign key: rules may come from a file.
 
 CREATE TABLE rate_limit_overrides (
@@ -10,7 +10,7 @@ CREATE TABLE rate_limit_overrides (
         CONSTRAINT subject CHECK (length(CAST(subject AS BLOB)) BETWEEN 1 AND 1024),
     kind           TEXT    NOT NULL
         CONSTRAINT kind CHECK (kind IN ('quota', 'unlimited', 'blocked')),
-    -- The quota; NULL where there is none.
+    -- Quota; NULL for unlimited and blocked.
     tokens         INTEGER CONSTRAINT tokens CHECK (tokens BETWEEN 1 AND 4503599627370496),
     period         INTEGER CONSTRAINT period CHECK (period BETWEEN 1 AND 4503599627370496),
     burst_capacity INTEGER CONSTRAINT burst_capacity CHECK (burst_capacity BETWEEN 1 AND 4503599627370496),
@@ -20,7 +20,7 @@ CREATE TABLE rate_limit_overrides (
     max_wait       INTEGER CONSTRAINT max_wait CHECK (max_wait BETWEEN 0 AND 4503599627370496),
     reason         TEXT    NOT NULL DEFAULT ''
         CONSTRAINT reason CHECK (length(CAST(reason AS BLOB)) <= 1024),
-    -- NULL: for ever.
+    -- NULL: never expires.
     expires_at     INTEGER,
     created_by     TEXT    NOT NULL DEFAULT ''
         CONSTRAINT created_by CHECK (length(CAST(created_by AS BLOB)) <= 256),
@@ -46,10 +46,10 @@ CREATE TRIGGER rate_limit_overrides_deleted AFTER DELETE ON rate_limit_overrides
     UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
 END;
 
--- A rule takes its overrides with it.
+-- Deleting a rule deletes its overrides.
 CREATE TRIGGER rate_limit_rules_overrides AFTER DELETE ON rate_limit_rules BEGIN
     DELETE FROM rate_limit_overrides WHERE rule_id = OLD.rule_id;
 END;
 
--- Whoever runs already looks again.
+-- Makes running processes load again.
 UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);

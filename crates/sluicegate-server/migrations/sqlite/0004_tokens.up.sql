@@ -1,4 +1,4 @@
--- Who may use the API: what is needed to recognise a token, not to use it.
+-- Tokens of the API. Only hashes: enough to verify a token, not to use it.
 
 CREATE TABLE rate_limit_tokens (
     token_id   INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -26,5 +26,5 @@ CREATE TRIGGER rate_limit_tokens_deleted AFTER DELETE ON rate_limit_tokens BEGIN
     UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
 END;
 
--- Whoever runs already looks again.
+-- Makes running processes load again.
 UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);

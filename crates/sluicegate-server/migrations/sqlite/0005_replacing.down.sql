@@ -1,14 +1,14 @@
--- What limits nobody is switched off; what was replaced comes back into force.
+-- Rules without a limit are deactivated; rules that were replaced apply again.
 
 CREATE TABLE rate_limit_rules_old (
-    -- AUTOINCREMENT: the number of a deleted rule names its buckets and violations, and nobody else's.
+    -- AUTOINCREMENT: the id of a deleted rule is not reused, because it still identifies its buckets and violations.
     rule_id         INTEGER PRIMARY KEY AUTOINCREMENT
         CONSTRAINT rule_id CHECK (rule_id BETWEEN 1 AND 9007199254740991),
     key_pattern     TEXT    NOT NULL
         CONSTRAINT key_pattern CHECK (length(CAST(key_pattern AS BLOB)) BETWEEN 1 AND 256),
     scope           TEXT    NOT NULL
         CONSTRAINT scope CHECK (scope IN ('global', 'ip', 'endpoint', 'user', 'custom')),
-    -- For people: what decides is tokens and period.
+    -- Rounded, for people: tokens and period are exact.
     rate_per_second REAL    GENERATED ALWAYS AS (tokens * 1000000.0 / period) VIRTUAL,
     burst_capacity  INTEGER NOT NULL
         CONSTRAINT burst_capacity CHECK (burst_capacity BETWEEN 1 AND 4503599627370496),
@@ -51,7 +51,7 @@ SELECT
     CASE mode WHEN 'unlimited' THEN 'shadow' ELSE mode END, on_error, conditions, version
 FROM rate_limit_rules;
 
--- Also the numbers of rules that are gone stay theirs.
+-- Ids of deleted rules are still not reused.
 DELETE FROM sqlite_sequence WHERE name = 'rate_limit_rules_old';
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'rate_limit_rules_old', seq FROM sqlite_sequence WHERE name = 'rate_limit_rules';
@@ -72,7 +72,7 @@ CREATE TRIGGER rate_limit_rules_deleted AFTER DELETE ON rate_limit_rules BEGIN
     UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
 END;
 
--- A rule takes its overrides with it.
+-- Deleting a rule deletes its overrides.
 CREATE TRIGGER rate_limit_rules_overrides AFTER DELETE ON rate_limit_rules BEGIN
     DELETE FROM rate_limit_overrides WHERE rule_id = OLD.rule_id;
 END;

@@ -1,15 +1,15 @@
--- Rules that replace others by name, and rules without a limit. A constraint cannot be changed here: the table is made
--- anew, with everything that belongs to it. Triggers do not see that.
+-- Rules that replace others by name, and rules without a limit. SQLite cannot change a constraint: the table is
+-- created again, with its indexes and triggers. Triggers do not run meanwhile.
 
 CREATE TABLE rate_limit_rules_new (
-    -- AUTOINCREMENT: the number of a deleted rule names its buckets and violations, and nobody else's.
+    -- AUTOINCREMENT: the id of a deleted rule is not reused, because it still identifies its buckets and violations.
     rule_id         INTEGER PRIMARY KEY AUTOINCREMENT
         CONSTRAINT rule_id CHECK (rule_id BETWEEN 1 AND 9007199254740991),
     key_pattern     TEXT    NOT NULL
         CONSTRAINT key_pattern CHECK (length(CAST(key_pattern AS BLOB)) BETWEEN 1 AND 256),
     scope           TEXT    NOT NULL
         CONSTRAINT scope CHECK (scope IN ('global', 'ip', 'endpoint', 'user', 'custom')),
-    -- For people: what decides is tokens and period.
+    -- Rounded, for people: tokens and period are exact.
     rate_per_second REAL    GENERATED ALWAYS AS (tokens * 1000000.0 / period) VIRTUAL,
     burst_capacity  INTEGER NOT NULL
         CONSTRAINT burst_capacity CHECK (burst_capacity BETWEEN 1 AND 4503599627370496),
@@ -41,7 +41,7 @@ CREATE TABLE rate_limit_rules_new (
         CONSTRAINT conditions CHECK (json_valid(conditions) AND json_type(conditions) = 'object'),
     version         INTEGER NOT NULL DEFAULT 1
         CONSTRAINT version CHECK (version BETWEEN 1 AND 9007199254740991),
-    -- NULL: none. Several rules may have one name.
+    -- NULL: no name. Several rules may share a name.
     name            TEXT
         CONSTRAINT name CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 128),
     -- A JSON array of names.
@@ -57,7 +57,7 @@ SELECT
     algorithm, refill, max_wait, mode, on_error, conditions, version
 FROM rate_limit_rules;
 
--- Also the numbers of rules that are gone stay theirs.
+-- Ids of deleted rules are still not reused.
 DELETE FROM sqlite_sequence WHERE name = 'rate_limit_rules_new';
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'rate_limit_rules_new', seq FROM sqlite_sequence WHERE name = 'rate_limit_rules';
@@ -78,10 +78,10 @@ CREATE TRIGGER rate_limit_rules_deleted AFTER DELETE ON rate_limit_rules BEGIN
     UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
 END;
 
--- A rule takes its overrides with it.
+-- Deleting a rule deletes its overrides.
 CREATE TRIGGER rate_limit_rules_overrides AFTER DELETE ON rate_limit_rules BEGIN
     DELETE FROM rate_limit_overrides WHERE rule_id = OLD.rule_id;
 END;
 
--- Whoever runs already looks again.
+-- Makes running processes load again.
 UPDATE rate_limit_generation SET generation = generation + 1 + (random() & 16777215);
