@@ -108,7 +108,7 @@ impl App {
         let is_guess = matches!(refusal, Refusal::Wrong | Refusal::TooMany(_));
         let guesser = peer(parts).filter(|_| is_guess);
         if let Some(peer) = guesser.filter(|peer| self.guard.is_worth_a_line(*peer)) {
-            warn!(%peer, reason = refusal.name(), "a token was refused");
+            warn!(%peer, reason = refusal.name(), "token rejected");
         }
         refusal.into()
     }

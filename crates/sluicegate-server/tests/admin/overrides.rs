@@ -301,7 +301,7 @@ fn whoever_is_not_reached_everywhere_is_noted() {
     let id = &made["override_id"];
     assert_eq!(put(&server, id, None, &json!({"blocked": true})).json()["note"], note);
     let unlimited = put(&server, id, None, &json!({"unlimited": true})).json();
-    assert!(unlimited["note"].as_str().unwrap().ends_with("this override does nothing"));
+    assert!(unlimited["note"].as_str().unwrap().ends_with("this override has no effect"));
     let all = server.get("/v1/rules").json();
     let for_all =
         all["rules"].as_array().unwrap().iter().find(|rule| rule["key_pattern"] == "global");

@@ -284,7 +284,7 @@ fn whoever_guesses_is_locked_out_for_a_while() {
 
     // One line for all of them.
     let log = server.stderr();
-    assert_eq!(log.matches("a token was refused").count(), 1, "{log}");
+    assert_eq!(log.matches("token rejected").count(), 1, "{log}");
 }
 
 /// Somebody forgot to tell a dashboard, and it shares its address with everybody.

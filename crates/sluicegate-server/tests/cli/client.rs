@@ -56,9 +56,9 @@ fn what_a_server_refuses_is_said_in_its_words() {
     for (status, body, code, said) in [
         (
             "400 Bad Request",
-            r#"{"detail":"limit: is not from 1 to 1000","field":"limit"}"#,
+            r#"{"detail":"limit: must be from 1 to 1000","field":"limit"}"#,
             2,
-            "error: limit: is not from 1 to 1000\n",
+            "error: limit: must be from 1 to 1000\n",
         ),
         (
             "409 Conflict",

@@ -22,7 +22,7 @@ fn a_customer_is_raised_freed_and_blocked() {
         (
             Some(0),
             "Override 1 is in force.\nnote: rule 1 is for plan free only: under other plans, and without one, \
-             this override does nothing\n"
+             this override has no effect\n"
         ),
         "{raised:?}"
     );

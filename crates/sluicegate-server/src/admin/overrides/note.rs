@@ -12,11 +12,11 @@ pub(super) fn note(rule: &Rule, instead: &Override) -> Option<String> {
     let id = rule.rule_id();
     let then = match instead {
         Override::Blocked => "this subject is not blocked",
-        Override::Quota(_) | Override::Unlimited => "this override does nothing",
+        Override::Quota(_) | Override::Unlimited => "this override has no effect",
     };
     let mut notes = Vec::new();
     if !rule.is_active() {
-        notes.push(format!("rule {id} is switched off: until it is on, {then}"));
+        notes.push(format!("rule {id} is not active: until it is, {then}"));
     }
     if rule.mode() != Mode::Enforce {
         let mode = rule.mode().name();
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_rule_that_some_requests_do_not_meet_needs_one() {
         for (rule, expected) in [
-            (rule().with_is_active(false), "rule 1 is switched off: until it is on, "),
+            (rule().with_is_active(false), "rule 1 is not active: until it is, "),
             (rule().with_mode(Mode::Shadow), "rule 1 is in shadow mode: until it is enforced, "),
             (
                 rule().with_mode(Mode::Unlimited),
@@ -82,7 +82,7 @@ mod tests {
             let blocked = note(&rule, &Override::Blocked);
             assert_eq!(blocked, Some(format!("{expected}this subject is not blocked")));
             let unlimited = note(&rule, &Override::Unlimited);
-            assert_eq!(unlimited, Some(format!("{expected}this override does nothing")));
+            assert_eq!(unlimited, Some(format!("{expected}this override has no effect")));
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
             .unwrap()
             .with_is_active(false);
         let note = note(&rule, &Override::Blocked).unwrap();
-        assert!(note.contains("switched off") && note.contains("; rule 1 is for "), "{note}");
+        assert!(note.contains("not active") && note.contains("; rule 1 is for "), "{note}");
         assert!(note.contains("endpoint=/login and method=POST"), "{note}");
     }
 }

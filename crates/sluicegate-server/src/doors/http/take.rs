@@ -45,7 +45,7 @@ struct TakeBody<'a> {
 /// Answer of `/v1/take`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TakeAnswer {
-    /// Whether the tokens were taken.
+    /// True if the tokens were taken.
     allowed: bool,
     /// Capacity of the bucket.
     limit: u64,
