@@ -1,4 +1,4 @@
-//! Checks that go on whatever happens, each with the one right verdict, and how long they took.
+//! Continuous load of checks that asserts every verdict and measures the latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,33 +9,33 @@ use serde_json::{Value, json};
 
 use crate::common::{Client, Server, now, pause};
 
-/// Connections that ask.
+/// Number of client connections.
 const CONNECTIONS: usize = 2;
-/// The pause of each between two checks: this is about latency, not about throughput.
+/// Pause of a connection between two checks: the load measures latency, not throughput.
 const BETWEEN: Duration = Duration::from_millis(3);
 
-/// A user whom an override blocks; [`Load`] expects it if told so.
+/// User blocked by an override; [`Load`] asserts that if `has_enemy` is set.
 pub(crate) const ENEMY: &str = "enemy";
 
-/// Load that runs until it is stopped.
+/// Load that runs until stopped.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Shot>>>,
 }
 
-/// One check.
+/// Time and duration of a check.
 #[derive(Clone, Copy, Debug)]
 struct Shot {
     sent: Instant,
     took: Duration,
 }
 
-/// Every check of a load.
+/// All checks of a load.
 #[derive(Debug)]
 pub(crate) struct Shots(Vec<Shot>);
 
 impl Load {
-    /// Users do three things of their three, and a fourth; the enemy does nothing.
+    /// Starts the load: every user is granted three checks and denied the fourth; the enemy is always denied.
     pub(crate) fn start(server: &Server, has_enemy: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let start = |number: usize| {
@@ -45,7 +45,7 @@ impl Load {
         Self { threads: (0..CONNECTIONS).map(start).collect(), stop }
     }
 
-    /// Ends it.
+    /// Stops the load and returns its checks.
     ///
     /// # Panics
     ///
@@ -92,12 +92,12 @@ fn shoot(client: &mut Client, user_id: &str, shots: &mut Vec<Shot>) -> Value {
 }
 
 impl Shots {
-    /// How many were sent between these times.
+    /// Number of checks sent between these times.
     pub(crate) fn count(&self, from: Instant, to: Instant) -> usize {
         self.between(from, to).len()
     }
 
-    /// The time that so many of a thousand took at most.
+    /// Latency that `of_thousand` per mille of the checks did not exceed.
     pub(crate) fn took(&self, from: Instant, to: Instant, of_thousand: usize) -> Duration {
         let mut took = self.between(from, to);
         took.sort_unstable();

@@ -1,4 +1,4 @@
-//! T37: another version at work on the same database. A service goes on, and is up to date again when it can be.
+//! T37: another version migrates the database under a running service. The service continues and catches up.
 
 use serde_json::{Value, json};
 use sluicegate_tests::seed::Seed;
@@ -21,7 +21,7 @@ fn block_enemy(server: &Server) {
     assert_eq!(made.status, 201, "{made:?}");
 }
 
-/// What a newer version has done, a running one and one that starts live with.
+/// A running service and one that starts both work on a database that a newer version has migrated.
 fn beside_a_newer_one(place: &Place) {
     let name = format!("T37 beside a newer version on {}", place.dialect());
     let seed = Seed::announce(&name);
@@ -52,7 +52,7 @@ fn beside_a_newer_one(place: &Place) {
         assert_eq!(made.status, 201, "{made:?}");
         let made = format!("/v1/rules/{}", made.json()["rule_id"]);
         assert_eq!(ask(server, "DELETE", &made, None, &Value::Null).status, 204);
-        // Violations are still written.
+        // Violations can still be written.
         assert_eq!(check(server, &json!({"user_id": "many", "cost": 9}))["allowed"], false);
         eventually("a violation on record", || {
             (count(server, "violations_written_total") > 0).then_some(())
@@ -69,7 +69,7 @@ fn beside_a_newer_one(place: &Place) {
     report(&name, &seed, fault, format_args!("changes in force in {} at most", ms(longest)));
 }
 
-/// Down and up again under a running service: it goes on with what it had, and then with what there is.
+/// Migrates down and up again under a running service, which keeps its rules and then loads the current ones.
 fn down_and_up(place: &Place) {
     let name = format!("T37 down and up on {}", place.dialect());
     let seed = Seed::announce(&name);
@@ -85,7 +85,7 @@ fn down_and_up(place: &Place) {
         let ready = server.get("/readyz?verbose").body;
         (ready.contains("does not answer") || ready.contains("unexpected")).then_some(())
     });
-    // Nothing was taken away: whoever was blocked still is, and rules are as they were.
+    // Overrides and rules stay in force.
     assert!(is_blocked(&server, ENEMY));
     assert_eq!(limit_of_ip(&server), Some(2));
     load.stop();
@@ -102,7 +102,7 @@ fn down_and_up(place: &Place) {
     });
     block_enemy(&server);
     assert!(is_blocked(&server, ENEMY));
-    // All the way back: a new database, with the rules of a new one, and never taken for the old one.
+    // Down to nothing: the result is a new database with its default rules and another generation.
     let generation = place.generation();
     migrate(place, &["--down-to", "0", "--yes"]);
     assert!(is_blocked(&server, ENEMY));

@@ -1,5 +1,5 @@
-//! T33, while serving: PostgreSQL is killed, stopped or cut off. Checks do not notice; whoever administers is told
-//! in time; what was changed meanwhile is in force soon after.
+//! T33 while serving: PostgreSQL is killed, stopped or cut off. Checks are not affected, the administration answers
+//! 503 in time, and changes made meanwhile are in force soon after.
 
 use std::time::{Duration, Instant};
 
@@ -14,25 +14,25 @@ use crate::trouble::support::{
     ask, count, fired, is_blocked, limit_of_ip, metric, ms, report, sized, soon, within,
 };
 
-/// The timeout of the database, in milliseconds.
+/// Timeout of the database in milliseconds.
 pub(crate) const TIMEOUT_MS: u64 = 1000;
-/// How much longer an answer may take.
+/// Additional time allowed for an answer.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(1);
-/// How long checks are watched before the fault.
+/// Time of the measurement before the fault.
 const BASE: Duration = Duration::from_millis(1500);
 
-/// An outage in the middle of load.
+/// An outage under load.
 pub(crate) struct Outage<'a> {
     pub(crate) name: &'a str,
-    /// Where the service finds the database.
+    /// URL of the database.
     pub(crate) url: String,
-    /// How long it lasts.
+    /// Duration of the outage.
     pub(crate) lasts: Duration,
 }
 
 impl Outage<'_> {
-    /// Goes through it: `begin` breaks the database; `end` mends it, sees to it that addresses may do seven
-    /// things a day, and says since when both are so. `seen` says how often the fault was seen to act.
+    /// Runs the outage. `begin` starts the fault; `end` ends it, sets the limit of addresses to 7, and returns the time
+    /// at which both were done. `seen` counts how often the fault acted.
     pub(crate) fn endure(
         &self,
         begin: impl FnOnce(),
@@ -82,7 +82,7 @@ impl Outage<'_> {
     }
 }
 
-/// Whoever administers is told that it cannot be done, and is not kept waiting. Says for how long.
+/// Asserts that the administration answers 503 within the timeout. Returns the longest time it took.
 pub(crate) fn admin_is_refused_in_time(server: &Server) -> Duration {
     let limit = Duration::from_millis(TIMEOUT_MS) + TIMEOUT_GRACE;
     let change = json!({"rule_id": BY_USER, "subject": "somebody", "unlimited": true});
@@ -118,7 +118,7 @@ fn check_friend(server: &Server) -> Value {
     crate::trouble::support::check(server, &json!({"user_id": "friend"}))["tiers"].clone()
 }
 
-/// What checks took before and during the outage. Only what no busy machine explains is a failure.
+/// Latencies of checks before and during the outage. Fails only on a difference that a busy machine cannot explain.
 pub(crate) fn latency(shots: &Shots, started: Instant, broken: Instant, mended: Instant) -> String {
     let of = |from, to| (shots.took(from, to, 500), shots.took(from, to, 990));
     let ((base_50, base_99), (during_50, during_99)) = (of(started, broken), of(broken, mended));
@@ -147,7 +147,7 @@ fn t33_postgres_killed() {
         place.set_by_ip(7);
         now()
     };
-    // Whoever sees the metric has seen the fault: nothing else can bring it about here.
+    // `endure` has waited for `database_up` to become 0, which only the fault can cause.
     outage.endure(|| postgres.kill(), end, || 1);
 }
 
@@ -174,7 +174,7 @@ fn t33_postgres_in_a_black_hole() {
     let url = place.url_through(proxy.port());
     let outage = Outage { name: "T33 black hole", url, lasts };
     let end = || {
-        // Somebody else still reaches it.
+        // Other clients still reach the database.
         place.set_by_ip(7);
         proxy.heal();
         now()

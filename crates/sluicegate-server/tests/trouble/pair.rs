@@ -1,4 +1,4 @@
-//! Two services on one database: what is changed through one of them, or by hand, is in force on both, soon.
+//! Two services on one database: a change through one of them, or by hand, is soon in force on both.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,11 +14,11 @@ use crate::trouble::support::{
     Stop, ask, check, count, fired, is_blocked, limit_of_ip, metric, ms, report, soon,
 };
 
-/// What ends whoever listens for notifications.
+/// SQL that terminates the connections listening for notifications.
 const END_LISTENERS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                              WHERE datname = current_database() AND query LIKE 'LISTEN%'";
 
-/// Makes every kind of change through `one`, waits for each on `other`, and says the longest wait.
+/// Makes every kind of change through `one`, waits for each on `other`, and returns the longest wait.
 fn every_change(place: &Place, one: &Server, other: &Server, round: usize) -> Duration {
     let mut longest = Duration::ZERO;
     let mut wait = |what: &str, is_so: &dyn Fn() -> bool| {
@@ -57,7 +57,7 @@ fn every_change(place: &Place, one: &Server, other: &Server, round: usize) -> Du
     let asks = |token: Option<&str>| ask(other, "GET", "/v1/rules", token, &Value::Null).status;
     wait("a token", &|| asks(Some(&token)) == 200 && asks(None) == 401);
     place.revoke_token("pair");
-    // Without any there is no need for one.
+    // While no token exists, none is needed.
     wait("the end of a token", &|| asks(None) == 200);
     eventually("the same generation everywhere", || {
         let generation = place.generation();
@@ -95,7 +95,7 @@ fn two_services_on_postgres() {
     two_of_them(&Place::postgres());
 }
 
-/// Whoever listens is cut off again and again, and hears of things by looking after each time.
+/// Listening connections are terminated repeatedly; a service polls after each reconnection.
 #[test]
 fn two_services_on_postgres_that_are_cut_off() {
     let name = "two services whose listeners are ended";
@@ -119,7 +119,7 @@ fn two_services_on_postgres_that_are_cut_off() {
     report(name, &seed, fault, format_args!("18 changes, in force in {} at most", ms(longest)));
 }
 
-/// Nobody is told of anything: looking every second is enough.
+/// No notifications arrive: polling every second is enough.
 #[test]
 fn two_services_on_postgres_that_are_told_nothing() {
     let name = "two services that are told nothing";
@@ -130,7 +130,7 @@ fn two_services_on_postgres_that_are_told_nothing() {
          UPDATE rate_limit_generation SET generation = generation + 1; RETURN NULL; END $$",
     );
     let longest = rounds(name, &place);
-    // Who is told knows in a few milliseconds, each of eighteen times.
+    // With notifications every one of the eighteen changes would take a few milliseconds.
     fired("a change that had to be looked for", (longest.as_millis() / 200) as u64);
     let fault = "no notifications";
     report(name, &seed, fault, format_args!("18 changes, in force in {} at most", ms(longest)));

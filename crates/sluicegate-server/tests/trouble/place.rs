@@ -1,4 +1,4 @@
-//! A database of its own for each test, in both dialects, and what an operator does to it by hand.
+//! A separate database for each test, in both dialects, with the manual SQL of an operator.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,32 +18,32 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::common::{Launch, PATIENCE};
 
-/// Where a test has its database.
+/// Database of a test.
 #[derive(Debug)]
 pub(crate) enum Place {
     Sqlite(TempDir),
     Postgres { server: Arc<Postgres>, name: String },
 }
 
-/// A rule that lets every user do three things a day.
+/// Rule that allows every user three requests.
 pub(crate) const BY_USER: u64 = 101;
-/// A rule that lets every address do two things a day, for tests to change.
+/// Rule that allows every address two requests; tests change it.
 pub(crate) const BY_IP: u64 = 102;
 
-/// How it has them.
+/// Inserts these two rules in place of the default ones.
 const RULES: &str = "DELETE FROM rate_limit_rules;
     INSERT INTO rate_limit_rules (rule_id, key_pattern, scope, tokens, period, burst_capacity) VALUES
         (101, 'user:{user_id}', 'user', 1, 86400000000, 3),
         (102, 'ip:{ip}', 'ip', 1, 86400000000, 2)";
 
 impl Place {
-    /// A file, with the two rules above.
+    /// SQLite file with the two rules above.
     pub(crate) fn sqlite() -> Self {
         Self::Sqlite(TempDir::with_prefix("sluicegate-trouble-").unwrap()).prepared()
     }
 
-    /// A database on the server that all tests share while one of them runs, with the two rules above. For
-    /// tests that leave the server alone.
+    /// PostgreSQL database with the two rules above, on a server shared by concurrent tests. For tests that do not
+    /// stop the server.
     pub(crate) fn postgres() -> Self {
         static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock();
@@ -56,7 +56,7 @@ impl Place {
         Self::on(server)
     }
 
-    /// A database on a server of its own.
+    /// PostgreSQL database on a separate server.
     pub(crate) fn own_postgres() -> (Arc<Postgres>, Self) {
         let server = Arc::new(Postgres::start());
         (Arc::clone(&server), Self::on(server))
@@ -90,7 +90,7 @@ impl Place {
         }
     }
 
-    /// The same database, through another port.
+    /// URL of the same database through another port.
     pub(crate) fn url_through(&self, port: u16) -> String {
         match self {
             Self::Sqlite(_) => panic!("a file has no port"),
@@ -100,30 +100,30 @@ impl Place {
         }
     }
 
-    /// A server on it, with these arguments besides.
+    /// Service on this database, with additional arguments.
     pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
         Launch::serve(arguments).env("SLUICEGATE_DATABASE_URL", &self.url())
     }
 
-    /// Runs SQL as an operator would.
+    /// Runs SQL on a new connection.
     pub(crate) fn sql(&self, sql: &str) {
         if let Err(error) = self.try_sql(sql) {
             panic!("{sql}: {error}");
         }
     }
 
-    /// The same; what went wrong if something did.
+    /// Like [`sql`](Self::sql), but returns the error.
     pub(crate) fn try_sql(&self, sql: &str) -> Result<(), String> {
         let mut hand = self.hand();
         hand.try_sql(sql)
     }
 
-    /// The one number that a question is answered with.
+    /// Number that a query returns.
     pub(crate) fn number(&self, sql: &str) -> u64 {
         self.hand().number(sql)
     }
 
-    /// A connection that stays open: its transactions last until they are ended.
+    /// Opens a connection that stays open: transactions last until they are ended.
     pub(crate) fn hand(&self) -> Hand {
         let runtime = runtime();
         let connection = runtime.block_on(async {
@@ -142,7 +142,7 @@ impl Place {
         Hand { runtime, connection }
     }
 
-    /// Makes a token, and gives back what to show.
+    /// Creates a token and returns its secret.
     pub(crate) fn make_token(&self, name: &str, role: Role) -> String {
         let (token, hash) = tokens::mint().unwrap();
         let url = DatabaseUrl::parse(&self.url()).unwrap().unwrap();
@@ -159,23 +159,23 @@ impl Place {
         self.sql(&format!("DELETE FROM rate_limit_tokens WHERE name = '{name}'"));
     }
 
-    /// The counter that every change moves.
+    /// Generation counter, which every change increments.
     pub(crate) fn generation(&self) -> u64 {
         self.number("SELECT generation FROM rate_limit_generation")
     }
 
-    /// Lets every address do so many things a day.
+    /// Sets the capacity of the rule for addresses.
     pub(crate) fn set_by_ip(&self, capacity: u64) {
         self.sql(&set_by_ip(capacity));
     }
 }
 
-/// What lets every address do so many things a day.
+/// SQL that sets the capacity of the rule for addresses.
 pub(crate) fn set_by_ip(capacity: u64) -> String {
     format!("UPDATE rate_limit_rules SET burst_capacity = {capacity} WHERE rule_id = {BY_IP}")
 }
 
-/// A connection of an operator's.
+/// Database connection of an operator.
 pub(crate) struct Hand {
     runtime: Runtime,
     connection: Connection,
@@ -187,7 +187,7 @@ enum Connection {
 }
 
 impl Hand {
-    /// Runs SQL.
+    /// Runs SQL; panics on an error.
     pub(crate) fn sql(&mut self, sql: &str) {
         if let Err(error) = self.try_sql(sql) {
             panic!("{sql}: {error}");
@@ -207,7 +207,7 @@ impl Hand {
         done.map_err(|error| error.to_string())
     }
 
-    /// The one number that a question is answered with.
+    /// Number that a query returns.
     pub(crate) fn number(&mut self, sql: &str) -> u64 {
         let sql = AssertSqlSafe(sql.to_owned());
         let number: i64 = match &mut self.connection {

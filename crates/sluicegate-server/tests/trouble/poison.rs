@@ -1,5 +1,5 @@
-//! T35: rules that make no sense, written by hand past the constraints. They are refused whole, the last good ones
-//! stay, everybody is told why, and mending them is enough.
+//! T35: invalid rules, written by hand past the constraints. The whole set is rejected, the last valid one stays in
+//! force, the reason is reported, and correcting the rows is enough.
 
 use serde_json::{Value, json};
 use sluicegate_server::data::Role;
@@ -10,11 +10,11 @@ use crate::trouble::load::Load;
 use crate::trouble::place::{BY_IP, Place};
 use crate::trouble::support::{ask, check, count, limit_of_ip, metric, ms, report, soon};
 
-/// Whoever is refused may ask again, and ten thousand rules may take a while.
+/// No lockout, as the tests repeat wrong tokens, and a long timeout, as ten thousand rules take a while to load.
 const SETTINGS: [&str; 4] =
     ["--admin-failures-per-minute", "100000", "--database-timeout-ms", "10000"];
 
-/// What is wrong, how to write it past the constraints, and what must be said about it.
+/// Name of each fault, the SQL that writes it past the constraints, and the text that must report it.
 fn poisons(place: &Place) -> Vec<(&'static str, String, &'static str)> {
     let update = |set: &str| format!("UPDATE rate_limit_rules SET {set} WHERE rule_id = {BY_IP}");
     let numbers = match place {
@@ -63,18 +63,18 @@ fn poisoned(place: &Place) {
         is_told(&server, &keeper, what, said);
         assert_eq!(metric(&server, "rules_generation"), generation, "{what}");
         assert_eq!(limit_of_ip(&server), Some(2 + round as u64), "{what}");
-        // Another change does not smuggle it in, and what is revoked is revoked.
+        // Other changes do not put the invalid rules in force, but a revoked token is revoked.
         if round == 0 {
             place.revoke_token("thief");
             soon("a token revoked among bad rules", now(), || status(&thief) == 401);
-            // Also for who starts from the snapshot file, though the rules in it are older.
+            // The snapshot file follows too, although the rules in it are older.
             eventually("a snapshot file without it", || {
                 let text =
                     std::fs::read_to_string(server.folder().join("sluicegate.snapshot.json"));
                 let text = text.unwrap();
                 (text.contains("keeper") && !text.contains("thief")).then_some(())
             });
-            // Nor does an override that ends bring anything back.
+            // The expiry of an override does not bring back the token.
             eventually("the end of an override", || (!is_rich()).then_some(()));
             assert_eq!((status(&thief), status(&keeper)), (401, 200));
             assert_eq!(limit_of_ip(&server), Some(2));
@@ -100,25 +100,25 @@ fn poisoned(place: &Place) {
     report(&name, &seed, format_args!("{taken} poisons"), measured);
 }
 
-/// Why the rules are refused, as the API says it.
+/// Reason why the rules are rejected, from the API.
 fn refused(server: &Server, token: &str) -> Option<String> {
     let list = ask(server, "GET", "/v1/rules?limit=1", Some(token), &Value::Null);
     match list.status {
         200 => list.json()["refused"].as_str().map(Into::into),
-        // A row that cannot even be shown.
+        // The row cannot be shown.
         409 => list.json()["detail"].as_str().map(Into::into),
         _ => panic!("{list:?}"),
     }
 }
 
-/// What people are told who look whether it is ready, which it always is.
+/// Verbose answer of `/readyz`, which must be 200.
 fn ready(server: &Server, token: &str) -> String {
     let ready = ask(server, "GET", "/readyz?verbose", Some(token), &Value::Null);
     assert_eq!(ready.status, 200, "{ready:?}");
     ready.body
 }
 
-/// People read it in three places.
+/// Asserts that readiness, API and log report the fault.
 fn is_told(server: &Server, token: &str, what: &str, said: &str) {
     let ready = ready(server, token);
     assert!(ready.contains("are wrong") && ready.contains(said), "{what}: {ready}");

@@ -1,5 +1,5 @@
-//! T34: a thousand rules replaced five times a second, under load. Every verdict is by one set or by the other, and
-//! nobody gets anything for free: what was spent stays spent, up to the lesser capacity.
+//! T34: a thousand rules replaced five times a second, under load. Every verdict is by exactly one set, and no tokens
+//! are given away: spent tokens stay spent, up to the smaller capacity.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,37 +13,38 @@ use crate::common::{Client, Server, eventually, now, pause};
 use crate::trouble::place::Place;
 use crate::trouble::support::{Stop, count, fired, ms, report, sized};
 
-/// Rules of a set, beside the two below.
+/// Number of rules in a set, without the two below.
 const RULES: u64 = 1000;
-/// A rule that is the same in both sets, and one that is slower in one of them.
+/// Rule that is equal in both sets.
 const FIXED: u64 = RULES + 1;
+/// Rule whose rate differs between the sets.
 const SLOWED: u64 = RULES + 2;
-/// What buckets of these two hold.
+/// Capacity of the buckets of these two.
 const HELD: u64 = 50;
-/// A request is about one of so many endpoints, and so ten of the rules apply to it.
+/// Number of endpoints: ten of the rules apply to each.
 const ENDPOINTS: u64 = 100;
-/// What buckets hold in one set and in the other.
+/// Capacity of the other rules' buckets in each set.
 const CAPACITIES: [u64; 2] = [100, 200];
-/// How many days the slowed rule takes for a token, in one set and in the other.
+/// Days per token of the slowed rule in each set.
 const DAYS: [u64; 2] = [1, 3];
-/// What users do: where the set matters, and where it must not.
+/// Kinds of users, by endpoint: `e7` depends on the set, the others must not.
 const KINDS: [&str; 3] = ["e7", "fixed", "slowed"];
 /// Users of each kind.
 const USERS: u64 = 2;
-/// Connections that ask.
+/// Number of client connections.
 const CONNECTIONS: u64 = 2;
 const EVERY: Duration = Duration::from_millis(200);
-/// On a machine that has little time for it, it takes longer.
+/// Minimum number of swaps: on a slow machine the test runs longer to reach it.
 const SWAPS_MIN: u64 = 6;
 
-/// What one connection saw.
+/// Results of one connection.
 #[derive(Default)]
 struct Seen {
-    /// Verdicts by one set and by the other.
+    /// Number of verdicts by each set.
     verdicts: [u64; 2],
-    /// How often a verdict was by another set than the one before.
+    /// Number of verdicts by another set than the verdict before.
     turns: u64,
-    /// What users were granted.
+    /// Number of requests granted to each user.
     granted: BTreeMap<String, u64>,
     took: Vec<Duration>,
 }
@@ -70,7 +71,7 @@ fn bodies() -> [String; 2] {
     [0, 1].map(|set| json!({"rules": rules(set)}).to_string())
 }
 
-/// Replaces the set every now and then: `swap` puts one or the other in its place.
+/// Runs the test with `swap`, which puts the given set in force.
 fn replaced(name: &str, place: &Place, swap: impl FnMut(&Server, usize) + Send) {
     let seed = Seed::announce(name);
     let server = place.launch(&["--database-timeout-ms", "20000"]).start();
@@ -118,7 +119,7 @@ fn replaced(name: &str, place: &Place, swap: impl FnMut(&Server, usize) + Send) 
     assert_eq!(count(&server, "panics_total"), 0);
 }
 
-/// Asks for so long, and meanwhile does something else again and again, until that says that it was enough.
+/// Sends checks for at least `lasts` while repeating `meanwhile`, until `meanwhile` returns true.
 fn ask_for(
     server: &Server,
     lasts: Duration,
@@ -165,7 +166,7 @@ fn ask_until(mut client: Client, mut seed: Seed, stop: &AtomicBool) -> Seen {
     seen
 }
 
-/// The set that a verdict is by: all of it by one.
+/// Index of the set that a verdict is by. Panics if its rules are of both sets.
 fn set_of(verdict: &Value) -> usize {
     let tiers = verdict["tiers"].as_array().unwrap();
     assert_eq!(tiers.len() as u64, RULES / ENDPOINTS, "{verdict}");
@@ -184,8 +185,8 @@ fn check(client: &mut Client, request: &Value, seen: &mut Seen) -> Value {
     response.json()
 }
 
-/// Users get the rest of what there was, and no more: with capacities that do not change, to the token. A capacity
-/// that was raised so often gives the difference each time, for what did not fit before was forgiven.
+/// Asserts that the tokens granted in total are the capacity: exactly, where the capacity does not change. Each of
+/// the `raises` of a capacity may add the difference, because lowering it forgives spending beyond it.
 fn nothing_for_free(server: &Server, seen: &[Seen], raises: u64) {
     let mut client = server.connect();
     let [less, more] = CAPACITIES;

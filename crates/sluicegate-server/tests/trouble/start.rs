@@ -1,5 +1,5 @@
-//! T33, at the start: PostgreSQL is down. With a snapshot file everything is as it was, tokens and overrides
-//! included, and catches up by itself; without one there is nothing to serve.
+//! T33 at startup: PostgreSQL is down. With a snapshot file the service has its rules, tokens and overrides, and
+//! catches up by itself; without one it does not start.
 
 use std::fs;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::trouble::support::{
     ask, check, is_blocked, limit_of_ip, metric, ms, report, soon, within,
 };
 
-/// How long the override lasts that ends while the database is down.
+/// Validity of the override that expires while the database is down.
 const EXPIRES_IN: Duration = Duration::from_secs(6);
 
 fn launch(place: &Place, snapshot: &str) -> Launch {
@@ -49,7 +49,7 @@ fn t33_down_at_start_with_a_snapshot() {
     post(
         &json!({"rule_id": BY_USER, "subject": "rich", "unlimited": true, "expires_in": expires_in}),
     );
-    // It is written soon after, and not too often.
+    // The snapshot is written with a delay.
     eventually("the snapshot file", || {
         fs::read_to_string(snapshot).is_ok_and(|text| text.contains("rich")).then_some(())
     });
@@ -68,7 +68,7 @@ fn t33_down_at_start_with_a_snapshot() {
     let was_rich = is_rich() || now() - made_at > EXPIRES_IN;
     assert!(was_rich, "the override of a snapshot file was lost");
     says_so(&server, &token);
-    // It ends when it was to end, database or not.
+    // The override expires on time without the database.
     let late =
         within("the end of an override", EXPIRES_IN + Duration::from_secs(2), made_at, || {
             (!is_rich()).then_some(())
@@ -101,7 +101,7 @@ fn says_so(server: &Server, token: &str) {
     let ready = ask(server, "GET", "/readyz?verbose", Some(token), &Value::Null);
     assert_eq!(ready.status, 200, "{ready:?}");
     assert!(ready.body.contains("came from the snapshot file of"), "{}", ready.body);
-    // Tokens are known: this one may do everything, and another or none nothing.
+    // Tokens are known: this one is accepted, a request without one is not.
     for path in ["/v1/rules", "/v1/violations", "/v1/overrides"] {
         let started = now();
         assert_eq!(ask(server, "GET", path, Some(token), &Value::Null).status, 503, "{path}");

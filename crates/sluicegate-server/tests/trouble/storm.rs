@@ -1,5 +1,5 @@
-//! T36: a storm of denials, as fast as this machine can ask for them. Rows come at the configured pace, memory
-//! stays where it was, and every denial is on record or counted as dropped.
+//! T36: a storm of denials at the maximum rate of this machine. Rows are written at the configured rate, memory stays
+//! bounded, and every denial is on record or counted as dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::common::{Client, Server, now, pause};
 use crate::trouble::place::Place;
 use crate::trouble::support::{Stop, ask, count, fired, memory, metric, mib, ms, report, sized};
 
-/// Requests that are asked about together.
+/// Number of requests in a batch.
 const BATCH: u64 = 100;
-/// Connections that ask.
+/// Number of client connections.
 const CONNECTIONS: u64 = 2;
-/// One request in so many is of a user whom everybody knows.
+/// One request in this many is of a frequent user.
 const HOT_EVERY: u64 = 10;
 
-/// How long what waits may take to be written, or dropped.
+/// Maximum time until pending violations are written or dropped.
 const QUIET_MAX: Duration = Duration::from_secs(90);
 
-/// How much memory a storm may take for good: the ring of recent requests, what waits to be written, and what an
+/// Maximum lasting growth of memory by a storm: the ring of recent requests, pending violations, and memory that the
 /// allocator keeps.
 pub(crate) const GROWTH_MAX: u64 = 48 << 20;
 
-/// Two rules that nobody's nine things at once fit into; the second is only watched.
+/// Two rules that deny every request of the storm, whose cost is above their capacity; the second in shadow mode.
 pub(crate) fn rules() -> Value {
     let rule = |rule_id: u64, mode: &str| {
         json!({
@@ -37,23 +37,24 @@ pub(crate) fn rules() -> Value {
     json!({"rules": [rule(1, "enforce"), rule(2, "shadow")]})
 }
 
-/// Puts them in force.
+/// Puts these rules in force.
 pub(crate) fn prepare(server: &Server) {
     let done = ask(server, "PUT", "/v1/rules", None, &rules());
     assert_eq!(done.status, 200, "{done:?}");
 }
 
-/// What became of a storm, as those who were denied count it.
+/// Denials of a storm, as counted by the clients.
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
-    /// Requests denied, and those that the second rule would have denied.
+    /// Number of requests denied by the first rule.
     denied: AtomicU64,
+    /// Number of requests that the second rule would have denied.
     shadow: AtomicU64,
-    /// The user that comes next: nobody comes twice.
+    /// Number of the next request; each is used once.
     next: AtomicU64,
 }
 
-/// What batches took.
+/// Durations of the batches of one part of a storm.
 #[derive(Debug)]
 pub(crate) struct Gust {
     took: Vec<Duration>,
@@ -61,12 +62,12 @@ pub(crate) struct Gust {
 }
 
 impl Storm {
-    /// Denials for so long.
+    /// Causes denials for this time.
     pub(crate) fn blow(&self, server: &Server, lasts: Duration) -> Gust {
         self.blow_while(server, || pause(lasts))
     }
 
-    /// Denials for as long as something else takes.
+    /// Causes denials while `meanwhile` runs.
     pub(crate) fn blow_while(&self, server: &Server, meanwhile: impl FnOnce()) -> Gust {
         let (stop, started) = (AtomicBool::new(false), now());
         let took = thread::scope(|scope| {
@@ -100,13 +101,13 @@ impl Storm {
         took
     }
 
-    /// How many violations there were.
+    /// Number of violations.
     pub(crate) fn violations(&self) -> u64 {
         self.denied.load(Ordering::Relaxed) + self.shadow.load(Ordering::Relaxed)
     }
 
-    /// Waits until nothing waits any more. Then what is on record and what was dropped are, to the last one, what
-    /// was denied; `on_record` says the sum of the counts in the database.
+    /// Waits until no violation is pending, then asserts that violations on record and dropped ones add up exactly to
+    /// the denials. `on_record` sums the counts in the database.
     pub(crate) fn all_is_accounted_for(
         &self,
         server: &Server,
@@ -131,7 +132,7 @@ impl Storm {
     }
 }
 
-/// Where all violations are.
+/// Number of violations by outcome.
 #[derive(Debug)]
 pub(crate) struct Account {
     violations: u64,
@@ -147,7 +148,7 @@ impl fmt::Display for Account {
 }
 
 impl Gust {
-    /// The time that so many of a hundred batches took at most.
+    /// Percentile of the durations.
     pub(crate) fn took(&self, of_hundred: usize) -> Duration {
         let mut took = self.took.clone();
         took.sort_unstable();
@@ -222,11 +223,11 @@ fn storm(place: &Place) {
     assert_eq!(count(&server, "panics_total"), 0);
 }
 
-/// The sum of all that is on record.
+/// SQL that sums all counts on record.
 pub(crate) const SUM: &str =
     "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM rate_limit_violations";
 
-/// The last requests are remembered, and no more than the settings say.
+/// Asserts that recent requests are recorded, and no more than the settings allow.
 fn ring_is_bounded(server: &Server) -> u64 {
     let rule = json!({"rule": {"key_pattern": "p:{user_id}", "tokens": 1, "period": 1}});
     let preview = ask(server, "POST", "/v1/rules/preview", None, &rule);

@@ -1,5 +1,6 @@
-//! T36, in bad weather: the database is slow, locked, full or down in the middle of a storm. Denials go on, what
-//! finds no room is counted, writing resumes by itself, and not one violation is lost or counted twice.
+//! T36 with database faults: the database is slow, locked, full or down during a storm of denials. Denials continue,
+//! violations that do not fit the queue are counted, writing resumes by itself, and no violation is lost or counted
+//! twice.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,21 +18,21 @@ use crate::trouble::place::Place;
 use crate::trouble::storm::{GROWTH_MAX, SUM, Storm, prepare};
 use crate::trouble::support::{count, fired, memory, mib, ms, report, sized, within};
 
-/// A quick writer with little room, so that trouble shows soon.
+/// A fast writer with a short queue, so that faults show quickly.
 const SETTINGS: [&str; 6] =
     ["--audit-rows-per-second", "200", "--audit-queue-max", "400", "--database-timeout-ms", "1000"];
 
-/// How long a service may take to end.
+/// Maximum time of a shutdown.
 const END_MAX: Duration = Duration::from_millis(5500);
 
-/// How long the database is in trouble.
+/// Duration of the fault.
 fn lasts() -> Duration {
     Duration::from_secs(sized(3, 30))
 }
 
-/// A storm on this service: `begin` and `end` bring trouble and take it away, `seen` says how often it was seen
-/// to act, and `on_record` the sum of all counts in the database.
-fn weather(
+/// Runs a storm on this service. `begin` and `end` start and end the fault, `seen` counts how often it acted, and
+/// `on_record` sums all counts in the database.
+fn storm_with_fault(
     name: &str,
     server: &Server,
     begin: impl FnOnce(),
@@ -89,7 +90,7 @@ fn t36_postgres_is_slow() {
         .env("SLUICEGATE_DATABASE_URL", &place.url_through(proxy.port()))
         .start();
     let latency = Duration::from_millis(80);
-    weather(
+    storm_with_fault(
         "T36 slow PostgreSQL",
         &server,
         || proxy.set_both(Faults::latency(latency)),
@@ -99,7 +100,7 @@ fn t36_postgres_is_slow() {
     );
 }
 
-/// Too slow for any batch to be written in time, though each may well arrive.
+/// Every write of a batch times out, although it may still arrive.
 #[test]
 fn t36_postgres_is_too_slow() {
     let place = Place::postgres();
@@ -110,7 +111,7 @@ fn t36_postgres_is_too_slow() {
         .env("SLUICEGATE_DATABASE_URL", &place.url_through(proxy.port()))
         .start();
     let latency = Duration::from_millis(300);
-    weather(
+    storm_with_fault(
         "T36 PostgreSQL too slow",
         &server,
         || proxy.set_both(Faults::latency(latency)),
@@ -124,7 +125,7 @@ fn t36_postgres_is_too_slow() {
 fn t36_postgres_is_down() {
     let (postgres, place) = Place::own_postgres();
     let server = place.launch(&SETTINGS).start();
-    weather(
+    storm_with_fault(
         "T36 PostgreSQL down",
         &server,
         || postgres.kill(),
@@ -139,7 +140,7 @@ fn t36_sqlite_is_locked() {
     let place = Place::sqlite();
     let server = place.launch(&SETTINGS).start();
     let hand = parking_lot::Mutex::new(place.hand());
-    weather(
+    storm_with_fault(
         "T36 locked SQLite",
         &server,
         || hand.lock().sql("BEGIN EXCLUSIVE"),
@@ -149,7 +150,7 @@ fn t36_sqlite_is_locked() {
     );
 }
 
-/// A service that is asked to end while its database does not answer ends in time, and says what it could not write.
+/// A service that is stopped while its database does not answer ends in time and logs how much it could not write.
 #[test]
 fn t36_the_end_comes_in_time() {
     let name = "T36 the end";
@@ -177,7 +178,7 @@ fn t36_the_disk_is_full() {
     let launch = Launch::serve(&SETTINGS).env("SLUICEGATE_DATABASE_URL", "sqlite:disk/t.db");
     fs::create_dir(launch.folder().join("disk")).unwrap();
     let server = launch.after_shell(disk.before()).start();
-    weather(
+    storm_with_fault(
         &format!("T36 full disk ({disk:?})"),
         &server,
         || disk.fill(&server),
@@ -187,14 +188,14 @@ fn t36_the_disk_is_full() {
     );
 }
 
-// ===== a disk that is soon full =====
+// ===== full disk =====
 
-/// How a disk is made small, without being root if need be.
+/// Method of limiting the disk's size, without root privileges if necessary.
 #[derive(Clone, Copy, Debug)]
 enum Disk {
-    /// A file system of its own, which nobody else sees and which ends with the process.
+    /// A private file system that ends with the process.
     Tmpfs,
-    /// Where that is not allowed: no file may grow any more.
+    /// A limit on file size, where mounting is not allowed.
     FileSize,
 }
 
@@ -206,14 +207,14 @@ impl Disk {
         if is_allowed { Self::Tmpfs } else { Self::FileSize }
     }
 
-    /// What is done in the process of the service before it begins.
+    /// Shell commands run before the service, in its process.
     fn before(self) -> &'static str {
         match self {
             Self::Tmpfs => {
                 "exec unshare -rm sh -c \
                  'mount -t tmpfs -o size=4m tmpfs disk && cd . && exec \"$0\" \"$@\"' \"$0\" \"$@\""
             }
-            // Whoever goes beyond is told so, and not ended.
+            // A write beyond the limit fails instead of killing the process.
             Self::FileSize => "trap '' XFSZ",
         }
     }
@@ -221,7 +222,7 @@ impl Disk {
     fn fill(self, server: &Server) {
         match self {
             Self::Tmpfs => {
-                // Byte by byte in the end: not even a page is left.
+                // Ends byte by byte, so that not even a page is left.
                 let ballast = folder(server).join("ballast");
                 for bytes in [64 << 10, 4 << 10, 1] {
                     while append(&ballast, bytes) {}
@@ -251,18 +252,18 @@ fn limit_file_size(server: &Server, bytes: &str) {
     assert!(done.success(), "prlimit {limit}");
 }
 
-/// The disk as the service sees it.
+/// The disk's folder in the mount namespace of the service.
 fn folder(server: &Server) -> PathBuf {
     let inside = server.folder().join("disk");
     let inside = inside.strip_prefix("/").unwrap();
     PathBuf::from(format!("/proc/{}/root", server.pid())).join(inside)
 }
 
-/// The sum of all that is on record, read from a copy: nobody writes any more.
+/// Sum of all counts in the database, read from a copy after writing has ended.
 fn on_disk(server: &Server) -> u64 {
     let copy = TempDir::new().unwrap();
     for name in ["t.db", "t.db-wal"] {
-        // Without a log everything is in the file.
+        // There may be no write-ahead log: then everything is in the file.
         let _ = fs::copy(folder(server).join(name), copy.path().join(name));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

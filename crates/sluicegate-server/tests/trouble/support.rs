@@ -1,4 +1,4 @@
-//! What these tests look at, and how long it may take.
+//! Time limits, reports and requests common to these tests.
 
 use std::fmt::Display;
 use std::fs;
@@ -11,26 +11,26 @@ use sluicegate_tests::seed::Seed;
 
 use crate::common::{Response, Server, eventually, now};
 
-/// How soon a change must be in force everywhere.
+/// Maximum time until a change is in force in every process.
 pub(crate) const IN_FORCE_MAX: Duration = Duration::from_secs(2);
 
-/// Whether everything runs in full size.
+/// True if the tests run in full size.
 pub(crate) fn is_full() -> bool {
     std::env::var("SLUICEGATE_FAULTS").is_ok_and(|size| size == "full")
 }
 
-/// One of two sizes.
+/// Chooses between the quick and the full size.
 pub(crate) fn sized<T>(quick: T, full: T) -> T {
     if is_full() { full } else { quick }
 }
 
-/// Waits until something is in force that was changed at `since`, says how long that took, less what the machine
-/// kept us waiting at once, and fails the test if it was too long.
+/// Waits until a change made at `since` is in force, and fails the test if that took too long. Returns the time it
+/// took; if it exceeds the limit, without the time that the scheduler withheld.
 pub(crate) fn soon(what: &str, since: Instant, mut is_so: impl FnMut() -> bool) -> Duration {
     within(what, IN_FORCE_MAX, since, || is_so().then_some(()))
 }
 
-/// The same for any other time.
+/// Like [`soon`], with another time limit.
 pub(crate) fn within(
     what: &str,
     limit: Duration,
@@ -48,23 +48,22 @@ pub(crate) fn within(
     took
 }
 
-/// A test without its fault proves nothing.
+/// Fails a test whose fault never acted.
 pub(crate) fn fired(what: &str, times: u64) {
     assert!(times > 0, "VACUOUS: {what} never happened");
 }
 
-/// The line of a test.
+/// Prints the result line of a test.
 pub(crate) fn report(name: &str, seed: &Seed, fault: impl Display, measured: impl Display) {
     println!("{name}: seed {} | fault: {fault} | {measured}", seed.seed());
 }
 
-/// What is printed of a time.
+/// Formats a time in milliseconds.
 pub(crate) fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// Says that it is time to stop when it is dropped, be it by a panic: threads that nobody stops are waited for in
-/// vain.
+/// Sets the flag when dropped, also by a panic: otherwise a scope would wait for its threads forever.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -75,24 +74,24 @@ impl Drop for Stop<'_> {
 
 // ===== the service =====
 
-/// The verdict about a request.
+/// Verdict on a request.
 pub(crate) fn check(server: &Server, request: &Value) -> Value {
     let response = server.post_json("/v1/check", &request.to_string());
     assert_eq!(response.status, 200, "{response:?}");
     response.json()
 }
 
-/// The limit that an address has; none if no rule applies. Nothing is spent.
+/// Limit of an address; `None` if no rule applies. Spends no tokens.
 pub(crate) fn limit_of_ip(server: &Server) -> Option<u64> {
     check(server, &json!({"ip": "203.0.113.77", "cost": 0}))["limit"].as_u64()
 }
 
-/// Whether a user is blocked. Nothing is spent.
+/// True if a user is blocked. Spends no tokens.
 pub(crate) fn is_blocked(server: &Server, user_id: &str) -> bool {
     check(server, &json!({"user_id": user_id, "cost": 0}))["limit"] == 0
 }
 
-/// Asks the administration, with a token if there is one.
+/// Sends a request to the administration, with a token if one is given.
 pub(crate) fn ask(
     server: &Server,
     method: &str,
@@ -106,7 +105,7 @@ pub(crate) fn ask(
     server.request(method, path, &headers, &body)
 }
 
-/// The sum of a metric over all its labels.
+/// Sum of a metric over all its labels.
 pub(crate) fn metric(server: &Server, name: &str) -> f64 {
     let text = server.get("/metrics").body;
     let of_line = |line: &str| {
@@ -119,19 +118,19 @@ pub(crate) fn metric(server: &Server, name: &str) -> f64 {
     values.iter().sum()
 }
 
-/// The same, for what is counted.
+/// Like [`metric`], as a whole number.
 pub(crate) fn count(server: &Server, name: &str) -> u64 {
     metric(server, name) as u64
 }
 
-/// Memory that the process holds, in bytes.
+/// Resident memory of the process in bytes.
 pub(crate) fn memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// What is printed of bytes.
+/// Formats a number of bytes.
 pub(crate) fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

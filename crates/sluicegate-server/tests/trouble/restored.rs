@@ -1,5 +1,5 @@
-//! What a service takes for its database, and what it does not: one that was restored from a backup is another, a file that is
-//! gone is not made anew, and that nobody knew of tokens does not mean that there are none.
+//! T33 with a snapshot file: a restored backup is treated as another database, a missing file is not created, and an
+//! empty list of tokens does not open the administration.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::trouble::place::Place;
 use crate::trouble::support::{ask, limit_of_ip, metric, soon};
 
 fn start(place: &Place, snapshot: &Path) -> Server {
-    // Whoever is refused may ask again.
+    // The tests repeat wrong tokens: no lockout.
     let often = ["--admin-failures-per-minute", "100000"];
     place.launch(&often).args(&["--database-snapshot", snapshot.to_str().unwrap()]).start()
 }
@@ -22,7 +22,7 @@ fn file_of(place: &Place) -> String {
     place.url().strip_prefix("sqlite:").unwrap().to_owned()
 }
 
-/// A status of the administration.
+/// Status of a request to the administration.
 fn status(server: &Server, token: Option<&str>) -> u16 {
     ask(server, "GET", "/v1/rules", token, &Value::Null).status
 }
@@ -33,8 +33,8 @@ fn wait_for_snapshot(snapshot: &Path, text: &str) {
     });
 }
 
-/// The same number of changes since the backup leads to another generation: or else what came from the snapshot file would
-/// be taken for what is in the database, for ever.
+/// As many changes after the backup as before must lead to another generation: otherwise the state of the snapshot file
+/// would be taken for that of the database forever.
 #[test]
 fn t33_a_database_from_a_backup_is_another() {
     let place = Place::sqlite();
@@ -49,11 +49,11 @@ fn t33_a_database_from_a_backup_is_another() {
     wait_for_snapshot(&snapshot, "lost");
     drop(server);
     for suffix in ["", "-wal", "-shm"] {
-        // The last two may be gone already.
+        // The last two may not exist.
         let _ = fs::remove_file(format!("{file}{suffix}"));
     }
 
-    // The file is not there: it is not made anew, and everything is as it was.
+    // The file is missing: it is not created, and the state of the snapshot stays in force.
     let server = start(&place, &snapshot);
     server.wait_for_log("starting from the snapshot file");
     assert_eq!((limit_of_ip(&server), status(&server, Some(&lost))), (Some(7), 503));
@@ -67,8 +67,8 @@ fn t33_a_database_from_a_backup_is_another() {
     assert_eq!((status(&server, Some(&lost)), status(&server, Some(&found))), (401, 200));
 }
 
-/// Tokens are made beside the service, too: while the database cannot be asked, an old list without any does not open
-/// the administration.
+/// Tokens can be created while the service is down: until the database answers, an empty list in the snapshot does not
+/// open the administration.
 #[test]
 fn t33_no_tokens_in_a_snapshot_are_none_that_are_known() {
     let (postgres, place) = Place::own_postgres();
