@@ -1,4 +1,4 @@
-//! The application behind Envoy: it says which path it was asked for, and counts.
+//! The application behind Envoy, which echoes the path and counts requests.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,14 +22,14 @@ impl App {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let count = Arc::clone(&count);
-                // A connection that breaks is nobody's concern but Envoy's.
+                // A broken connection is handled by Envoy.
                 thread::spawn(move || serve(stream, &count));
             }
         });
         Self { address, asked }
     }
 
-    /// How many requests have come through.
+    /// Number of requests that reached the application.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }

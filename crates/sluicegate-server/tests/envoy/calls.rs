@@ -1,4 +1,4 @@
-//! Calls about rules: which apply, how each descriptor stands, and what Envoy is to tell its client.
+//! Calls decided by rules: the rules that apply, the status of each descriptor, and the header fields for the client.
 
 use prost_types::value::Kind;
 
@@ -96,7 +96,7 @@ fn a_call_is_allowed_until_it_is_not() {
         assert_eq!(denied.metadata("violated_tier"), Some(&text("user")));
         assert_eq!(denied.metadata("violated_policy"), Some(&text("user")));
         assert_eq!(denied.metadata("rule_id"), Some(&Kind::NumberValue(1.0)));
-        // The same bucket as over HTTP.
+        // Shares the bucket with checks over HTTP.
         let verdict = check(server, &serde_json::json!({"user_id": "42"}));
         assert_eq!((&verdict["allowed"], &verdict["rule_id"]), (&false.into(), &1.into()));
     });
@@ -140,7 +140,7 @@ fn a_descriptor_of_several_rules_tells_of_the_worst() {
     assert_eq!((name(&answer), answer.remaining()), ("user".into(), vec![1]));
     let policies = r#""user";q=2;w=60, "ip";q=5;w=86400, "global";q=7;w=300"#;
     assert_eq!(answer.header("ratelimit-policy"), Some(policies));
-    // Five minutes are no unit.
+    // Envoy has no unit for five minutes.
     let everybody = [descriptor(&[("tenant", "acme")])];
     let answer = rls.ask(&everybody);
     let limit = answer.statuses[0].current_limit.clone().unwrap();
@@ -163,18 +163,18 @@ fn entries_are_attributes_and_so_are_the_domain_and_the_keys() {
     let mut turned = search("/search", "GET");
     turned.entries.reverse();
     assert_eq!(limits(rls.ask(&[turned])), 1, "in another order it is another descriptor");
-    // Nobody can claim to be from elsewhere.
+    // An entry cannot override the domain of the call.
     let tenant = |key: &str| descriptor(&[("tenant", "acme"), (key, "edge")]);
     let mut elsewhere = call(&[tenant("domain")]);
     elsewhere.domain = "elsewhere".into();
     assert_eq!(limits(rls.call(elsewhere).unwrap()), 0);
     assert_eq!(limits(rls.ask(&[tenant("descriptor")])), 1);
-    // What cannot be an attribute is none, and of two values the last one counts.
+    // Entries that are not valid attributes are ignored, and of two values the last one counts.
     let odd = descriptor(&[("a b", "c"), ("user_id", "1"), ("user_id", "2")]);
     assert_eq!(rls.ask(&[odd]).remaining(), [1]);
     assert_eq!(rls.ask(&[descriptor(&[("user_id", "1")])]).remaining(), [1]);
     assert_eq!(rls.ask(&[descriptor(&[("user_id", "2")])]).remaining(), [0]);
-    // Addresses have one spelling.
+    // Addresses are normalised.
     assert_eq!(rls.ask(&[descriptor(&[("remote_address", "2001:DB8:0::1")])]).remaining(), [4]);
     assert_eq!(rls.ask(&[descriptor(&[("remote_address", "2001:db8::1")])]).remaining(), [3]);
 }

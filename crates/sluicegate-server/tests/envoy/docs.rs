@@ -1,4 +1,4 @@
-//! The pages tell the truth: they show the file that is tested here, to the letter, and what commands answer.
+//! The pages show exactly the tested file and the real answers of commands.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn the_page_shows_the_file() {
         blocks.contains(&Some(&text)),
         "docs/envoy.md does not show examples/envoy/envoy.yaml as it is"
     );
-    // What else it shows is in the file as well.
+    // Other blocks are parts of the file.
     for block in blocks.into_iter().flatten().filter(|block| **block != text) {
         for line in block.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             assert!(text.contains(line), "{line:?} is not in the file");

@@ -1,4 +1,4 @@
-//! Health as `/readyz` has it, and reflection.
+//! gRPC health, which agrees with `/readyz`, and reflection.
 
 use futures_util::{StreamExt, stream};
 use tonic::Code;
@@ -45,7 +45,7 @@ fn it_serves_until_it_is_asked_to_end() {
     let last = rls.wait(watching.message()).unwrap().unwrap();
     assert_eq!(last.status(), ServingStatus::NotServing);
     assert_eq!(rls.wait(watching.message()).unwrap(), None, "those who watch hold nobody up");
-    // Whoever has not seen it yet is still answered.
+    // Clients that have not noticed yet are still answered.
     let answer = rls.wait(health.check(of(""))).unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::NotServing);
     assert!(rls.ask(&[descriptor(&[("user_id", "42")])]).is_ok());

@@ -1,10 +1,10 @@
-//! A configuration of envoyproxy/ratelimit, imported, behaves over gRPC as it does there; but for the charge, which is
-//! all or nothing.
+//! An imported configuration of envoyproxy/ratelimit behaves over gRPC as it does there, except that a call is charged
+//! completely or not at all.
 
 use crate::common::{Launch, Server};
 use crate::envoy::rls::{Code, Rls, Unit, call, descriptor};
 
-/// Windows of a day seldom end in the middle of a test.
+/// Windows of a day, which rarely end during a test.
 const CONFIG: &str = "
 domain: edge
 descriptors:
@@ -34,7 +34,7 @@ descriptors:
       replaces: [{ name: logins }]
 ";
 
-/// A service with these limits and no others.
+/// Starts a service with only these limits.
 fn imported(algorithm: &str) -> Server {
     let server = Launch::serve(&[]).with_grpc().file("config.yaml", CONFIG).start();
     let file = server.folder().join("config.yaml").display().to_string();
@@ -47,7 +47,7 @@ fn imported(algorithm: &str) -> Server {
     server
 }
 
-/// What is left for these entries, once they are charged; none if they are not limited.
+/// Charges these entries and returns what is left; `None` if they are not limited.
 fn left(rls: &Rls, entries: &[(&str, &str)]) -> Option<u32> {
     let answer = rls.ask(&[descriptor(entries)]);
     let status = &answer.statuses[0];
@@ -58,7 +58,7 @@ fn behaves_as_there(algorithm: &str) {
     let server = imported(algorithm);
     let rls = Rls::of(&server);
 
-    // A bucket for each value, and the exact one first.
+    // Every value has a bucket, and an exact match comes first.
     assert_eq!(left(&rls, &[("remote_address", "192.0.2.7")]), Some(2));
     assert_eq!(left(&rls, &[("remote_address", "192.0.2.7")]), Some(1));
     assert_eq!(left(&rls, &[("remote_address", "192.0.2.8")]), Some(2));
@@ -66,7 +66,7 @@ fn behaves_as_there(algorithm: &str) {
     assert_eq!((unlimited.is_ok(), unlimited.remaining()), (true, vec![u32::MAX]));
     assert!(unlimited.statuses[0].current_limit.is_none());
 
-    // Wildcards before none; each value has its own bucket.
+    // A wildcard comes before the default; each value has a bucket.
     let pages = rls.ask(&[descriptor(&[("path", "/api/a/b")])]);
     let limit = pages.statuses[0].current_limit.clone().unwrap();
     assert_eq!(
@@ -86,17 +86,17 @@ fn behaves_as_there(algorithm: &str) {
     elsewhere.domain = "elsewhere".into();
     assert!(rls.call(elsewhere).unwrap().statuses[0].current_limit.is_none());
 
-    // Shadows deny nobody.
+    // Limits in shadow mode do not deny.
     for _ in 0..3 {
         assert!(rls.ask(&[descriptor(&[("trial", "1")])]).is_ok());
     }
-    // A limit takes the place of another one, in whatever descriptor of the call that is.
+    // A limit replaces another one in any descriptor of the call.
     let login = descriptor(&[("path", "/login"), ("user", "42")]);
     assert_eq!(rls.ask_one(&login).codes(), [Code::OverLimit]);
     let gold = descriptor(&[("customer", "gold")]);
     let replaced = rls.ask(&[login.clone(), gold]);
     assert_eq!((replaced.is_ok(), replaced.remaining()), (true, vec![0, 4]));
-    // Not as there: a denied call charges nobody.
+    // Unlike there, a denied call charges nothing.
     let address = descriptor(&[("remote_address", "192.0.2.9")]);
     assert_eq!(rls.ask(&[address.clone(), login]).codes(), [Code::Ok, Code::OverLimit]);
     assert_eq!(rls.ask_one(&address).remaining(), [2]);

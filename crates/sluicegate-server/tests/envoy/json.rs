@@ -1,10 +1,10 @@
-//! `POST /json`, as envoyproxy/ratelimit has it.
+//! `POST /json`, as in envoyproxy/ratelimit.
 
 use serde_json::{Value, json};
 
 use crate::common::{Response, Server, with_rules};
 
-/// Long enough for nobody to guess.
+/// Token of a length that cannot be guessed.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 const RULES: &str = r#"

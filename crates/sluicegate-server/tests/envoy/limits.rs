@@ -1,4 +1,4 @@
-//! Limits that descriptors bring, and messages that are refused.
+//! Limits in descriptors, and rejected messages.
 
 use tonic::Code as GrpcCode;
 
@@ -39,7 +39,7 @@ fn a_limit_of_its_own_counts_instead_of_the_rules() {
         let body = String::from_utf8(denied.raw_body).unwrap();
         assert!(body.contains(r#""violated-policies":["user_id,route"],"rule_id":null"#), "{body}");
 
-        // Every list of entries in every domain is another bucket, however it is written.
+        // Every list of entries in every domain has a separate bucket, whatever its characters.
         let lists: [&[(&str, &str)]; 4] = [
             &[("user_id", "42")],
             &[("user_id", "42"), ("rout", "ea")],
@@ -89,7 +89,7 @@ fn another_limit_for_the_same_entries_is_another_bucket() {
                 rls.ask_one(other);
             }
         }
-        // In one call, either way round, the stricter one denies.
+        // In one call the stricter limit denies, in either order.
         let strict = descriptor(&[("a", "z")]).limit(1, RateLimitUnit::Hour);
         let lax = descriptor(&[("a", "z")]).limit(1000, RateLimitUnit::Second);
         assert!(rls.ask(&[lax.clone(), strict.clone()]).is_ok());
@@ -107,7 +107,7 @@ fn no_value_of_a_client_is_refused() {
         descriptor.entries[0].value = value.to_vec();
         descriptor
     };
-    // Cut to the same 16 bytes, where a character begins.
+    // Truncated to the same 16 bytes, at a character boundary.
     for [one, other] in [
         ["1234567890123456+".to_owned(), "1234567890123456-".repeat(10_000)],
         ["123456789012345é".to_owned(), "123456789012345".to_owned()],
@@ -115,7 +115,7 @@ fn no_value_of_a_client_is_refused() {
         assert!(rls.ask_one(&of(one.as_bytes())).is_ok());
         assert!(!rls.ask_one(&of(other.as_bytes())).is_ok());
     }
-    // Bytes that are no UTF-8 are Latin-1.
+    // Bytes that are not UTF-8 are read as Latin-1.
     assert!(rls.ask_one(&of(b"a\xff")).is_ok());
     assert!(!rls.ask_one(&of("aÿ".as_bytes())).is_ok());
     assert!(rls.ask_one(&of(b"a\xfe")).is_ok());
@@ -135,7 +135,7 @@ fn endpoints_have_one_spelling() {
             assert!(!rls.ask(&[descriptor(&[(key, path)])]).is_ok(), "{key} {path}");
         }
     }
-    // What is no path is a name that the operator gave it.
+    // A value that is not a path is a name given by the operator.
     assert!(rls.ask(&[descriptor(&[("path", "login")])]).is_ok());
     assert!(!rls.ask(&[descriptor(&[("path", "login")])]).is_ok());
 }
@@ -205,6 +205,6 @@ fn wrong_messages_are_refused_and_say_what_is_wrong() {
     let mut unknown_unit = call(&[fine().limit(1, RateLimitUnit::Day)]);
     unknown_unit.descriptors[0].limit.as_mut().unwrap().unit = 99;
     assert_eq!(rls.call(unknown_unit).unwrap_err().code(), GrpcCode::InvalidArgument);
-    // Nothing of it was charged, and an empty value is one.
+    // The rejected calls charged nothing, and an empty value is valid.
     assert!(rls.ask(&[fine(), descriptor(&[("a", "")])]).is_ok());
 }

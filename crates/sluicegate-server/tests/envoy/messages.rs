@@ -1,4 +1,4 @@
-//! Messages that are none, too long, or never come: each is refused, by itself.
+//! Invalid, oversized and incomplete messages: each is rejected alone.
 
 use crate::common::{Client, Launch, Response, Server, now};
 use crate::envoy::rls::{RateLimitUnit, Rls, call, descriptor};
@@ -9,7 +9,7 @@ fn launch(arguments: &[&str]) -> Server {
     Launch::serve(arguments).with_grpc().start()
 }
 
-/// Sends bytes as a message, over HTTP/1, which serves for what is refused.
+/// Sends bytes as a message over HTTP/1, which suffices for rejected messages.
 fn send(server: &Server, is_compressed: u8, length: usize, bytes: &[u8]) -> Response {
     let mut message = vec![is_compressed];
     message.extend(u32::try_from(length).unwrap().to_be_bytes());
@@ -36,7 +36,7 @@ fn what_is_no_message_is_refused() {
     assert!(Rls::of(&server).ask(&[descriptor(&[("user_id", "42")])]).is_ok());
 }
 
-/// A page of another site can make a browser send these without asking first.
+/// A browser sends these content types for a page of another site without a preflight request.
 #[test]
 fn what_does_not_say_that_it_is_a_call_is_refused() {
     let server = launch(&[]);
@@ -51,7 +51,7 @@ fn what_does_not_say_that_it_is_a_call_is_refused() {
 
 #[test]
 fn what_is_too_long_is_refused_before_it_is_read() {
-    // What a client may send Envoy is much more than a request over HTTP has.
+    // Messages may be much longer than bodies over HTTP: clients may send Envoy long values.
     let server = launch(&["--limits-body-bytes-max", "1024"]);
     let long = "a".repeat(200 * 1024);
     assert!(Rls::of(&server).ask(&[descriptor(&[("user_id", &long)])]).is_ok());

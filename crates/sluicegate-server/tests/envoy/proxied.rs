@@ -1,4 +1,4 @@
-//! The real Envoy in front of an application: what its client sees.
+//! The real Envoy in front of an application, as seen by its client.
 
 use crate::common::{Server, eventually, with_rules};
 use crate::envoy::app::App;
@@ -52,7 +52,7 @@ fn nothing_that_a_client_sends_lets_it_past() {
     }
 }
 
-/// The fields in the row of `docs/envoy.md` about what is allowed are those of this answer.
+/// The fields of an allowed answer are those in `docs/envoy.md`.
 #[test]
 fn the_page_shows_what_a_client_sees() {
     let page = include_str!("../../../../docs/envoy.md");
@@ -82,7 +82,7 @@ fn a_client_is_allowed_until_it_is_not() {
     let left = allowed.header("ratelimit").unwrap();
     assert!(left.starts_with(r#""ip";r=98;"#) && left.contains(r#""endpoint";r=1;t="#), "{left}");
     assert_eq!(allowed.header("retry-after"), None);
-    // Envoy's own, of the worst tier; and once.
+    // Envoy's own field, of the tier with the least left, and only once.
     assert_eq!(allowed.header("x-ratelimit-limit"), Some(r#"2, 2;w=60;name="endpoint""#));
     assert_eq!(allowed.header("x-ratelimit-remaining"), Some("1"));
     let count = |name: &str| allowed.headers.iter().filter(|(known, _)| known == name).count();
@@ -104,7 +104,7 @@ fn a_client_is_allowed_until_it_is_not() {
     let body = denied.json();
     assert_eq!(body["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
     assert_eq!((&body["rule_id"], &body["violated-policies"][0]), (&2.into(), &"endpoint".into()));
-    // The others are not affected, and paid nothing for the denial.
+    // Other buckets were not charged for the denial.
     let free = envoy.get("/", &[]);
     assert_eq!(free.status, 200);
     assert!(free.header("ratelimit").unwrap().starts_with(r#""ip";r=96;"#), "{free:?}");
@@ -168,7 +168,7 @@ fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
                 hits_addend: { number: 2, is_negative_hits: true }
                 apply_on_stream_done: true
               ";
-    // What the file limits by is not wanted here.
+    // Replaces the descriptors of the example file.
     let text = std::fs::read_to_string(crate::envoy::proxy::example()).unwrap();
     let from = text.find("domain: edge").unwrap();
     let to = text.find("failure_mode_deny: false").unwrap();
@@ -180,7 +180,7 @@ fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
     };
     assert_eq!(left(&[("x-user-id", "42"), ("x-cost", "7")]), Some((200, "3".into())));
     assert_eq!(left(&[("x-user-id", "42"), ("x-cost", "4")]), Some((429, "3".into())));
-    // Given back when the response is done, in a call of its own.
+    // Refunded in a separate call when the response is complete.
     assert_eq!(envoy.get("/", &[("x-back", "42")]).status, 200);
     eventually("two tokens to come back", || {
         (left(&[("x-user-id", "42"), ("x-cost", "0")])?.1 == "5").then_some(())

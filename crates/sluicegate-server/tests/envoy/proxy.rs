@@ -1,4 +1,4 @@
-//! Starting Envoy with the file that people are given.
+//! Starts Envoy with the example file.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 use crate::common::{Client, Response, eventually};
 
-/// The ports in the file.
+// Ports in the file.
 const LISTEN: &str = "port_value: 10000";
 const APP: &str = "port_value: 8000";
 const SLUICEGATE: &str = "port_value: 8081";
-/// How long Envoy waits for Sluicegate there, and for how long where a busy machine is no reason to go on without it.
+/// Timeout of Envoy for Sluicegate in the file, and one that a busy machine does not exceed.
 const TIMEOUT: &str = "timeout: 0.1s";
 const PATIENT: &str = "timeout: 20s";
 
@@ -26,7 +26,7 @@ pub(crate) struct Envoy {
     _folder: TempDir,
 }
 
-/// The file that people are given.
+/// Path of the example file.
 pub(crate) fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/envoy/envoy.yaml")
 }
@@ -40,12 +40,12 @@ fn program() -> PathBuf {
 }
 
 impl Envoy {
-    /// Starts it between clients, this Sluicegate and this application, and waits until it serves.
+    /// Starts Envoy in front of this Sluicegate and this application, and waits until it serves.
     pub(crate) fn start(sluicegate: SocketAddr, app: SocketAddr) -> Self {
         Self::start_with(sluicegate, app, &[(TIMEOUT, PATIENT)])
     }
 
-    /// The same with these changes to the file.
+    /// Like `start`, with replacements in the file.
     pub(crate) fn start_with(
         sluicegate: SocketAddr,
         app: SocketAddr,
@@ -83,13 +83,13 @@ impl Envoy {
         Self { address, admin, _process: process, _folder: folder }
     }
 
-    /// A request over a connection of its own.
+    /// Sends a request over a new connection.
     pub(crate) fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {
         let mut client = Client::connect(self.address).unwrap();
         client.request("GET", path, headers, b"").unwrap()
     }
 
-    /// A figure of its own about the rate limit filter.
+    /// Statistic of Envoy's rate limit filter.
     pub(crate) fn stat(&self, name: &str) -> u64 {
         let name = format!("cluster.app.ratelimit.{name}");
         let path = format!("/stats?filter={name}");
@@ -100,7 +100,7 @@ impl Envoy {
     }
 }
 
-/// Where it listens, once it does.
+/// Address of the listener; `None` until Envoy listens.
 fn listener(admin: SocketAddr) -> Option<SocketAddr> {
     let mut client = Client::connect(admin).ok()?;
     let ready = client.request("GET", "/ready", &[], b"").ok()?;

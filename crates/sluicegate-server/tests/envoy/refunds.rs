@@ -1,4 +1,4 @@
-//! How much a call takes, that it can only ask, and that it can give back.
+//! Hits of a call: charging several, peeking with none, and refunding.
 
 use crate::common::{Launch, on_every_store, with_rules};
 use crate::envoy::rls::{Code, RateLimitDescriptor, RateLimitUnit, Rls, call, descriptor};
@@ -28,13 +28,13 @@ fn hits_are_of_the_call_unless_a_descriptor_has_its_own() {
         three.hits_addend = 3;
         assert_eq!(rls.call(three).unwrap().remaining(), [7, 5]);
         assert_eq!(rls.ask(&[user("1"), user("2")]).remaining(), [6, 4]);
-        // More than there can be: never, and so no time to come back at.
+        // Above the capacity: never granted, so there is no `retry-after`.
         let never = rls.ask(&[user("1").hits(11)]);
         assert_eq!((never.is_ok(), never.remaining()), (false, vec![6]));
         assert_eq!(never.header("retry-after"), None);
         let huge = rls.ask(&[user("1").hits(u64::MAX), user("1").hits(u64::MAX)]);
         assert_eq!(huge.codes(), [Code::OverLimit; 2]);
-        // The same bucket twice: both together.
+        // Two descriptors of one bucket are charged together.
         let twice = rls.ask(&[user("1").hits(3), user("1").hits(3)]);
         assert_eq!((twice.is_ok(), twice.remaining()), (true, vec![0, 0]));
     });
@@ -51,7 +51,7 @@ fn no_hits_ask_and_can_deny_and_take_nothing() {
         let probe = rls.ask(&[user("1").hits(0)]);
         assert_eq!((probe.is_ok(), probe.codes()), (false, vec![Code::OverLimit]));
         assert!(probe.header("retry-after").is_some());
-        // It denies the whole call, which then takes nothing.
+        // A denial by one descriptor denies the whole call, which charges nothing.
         let both = rls.ask(&[user("2").hits(4), user("1").hits(0)]);
         assert_eq!((both.is_ok(), both.codes()), (false, vec![Code::Ok, Code::OverLimit]));
         let both = rls.ask(&[user("2").hits(4), user("3").hits(0)]);
@@ -68,7 +68,7 @@ fn negative_hits_are_given_back_whatever_the_verdict() {
         let back = rls.ask(&[user("1").hits(3).negative()]);
         assert_eq!((back.is_ok(), back.remaining()), (true, vec![5]));
         assert_eq!(back.statuses[0].current_limit.as_ref().unwrap().name, "user");
-        // One, if it is not said how many; and never more than there can be.
+        // One hit by default; a bucket never exceeds its capacity.
         assert_eq!(rls.ask(&[user("1").negative()]).remaining(), [6]);
         assert_eq!(rls.ask(&[user("1").hits(u64::MAX).negative()]).remaining(), [10]);
         assert_eq!(rls.ask(&[user("1").hits(0).negative()]).remaining(), [10]);
@@ -80,7 +80,7 @@ fn negative_hits_are_given_back_whatever_the_verdict() {
         assert_eq!((mixed.is_ok(), mixed.remaining()), (false, vec![0, 4, 10]));
         let mixed = rls.ask(&[user("2").hits(1).negative(), user("3")]);
         assert_eq!((mixed.is_ok(), mixed.remaining()), (true, vec![5, 9]));
-        // Nobody's bucket: nothing to give to.
+        // No rule applies: there is no bucket to refund.
         let nobody = rls.ask(&[descriptor(&[("who", "knows")]).negative()]);
         assert_eq!((nobody.is_ok(), nobody.codes()), (true, vec![Code::Ok]));
     });
@@ -109,7 +109,7 @@ period = "1d"
             let rls = Rls::of(server);
             let vip = || descriptor(&[("vip", "1")]);
             assert!(rls.ask(&[user("1").hits(2)]).is_ok());
-            // Charged is the one that replaces, and so it gets back what it paid, alone.
+            // Only the replacing rule is charged, so only it is refunded.
             assert_eq!(rls.ask(&[user("1"), vip()]).remaining()[1], 4);
             assert_eq!(rls.ask(&[user("1").negative(), vip().negative()]).remaining()[1], 5);
             assert!(!rls.ask(&[user("1")]).is_ok());

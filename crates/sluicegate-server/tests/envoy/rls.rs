@@ -28,7 +28,7 @@ mod proto {
     include!(concat!(env!("OUT_DIR"), "/rls.rs"));
 }
 
-/// A connection to the service, one call at a time.
+/// A connection to the service for one call at a time.
 #[derive(Debug)]
 pub(crate) struct Rls {
     runtime: Runtime,
@@ -47,12 +47,12 @@ impl Rls {
         Self { runtime, channel }
     }
 
-    /// What is under it, for other services.
+    /// Channel of the connection, for other services.
     pub(crate) fn channel(&self) -> Channel {
         self.channel.clone()
     }
 
-    /// Waits for something that a service does.
+    /// Runs a future to completion.
     pub(crate) fn wait<T>(&self, doing: impl Future<Output = T>) -> T {
         self.runtime.block_on(doing)
     }
@@ -68,7 +68,7 @@ impl Rls {
         self.call(call(descriptors)).unwrap()
     }
 
-    /// The same with one descriptor.
+    /// Calls it with one descriptor.
     pub(crate) fn ask_one(&self, descriptor: &RateLimitDescriptor) -> RateLimitResponse {
         self.ask(std::slice::from_ref(descriptor))
     }
@@ -89,19 +89,19 @@ pub(crate) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
 }
 
 impl RateLimitDescriptor {
-    /// The same for so many hits.
+    /// Sets the number of hits.
     pub(crate) fn hits(mut self, hits: u64) -> Self {
         self.hits_addend = Some(hits);
         self
     }
 
-    /// The same, to be given back.
+    /// Makes it a refund.
     pub(crate) fn negative(mut self) -> Self {
         self.is_negative_hits = true;
         self
     }
 
-    /// The same with a limit of its own.
+    /// Sets a limit in the descriptor.
     pub(crate) fn limit(mut self, requests_per_unit: u32, unit: RateLimitUnit) -> Self {
         self.limit = Some(RateLimitOverride { requests_per_unit, unit: unit.into() });
         self
@@ -109,7 +109,7 @@ impl RateLimitDescriptor {
 }
 
 impl RateLimitResponse {
-    /// Whether all of it was allowed; it is never unknown.
+    /// True if the whole call was allowed. Panics if the code is unknown.
     pub(crate) fn is_ok(&self) -> bool {
         match self.overall_code() {
             Code::Ok => true,
@@ -118,23 +118,23 @@ impl RateLimitResponse {
         }
     }
 
-    /// What is left, descriptor by descriptor.
+    /// Tokens left, by descriptor.
     pub(crate) fn remaining(&self) -> Vec<u32> {
         self.statuses.iter().map(|status| status.limit_remaining).collect()
     }
 
-    /// Whether each was granted by itself.
+    /// Code of each descriptor.
     pub(crate) fn codes(&self) -> Vec<Code> {
         self.statuses.iter().map(DescriptorStatus::code).collect()
     }
 
-    /// A header that the client is to get.
+    /// Header field for the client.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.response_headers_to_add.iter();
         headers.find(|header| header.key == name).map(|header| header.value.as_str())
     }
 
-    /// A member of the metadata.
+    /// Member of the metadata.
     pub(crate) fn metadata(&self, name: &str) -> Option<&prost_types::value::Kind> {
         self.dynamic_metadata.as_ref()?.fields.get(name)?.kind.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Without the store: each rule's policy answers, and says so; what has none is unavailable, never unknown.
+//! Store failures: each rule's policy answers, marked as degraded; a refund has no policy and is unavailable.
 
 use prost_types::value::Kind;
 use sluicegate_tests::servers::{Flavour, RedisServer};
@@ -62,11 +62,11 @@ fn each_rule_answers_by_its_policy_and_giving_back_is_unavailable() {
     assert!(rls.ask_one(&own).is_ok());
     assert!(!rls.ask(&[own]).is_ok());
 
-    // There is nobody to give anything to.
+    // A refund needs the store.
     let refused = rls.call(crate::envoy::rls::call(&[local.clone().negative()])).unwrap_err();
     assert_eq!(refused.code(), GrpcCode::Unavailable, "{refused:?}");
     assert!(refused.message().starts_with("the store is in trouble ("), "{refused:?}");
-    // But what was decided about others is told.
+    // The decisions on other descriptors are answered.
     let mixed = rls.ask(&[deny, local.negative(), allow]);
     assert_eq!(mixed.codes(), [Code::OverLimit, Code::Ok, Code::Ok]);
     assert!(!mixed.is_ok());

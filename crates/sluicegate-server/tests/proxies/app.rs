@@ -1,4 +1,4 @@
-//! The application behind the proxies: it says what it was sent.
+//! The application behind the proxies, which echoes the request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ impl App {
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A connection that breaks is nobody's concern but its proxy's.
+                // A broken connection is handled by the proxy.
                 thread::spawn(move || serve(stream));
             }
         });
@@ -26,7 +26,7 @@ impl App {
     }
 }
 
-/// Answers with what came: 403 at `/forbidden`, 500 at `/broken`, else 200.
+/// Echoes the request, with status 403 at `/forbidden`, 500 at `/broken`, otherwise 200.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);

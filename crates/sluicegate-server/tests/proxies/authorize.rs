@@ -1,4 +1,4 @@
-//! `/v1/authorize` by itself: whom it believes, what it makes of what it is sent, and how it answers.
+//! `/v1/authorize` without a proxy: trusted peers, header fields, and answers.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::proxies::stage::CLIENT;
 
 const PATH: &str = "/v1/authorize";
 
-/// A bucket for whatever there is to tell apart.
+/// One rule for each attribute.
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -52,7 +52,7 @@ fn ask(server: &Server, headers: &[(&str, &str)]) -> Response {
     server.request("GET", PATH, headers, "")
 }
 
-/// What is left under each rule of the last answer, by the names in `RateLimit`.
+/// Tokens left under each rule of an answer, by the names in `RateLimit`.
 fn left(response: &Response) -> Value {
     let members = response.header("ratelimit").unwrap_or_default().split(", ");
     let pairs = members.filter_map(|member| {
@@ -99,12 +99,12 @@ fn a_proxy_chooses_how_to_be_denied() {
         assert!(response.header("x-sluicegate-decision").is_some(), "{response:?}");
         response
     };
-    // What is allowed is allowed, whatever it says there.
+    // The parameter does not change the status of allowed requests.
     assert_eq!((ask("?deny=403").status, ask("?deny=x").status), (200, 200));
     let denied = ask("?deny=403");
     assert_eq!((denied.status, &denied.json()["status"]), (403, &403.into()));
     assert_eq!(denied.header("retry-after"), Some("3600"));
-    // Proxies append their client's query: the first one counts, and nothing else matters.
+    // Proxies append their client's query: the first parameter counts, the others are ignored.
     let cases = [
         ("?deny=403&a=b&deny=200", 403),
         ("?a=%ff&deny=403", 403),
@@ -142,7 +142,7 @@ fn any_method_will_do_and_bodies_do_not_matter() {
     let head = client.read_to_end();
     assert!(head.starts_with("HTTP/1.1 429 ") && head.ends_with("\r\n\r\n"), "{head}");
 
-    // A body that was announced and never comes, as from an nginx that passes `Content-Length` on; and one that is long.
+    // A `Content-Length` without a body, as from an nginx that forwards the field, and a very long one.
     for announced in ["10", "10000000000"] {
         let headers = [("content-length", announced), ("x-forwarded-uri", "/a")];
         let response = server.request("POST", PATH, &headers, "");
@@ -165,12 +165,12 @@ fn only_trusted_peers_are_believed() {
         let mut client = Client::connect_from(CLIENT, server.address).unwrap();
         client.request("GET", PATH, &about, b"").unwrap()
     };
-    // One bucket for its address, and no endpoint.
+    // Only the bucket of its address, and no endpoint.
     assert_eq!(left(&from_afar()), json!({ "ip": 999 }));
     assert_eq!(left(&from_afar()), json!({ "ip": 998 }));
     assert_eq!(left(&ask(&server, &about)), json!({ "ip": 999, "endpoint": 1 }));
 
-    // Without proxies that are trusted, nobody is.
+    // Without trusted proxies no peer is trusted.
     let nobody = Launch::serve(&["--rules", "r.toml"]).file("r.toml", RULES).start();
     assert_eq!(left(&ask(&nobody, &about)), json!({ "ip": 999 }));
     let other = [("x-forwarded-for", "203.0.113.10")];
@@ -207,9 +207,9 @@ fn an_endpoint_has_one_spelling() {
     for again in ["/%6Cogin", "/./login", "http://example.com/login?x", "/a/%2e%2E/login#y"] {
         assert_eq!(status("x-original-uri", again), 429, "{again}");
     }
-    // A slash at the end is the application's business.
+    // A trailing slash makes a different path.
     assert_eq!(status("x-original-uri", "/login/"), 200);
-    // A long one is cut: whatever follows, it is the same.
+    // A long path is truncated: different ends share a bucket.
     let long = format!("/long/{}", "x".repeat(2000));
     let statuses = ["1", "2", "3"].map(|end| status("x-forwarded-uri", &format!("{long}{end}")));
     assert_eq!(statuses, [200, 200, 429]);
@@ -236,11 +236,11 @@ fn who_contradicts_itself_is_denied() {
     }
     let metrics = server.get("/metrics").body;
     assert!(metrics.contains("sluicegate_authorize_contradictions_total 10\n"), "{metrics}");
-    // One line is enough for a minute.
+    // Logged once per minute.
     let message = "a proxy's headers contradict each other: denied";
     server.wait_for_log(message);
     assert_eq!(server.stderr().matches(message).count(), 1);
-    // Two that say the same do not, nor does one that says nothing.
+    // Equal and empty fields do not contradict each other.
     let same = [("x-forwarded-uri", "/a?b"), ("x-original-uri", "//a"), ("x-original-uri", "")];
     assert_eq!(left(&ask(&server, &same)), json!({ "ip": 999, "endpoint": 1 }));
 }
@@ -256,7 +256,7 @@ fn configured_headers_name_users_plans_and_others() {
     // Without a plan or a user no such rule applies.
     assert_eq!(status(&[("x-user", "ann"), ("x-plan", "")]), 200);
     assert_eq!(status(&[("x-user", ""), ("x-plan", "tiny")]), 200);
-    // A long one is cut, and still somebody.
+    // A long user is truncated and still has a bucket.
     let long = "é".repeat(2000);
     let long = [("x-user", long.as_str()), ("x-plan", "tiny")];
     assert_eq!((status(&long), status(&long)), (200, 429));
@@ -285,13 +285,13 @@ fn hostile_headers_are_answered() {
     client.send(&request).unwrap();
     let response = client.read_response().unwrap();
     assert_eq!(response.status, 200, "{response:?}");
-    // As long as headers may be.
+    // Close to the maximum length of header fields.
     let long = "/".repeat(60_000);
     assert_eq!(ask(&server, &[("x-forwarded-uri", &long)]).status, 200);
     assert_eq!(server.get("/readyz").status, 200);
 }
 
-/// Proxies send the Host and the Origin of their clients, which nobody else may.
+/// Proxies forward the Host and the Origin of their clients, which other peers may not.
 #[test]
 fn a_foreign_host_may_ask_here_and_nowhere_else() {
     let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "correct-horse").start();
@@ -326,7 +326,7 @@ fn fields_are_as_the_settings_have_them() {
 
 #[test]
 fn an_answer_without_the_store_says_so() {
-    // Nobody listens there.
+    // No server listens on this port.
     let server = launch().env("SLUICEGATE_STORE_URL", "redis://127.0.0.1:1").start();
     let about = [("x-forwarded-uri", "/a")];
     for status in [200, 200, 429] {

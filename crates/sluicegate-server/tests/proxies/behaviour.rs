@@ -1,4 +1,4 @@
-//! What holds behind every proxy.
+//! Behaviour common to all proxies.
 
 use std::thread;
 
@@ -6,22 +6,22 @@ use crate::common::{Client, Response, eventually, now};
 use crate::proxies::proxy::{Kind, Patience};
 use crate::proxies::stage::Stage;
 
-/// A client is answered within this, if Sluicegate does not answer and the proxy goes on: well below the seconds that
-/// some proxies take by themselves, and well above what a busy machine does.
+/// Maximum time of an answer if Sluicegate does not answer and the proxy fails open: well below the default timeouts
+/// of some proxies, and well above the delays of a busy machine.
 const SOON_MS: u128 = 2_000;
 
 impl Kind {
-    /// Whether the fields of limits are on answers that are allowed, too.
+    /// True if the rate limit fields are on allowed answers too.
     fn tells_when_allowed(self) -> bool {
         !matches!(self, Self::Traefik | Self::CaddyShort)
     }
 
-    /// Whether the body of a denial is Sluicegate's.
+    /// True if the body of a denial is Sluicegate's.
     fn passes_body(self) -> bool {
         !matches!(self, Self::Nginx403 | Self::Nginx429)
     }
 
-    /// What it answers if Sluicegate is stopped; nothing if it goes on.
+    /// Status of its answers while Sluicegate is stopped; `None` if it fails open.
     pub(crate) fn status_without_sluicegate(self) -> Option<u16> {
         match self {
             Self::Traefik => Some(500),
@@ -36,7 +36,7 @@ pub(crate) fn clients_see_the_limits(kind: Kind) {
     for left in (0..3).rev() {
         let response = stage.request("POST", "/limited/a?b=c&deny=403", &[], "hello");
         assert_eq!(response.status, 200, "{response:?} {}", stage.proxy.log());
-        // The application has got all of it.
+        // The application received the complete request.
         let got = response.json();
         assert_eq!((&got["method"], &got["body"]), (&"POST".into(), &"hello".into()));
         assert_eq!(got["path"], "/limited/a?b=c&deny=403");
@@ -59,14 +59,14 @@ pub(crate) fn clients_see_the_limits(kind: Kind) {
     let head = client.read_to_end();
     assert!(head.starts_with("HTTP/1.1 429 ") && head.ends_with("\r\n\r\n"), "{head}");
 
-    // What the application says by itself is passed on.
+    // Statuses of the application are forwarded.
     for (path, status) in [("/forbidden", 403), ("/broken", 500)] {
         let response = stage.request("GET", path, &[], "");
         assert_eq!((response.status, &response.json()["path"]), (status, &path.into()));
     }
 }
 
-/// As the documentation has it.
+/// Asserts a denial as documented.
 fn is_denied(kind: Kind, response: &Response) {
     assert_eq!(response.status, 429, "{response:?}");
     assert_eq!(response.header("retry-after"), Some("3600"), "{response:?}");
@@ -96,9 +96,9 @@ fn users_have_buckets_of_their_own(stage: &Stage) {
     assert_eq!((allowed("ann"), allowed("bob")), (2, 2));
 }
 
-/// Headers of a client, and spellings of a path, make no difference.
+/// Header fields of a client and spellings of a path do not change its bucket.
 fn clients_cannot_be_others(stage: &Stage) {
-    // As many as proxies take.
+    // As many as proxies accept.
     let many: Vec<_> = (0..90).map(|number| format!("x-many-{number}")).collect();
     let many: Vec<_> = many.iter().map(|name| (name.as_str(), "1")).collect();
     let long = "c=".to_owned() + &"x".repeat(6000);
@@ -123,11 +123,11 @@ fn clients_cannot_be_others(stage: &Stage) {
     let allowed = statuses.iter().filter(|status| **status == 200).count();
     assert_eq!((allowed, &statuses[..4]), (4, &[200; 4][..]), "{statuses:?} {}", stage.proxy.log());
     assert!(statuses[4..].iter().all(|status| *status == 429), "{statuses:?}");
-    // It was the client's bucket, and nobody else's.
+    // Only the client's bucket was charged.
     assert_eq!(stage.request("POST", "/login", &[], "").status, 200);
 }
 
-/// Many clients at once get exactly what there is.
+/// Concurrent clients are granted exactly the capacity.
 fn all_at_once(stage: &Stage) {
     let allowed: usize = thread::scope(|scope| {
         let ask = || {
@@ -142,10 +142,10 @@ fn all_at_once(stage: &Stage) {
 
 pub(crate) fn sluicegate_may_be_down(kind: Kind) {
     let stage = Stage::set(kind, Patience::AsWritten);
-    // However busy the machine, some are answered in time.
+    // Repeated, because a busy machine may miss the proxy's timeout.
     let drained = || stage.request("GET", "/limited/a", &[], "").status == 429;
     eventually("a denial", || drained().then_some(()));
-    // It hangs: the connection is taken, and nothing comes. Traefik would wait for half a minute.
+    // Sluicegate accepts the connection and does not answer. Traefik would wait for half a minute.
     if kind != Kind::Traefik {
         stage.sluicegate.signal("STOP");
         eventually("a standstill", || stands_still(stage.sluicegate.pid()).then_some(()));
@@ -172,7 +172,7 @@ fn is_refused(stage: &Stage, status: u16) {
     assert!(took.as_millis() < SOON_MS, "took {took:?}");
 }
 
-/// Whether every thread of a process is stopped, which takes a moment after the signal.
+/// True if every thread of a process is stopped, which takes a moment after the signal.
 fn stands_still(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     threads.flatten().all(|thread| {

@@ -1,4 +1,4 @@
-//! The pages about proxies show what is tested here, to the letter, and nothing else.
+//! The pages about proxies show exactly the tested files.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::common::Launch;
 use crate::proxies::proxy::{Kind, examples};
 
-/// How every command on the pages begins.
+/// Beginning of every command on the pages.
 const COMMAND: &str = "sluicegate serve ";
 
-/// The blocks of code on the pages, without the fences and what is said behind the first.
+/// Code blocks of the pages with the page's name, without fences and info strings.
 fn blocks() -> Vec<(String, String)> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/proxies");
     let mut blocks = Vec::new();

@@ -1,4 +1,4 @@
-//! Whatever bytes a client sends, and however many, a limit that is reached is reached.
+//! Hostile requests: no bytes and no length in a request bypass an exhausted limit.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,11 +9,11 @@ use crate::proxies::app::App;
 use crate::proxies::proxy::{Kind, Patience, Proxy};
 use crate::proxies::stage::{CLIENT, Stage};
 
-/// Around the bounds of the proxies and of Sluicegate, from the buffers of nginx to the megabyte of Traefik.
+/// Lengths around the limits of the proxies and of Sluicegate, from the buffers of nginx to the megabyte of Traefik.
 const LENGTHS: [usize; 11] =
     [1_000, 7_900, 8_100, 8_170, 8_175, 15_000, 20_000, 33_000, 66_000, 140_000, 1_000_000];
 
-/// What may come along with a request, and behind it.
+/// Header fields and bodies that a request may end with.
 const ENDS: [&str; 10] = [
     "connection: upgrade, close\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AQIDBAUGBwgJCgsMDQ4PEA==\r\n\r\n",
     "connection: upgrade, http2-settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n",
@@ -27,14 +27,14 @@ const ENDS: [&str; 10] = [
     "connection: close\r\nte: trailers\r\nrange: bytes=0-0\r\nif-modified-since: nonsense\r\n\r\n",
 ];
 
-/// A request of which any part may be odd.
+/// A request with one or more unusual parts.
 struct Odd {
     what: String,
     method: &'static str,
     uri: Vec<u8>,
     host: Vec<u8>,
     key: Vec<u8>,
-    /// How often the key is sent.
+    /// Number of times the key is sent.
     keys: usize,
     end: &'static str,
 }
@@ -52,7 +52,7 @@ impl Odd {
         Self { what, method: "GET", uri, host, key, keys: 1, end }
     }
 
-    /// Each byte in each place. Where a line ends there, it is another request, but none that passes either.
+    /// Every byte in every part. A line break makes it a different request, which must not pass either.
     fn bytes() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).flat_map(|byte| {
             let about = |place: &str| Self::new(format!("{byte:#04x} in the {place}"));
@@ -65,7 +65,7 @@ impl Odd {
         })
     }
 
-    /// Each length in each place, and in several.
+    /// Every length in every combination of parts.
     fn lengths() -> impl Iterator<Item = Self> {
         LENGTHS.into_iter().flat_map(|length| {
             let long = vec![b'x'; length];
@@ -128,7 +128,7 @@ impl Odd {
         text
     }
 
-    /// All that the proxy says to it. It may close before it has read everything.
+    /// Complete answer of the proxy, which may close the connection before it has read the whole request.
     fn answer(&self, stage: &Stage) -> String {
         let mut client = Client::connect_from(CLIENT, stage.proxy.address).unwrap();
         let _ = client.send(&self.written());
@@ -142,16 +142,16 @@ pub(crate) fn no_byte_and_no_length_gets_past(kind: Kind) {
     assert_eq!([(); 4].map(|()| plain()), [200, 200, 200, 429]);
     for odd in Odd::all() {
         let answer = odd.answer(&stage).to_ascii_lowercase();
-        // The application's answer says so in its header and in its body.
+        // The application marks its answers in a header field and in the body.
         let is_through = answer.contains("x-app") || answer.contains(r#""method""#);
         assert!(!is_through, "{odd:?}: {answer:.300}");
     }
     assert_eq!(plain(), 429);
-    long_keys_are_somebody(&stage);
+    long_keys_have_buckets(&stage);
 }
 
-/// A key that is longer than a value may be has a bucket as well.
-fn long_keys_are_somebody(stage: &Stage) {
+/// A key that exceeds the maximum length of a value has a bucket as well.
+fn long_keys_have_buckets(stage: &Stage) {
     for length in [300, 1_500, 7_000] {
         let key = "k".repeat(length) + &length.to_string();
         let ask = || stage.request("GET", "/users", &[("x-api-key", &key)], "").status;
@@ -160,7 +160,7 @@ fn long_keys_are_somebody(stage: &Stage) {
     }
 }
 
-/// Whatever the limiter answers that is neither 200 nor a failure of its own: it is a denial.
+/// Every status of the limiter other than 200 and 5xx is a denial.
 pub(crate) fn only_a_failure_goes_on(kind: Kind) {
     let app = App::start();
     let proxy = Proxy::start(kind, Patience::Long, start_limiter(), app.address);
@@ -172,7 +172,7 @@ pub(crate) fn only_a_failure_goes_on(kind: Kind) {
     }
 }
 
-/// A limiter that answers with the status in the path, once for each connection, and else with 200.
+/// Starts a limiter that answers each connection once, with the status in the path, by default 200.
 fn start_limiter() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

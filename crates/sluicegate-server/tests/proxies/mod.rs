@@ -1,7 +1,7 @@
-//! Real, unmodified proxies with the files of `examples/proxies`, in front of a real upstream, asking the real
-//! binary; and what they ask: `/v1/authorize`.
+//! Real, unmodified proxies with the files of `examples/proxies`, between a real upstream and the real binary; and
+//! `/v1/authorize`, which they call.
 //!
-//! `make servers` fetches the proxies; if one is missing, that is a panic, never a skipped test.
+//! `make servers` fetches the proxies. A missing one fails the test; it is never skipped.
 
 mod app;
 mod authorize;
@@ -13,7 +13,7 @@ mod stage;
 
 use proxy::Kind;
 
-/// The same tests for every proxy.
+/// Defines the same tests for every proxy.
 macro_rules! for_every_proxy {
     ($($name:ident => $kind:expr;)*) => {$(
         mod $name {

@@ -1,4 +1,4 @@
-//! Starting proxies with the files that people are given.
+//! Starts proxies with the files of `examples/proxies`.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -11,15 +11,15 @@ use tempfile::TempDir;
 
 use crate::common::{Client, eventually};
 
-/// The addresses in the files.
+// Addresses in the files.
 const SLUICEGATE: &str = "127.0.0.1:8080";
 const APP: &str = "127.0.0.1:3000";
 const LISTEN: &str = "127.0.0.1:8000";
 
-/// How often another port is tried, if somebody has taken the last one.
+/// Maximum number of starts: another process may have taken the port.
 const STARTS_MAX: usize = 5;
 
-/// A proxy, by the files it is set up with.
+/// A proxy and its configuration files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nginx403,
@@ -30,12 +30,12 @@ pub(crate) enum Kind {
     HaProxy,
 }
 
-/// How long proxies wait for Sluicegate.
+/// Timeout of proxies for Sluicegate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// As the files have it.
+    /// The timeout in the files.
     AsWritten,
-    /// For as long as a busy machine needs.
+    /// A timeout that a busy machine does not exceed.
     Long,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         Self::HaProxy,
     ];
 
-    /// The name of its program in the folder of servers.
+    /// Name of its program in the folder of servers.
     fn server(self) -> &'static str {
         match self {
             Self::Nginx403 | Self::Nginx429 => "nginx",
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// How it is started in the folder of its files.
+    /// Command line arguments, relative to the folder of its files.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Nginx403 | Self::Nginx429 => &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
@@ -90,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// What Debian's nginx.conf has around the files of `conf.d`, as far as it is needed, for one process.
+    /// Main configuration that includes the files: the necessary parts of Debian's nginx.conf, for one process.
     fn around(self) -> Option<(&'static str, String)> {
         let (Self::Nginx403 | Self::Nginx429) = self else { return None };
         let text = format!(
@@ -109,7 +109,7 @@ impl Kind {
 }
 
 impl Proxy {
-    /// Starts it between clients, this Sluicegate and this application, and waits until it serves.
+    /// Starts the proxy in front of this Sluicegate and this application, and waits until it serves.
     pub(crate) fn start(
         kind: Kind,
         patience: Patience,
@@ -125,7 +125,7 @@ impl Proxy {
             if serves {
                 return proxy;
             }
-            // Another process has its port, or the files are wrong.
+            // Another process has the port, or the files are invalid.
             println!("{kind:?} ended: {}", proxy.log());
         }
         panic!("{kind:?} does not start");
@@ -151,7 +151,7 @@ impl Proxy {
         let process = Process::start(program, |command| {
             let path = std::env::var_os("PATH").unwrap_or_default();
             command.args(kind.arguments()).current_dir(folder.path()).env_clear().env("PATH", path);
-            // Caddy keeps to its folder, too.
+            // Keeps Caddy's files in the folder.
             command.env("HOME", folder.path());
             command.env("CADDY_ADMIN", format!("unix/{}", folder.path().join("admin").display()));
             write_to(command, &log);
@@ -159,12 +159,12 @@ impl Proxy {
         Self { address, process, folder }
     }
 
-    /// Sends a request over a connection of its own.
+    /// Opens a connection to the proxy.
     pub(crate) fn connect(&self) -> Client {
         Client::connect(self.address).unwrap()
     }
 
-    /// What it has written.
+    /// Output of the proxy.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -179,7 +179,7 @@ fn write_to(command: &mut Command, log: &File) {
     command.stdout(log.try_clone().unwrap()).stderr(log.try_clone().unwrap());
 }
 
-/// A file with these addresses in the place of its own, each of which must be there if the file has any of them.
+/// Replaces the addresses in a file.
 fn with_addresses(
     text: &str,
     sluicegate: SocketAddr,
@@ -189,17 +189,17 @@ fn with_addresses(
     text.replace(SLUICEGATE, &sluicegate.to_string())
         .replace(APP, &app.to_string())
         .replace(LISTEN, &listen.to_string())
-        // Lua takes the two apart, and Caddy binds to the one.
+        // Lua has address and port apart, and Caddy has the port only.
         .replace(r#""127.0.0.1", 8080"#, &format!(r#""127.0.0.1", {}"#, sluicegate.port()))
         .replace("http://:8000", &format!("http://:{}", listen.port()))
 }
 
-/// The same with timeouts that no test reaches: that a busy machine takes longer is not what is tried.
+/// Replaces the timeouts by long ones that a busy machine does not reach.
 fn patient(text: &str) -> String {
     text.replace("100ms", "15s").replace("50ms", "15s").replace("TIMEOUT_S = 0.1", "TIMEOUT_S = 15")
 }
 
-/// The files that people are given.
+/// Folder of the example files.
 pub(crate) fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/proxies")
 }

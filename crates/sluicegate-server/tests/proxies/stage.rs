@@ -6,7 +6,7 @@ use crate::common::{Client, Launch, Response, Server};
 use crate::proxies::app::App;
 use crate::proxies::proxy::{Kind, Patience, Proxy};
 
-/// Nothing comes back while a test runs: an hour is long.
+/// Periods of an hour: buckets do not refill during a test.
 pub(crate) const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -41,7 +41,7 @@ burst_capacity = 20
 conditions = { endpoint = "/crowd", host = "crowd.example" }
 "#;
 
-/// Who asks, where it matters: nobody that Sluicegate trusts.
+/// Address of the client where it matters, which Sluicegate does not trust.
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Stage {
     _app: App,
 }
 
-/// Sluicegate with the rules above, that believes proxies on 127.0.0.1.
+/// Sluicegate with the rules above, which trusts proxies on 127.0.0.1.
 pub(crate) fn sluicegate() -> Launch {
     Launch::serve(&["--rules", "r.toml", "--proxies-trusted", "127.0.0.1"])
         .args(&["--authorize-user-header", "x-api-key"])
@@ -65,7 +65,7 @@ impl Stage {
         Self { proxy, sluicegate, _app: app }
     }
 
-    /// Sends a request over a connection of its own.
+    /// Sends a request over a new connection.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -76,7 +76,7 @@ impl Stage {
         self.proxy.connect().request(method, path, headers, body.as_bytes()).unwrap()
     }
 
-    /// The same from an address that nobody trusts.
+    /// Sends a request from an untrusted address.
     pub(crate) fn request_from_afar(
         &self,
         method: &str,
