@@ -1,11 +1,11 @@
-//! Looking into buckets of rules, and giving tokens: on every store, and through the deny cache.
+//! Reading buckets of rules, granting and refunding tokens: on every store, and through the deny cache.
 
 use serde_json::{Value, json};
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{Launch, Server, check, eventually, on_every_store, with_rules};
 
-/// Buckets that hardly refill while a test runs.
+/// Rules whose buckets hardly refill during a test.
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -70,7 +70,7 @@ fn figures_of_peek_refund_grant_and_reset() {
         }
         let mut bucket = peek(server, "1/42");
         let reset_after_ms = bucket["reset_after_ms"].take().as_u64().unwrap();
-        // Three days, less what has passed since.
+        // Three days, less the time that has passed.
         assert!((2 * 86_400_000..=3 * 86_400_000).contains(&reset_after_ms), "{reset_after_ms}");
         assert_eq!(
             bucket,
@@ -86,7 +86,7 @@ fn figures_of_peek_refund_grant_and_reset() {
         assert_eq!((&full["remaining"], &full["reset_after_ms"]), (&json!(10), &json!(0)));
         assert_eq!(give(server, "1/42/grant", u64::MAX)["remaining"], 10);
 
-        // Whoever was just denied is allowed at once.
+        // A subject that was just denied is allowed at once.
         let drain = || while check(server, &user)["allowed"] == true {};
         drain();
         assert_eq!(check(server, &user)["violated_rule"], "user:{user_id}");
@@ -119,14 +119,14 @@ fn every_bucket_has_a_path() {
         assert_eq!(peek(server, "3/a%2Fb%20c%3F?endpoint=/y")["remaining"], 4);
         assert_eq!(peek(server, "4/all")["remaining"], 999);
 
-        // An address has one spelling.
+        // Addresses are normalised.
         check(server, &json!({"ip": "::ffff:203.0.113.9"}));
         for spelling in ["203.0.113.9", "::ffff:203.0.113.9", "::FFFF:cb00:7109"] {
             let bucket = peek(server, &format!("2/{spelling}"));
             assert_eq!(bucket["subject"], "203.0.113.9");
             assert_eq!((&bucket["limit"], &bucket["remaining"]), (&json!(5), &json!(4)));
         }
-        // A rule that is switched off has its buckets still.
+        // A rule that is switched off keeps its buckets.
         assert_eq!(peek(server, "5/42")["remaining"], 3);
     });
 }
@@ -162,7 +162,7 @@ fn what_is_wrong_is_named() {
     }
     assert_eq!(server.get("/v1/buckets/1/42/empty").status, 404);
     assert_eq!(peek(&server, "1/42")["remaining"], 10);
-    // Buckets without a rule are none of this.
+    // Buckets without a rule are a separate endpoint.
     assert_eq!(server.request("DELETE", "/v1/buckets/1", &[], "").status, 204);
 }
 

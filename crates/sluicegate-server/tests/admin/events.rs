@@ -1,4 +1,4 @@
-//! What happens, second by second.
+//! `/v1/events`: live figures once per second.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::common::{
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
-/// How many may watch at once.
+/// Maximum number of concurrent watchers.
 const WATCHERS_MAX: usize = 64;
 
 const RULES: &str = r#"
@@ -55,7 +55,7 @@ is_active = false
 /// A stream of events.
 struct Events {
     client: Client,
-    /// What has come and is no whole event yet.
+    /// Received text that is not a complete event yet.
     text: String,
 }
 
@@ -67,7 +67,7 @@ struct Event {
 }
 
 impl Events {
-    /// Asks for it, and reads as much of the answer as there is of any.
+    /// Sends the request and reads the head of the answer.
     fn ask(server: &Server, method: &str, headers: &[(&str, &str)]) -> (Response, Self) {
         let mut client = server.connect();
         let mut head = format!("{method} /v1/events HTTP/1.1\r\nhost: {}\r\n", server.address);
@@ -84,7 +84,7 @@ impl Events {
         events
     }
 
-    /// The next event; none at the end.
+    /// Next event; `None` at the end of the stream.
     fn next(&mut self) -> io::Result<Option<Event>> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
@@ -101,14 +101,14 @@ impl Events {
         }
     }
 
-    /// The next tick.
+    /// Next tick.
     fn tick(&mut self) -> Value {
         let event = self.next().unwrap().unwrap();
         assert_eq!(event.name, "tick", "{event:?}");
         event.data
     }
 
-    /// The first tick that is like this.
+    /// First tick that satisfies `is_it`.
     fn tick_that(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let started = now();
         loop {
@@ -120,7 +120,7 @@ impl Events {
         }
     }
 
-    /// Reads to its end.
+    /// Reads to the end of the stream.
     fn read_to_end(&mut self) {
         while self.next().unwrap().is_some() {}
     }
@@ -142,12 +142,12 @@ fn find<'a>(list: &'a Value, field: &str, value: impl Into<Value>) -> Option<&'a
     list.as_array().unwrap().iter().find(|item| item[field] == value)
 }
 
-/// Granted, denied and never.
+/// Numbers of decisions: granted, denied and never.
 fn counts(of: &Value) -> [u64; 3] {
     ["granted", "denied", "never"].map(|outcome| of[outcome].as_u64().unwrap())
 }
 
-/// Adds up what ticks say, until it is all there.
+/// Sums the counts of ticks until they reach `expected`.
 fn sum(events: &mut Events, expected: &[[u64; 3]], of: impl Fn(&Value) -> Vec<[u64; 3]>) -> Value {
     let mut sums = vec![[0; 3]; expected.len()];
     let started = now();
@@ -197,7 +197,7 @@ fn first_what_was_and_then_what_is() {
     assert_eq!(tick["database"], json!({"is_in_trouble": false}));
     assert_eq!((&tick["rules_refused"], &tick["degraded"]), (&Value::Null, &json!(0)));
 
-    // Who comes next is told of them, in short, and goes on from there.
+    // A later watcher gets them as history, shortened, and then the next ticks.
     let mut second = Events::open(&server);
     let told = second.next().unwrap().unwrap().data["ticks"].take();
     let told = told.as_array().unwrap();
@@ -235,7 +235,7 @@ fn decisions_are_counted_by_rule_and_by_tier() {
     };
     let expected = [
         [3, 2, 1],
-        // The one in shadow mode let one through, and is in no tier.
+        // The rule in shadow mode granted one, and is in no tier.
         [1, 4, 0],
         [3, 0, 0],
         [3, 2, 1],
@@ -243,7 +243,7 @@ fn decisions_are_counted_by_rule_and_by_tier() {
         [3, 0, 0],
         [1, 0, 0],
         [0, 0, 0],
-        // However many rules decided on each.
+        // Each request counts once, however many rules decided on it.
         [4, 3, 0],
     ];
     let tick = sum(&mut events, &expected, of);
@@ -309,7 +309,7 @@ fn what_everybody_shares_is_looked_into_and_not_spent() {
             let full = events.tick_that("an answer", |tick| !tick["shared"][0]["limit"].is_null());
             let rate = full["shared"][0]["rate_per_second"].as_f64().unwrap();
             assert!((rate - 10.0 / 86_400.0).abs() < 1e-9, "{rate}");
-            // Neither one that limits nothing nor one that is switched off.
+            // Without unlimited rules and rules that are switched off.
             let shared = json!([{
                 "rule_id": 3, "key_pattern": "global", "scope": "global", "plan": null, "mode": "enforce",
                 "rate_per_second": rate, "limit": 10, "remaining": 10, "utilisation": 0.0,
@@ -370,18 +370,18 @@ fn it_is_for_readers_and_for_nothing_but_looking() {
 #[test]
 fn so_many_may_watch_and_no_more() {
     let server = Server::start(&[]);
-    // They have connected, and never read.
+    // They are connected and do not read.
     let mut watchers: Vec<_> = (0..WATCHERS_MAX).map(|_| Events::open(&server)).collect();
     assert_eq!(metric(&server, "sluicegate_live_watchers "), WATCHERS_MAX as u64);
     let refused = server.get("/v1/events");
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
     assert_eq!(metric(&server, "sluicegate_live_watchers_refused_total "), 1);
-    // Those who do not read keep nobody waiting.
+    // Watchers that do not read do not delay others.
     let last = watchers.last_mut().unwrap();
     last.next().unwrap();
     assert_eq!(last.tick()["degraded"], 0);
-    // Who leaves makes room.
+    // A watcher that disconnects frees its slot.
     drop(watchers.pop());
     let mut next = eventually("room", || {
         let (response, events) = Events::ask(&server, "GET", &[]);
@@ -410,7 +410,7 @@ fn it_ends_at_once_when_the_service_does() {
     let mut events = Events::open(&server);
     events.next().unwrap();
     events.tick();
-    // Another one does not read.
+    // Another watcher does not read.
     let _deaf = Events::open(&server);
     let asked = now();
     server.signal("TERM");

@@ -1,4 +1,4 @@
-//! `/v1/explain`: what the rules say to a request, agreeing with what a check says, and spending nothing.
+//! `/v1/explain`: agrees with checks and spends no tokens.
 
 use serde_json::{Value, json};
 use sluicegate_tests::servers::{Flavour, RedisServer};
@@ -107,7 +107,7 @@ fn every_rule_says_why() {
     assert_eq!(of(&bare, 4)["reason"], "condition on endpoint fails: the request has no endpoint");
 }
 
-/// In memory and in Redis: whatever was spent, both say the same, and only one of them spends.
+/// In memory and in Redis, explain and check agree after any amount spent, and only the check spends.
 #[test]
 fn it_agrees_with_a_check_and_spends_nothing() {
     let redis = RedisServer::start(Flavour::Redis70);
@@ -133,8 +133,8 @@ fn it_agrees_with_a_check_and_spends_nothing() {
                     let (told, said) = (&explained["rules"][0], &checked["tiers"][0]);
                     match (told["retry_after_ms"].as_u64(), said["retry_after_ms"].as_u64()) {
                         (None, None) => assert_eq!(cost, 6, "only that is never"),
-                        // A little later than it was told; or from a denial that is kept in mind, which may
-                        // be from before the last request.
+                        // The check comes a little later, or is answered by the deny cache, whose entry may be older
+                        // than the last request.
                         (Some(told), Some(said)) => {
                             assert!(keeps_denials || told.abs_diff(said) < 60_000, "{told} {said}");
                         }
@@ -144,7 +144,7 @@ fn it_agrees_with_a_check_and_spends_nothing() {
             }
             let _ = ask(&server, "/v1/check", &json!({"user_id": "u", "plan": "free"}));
         }
-        // A rule in the shadow that would deny denies nobody.
+        // A rule in shadow mode does not deny.
         let explained = ask(&server, "/v1/explain", &json!({"user_id": "v", "plan": "free"}));
         assert_eq!(
             (&of(&explained, 7)["would_allow"], &explained["allowed"]),
@@ -213,7 +213,7 @@ fn bad_requests_are_refused_as_a_check_does() {
     assert_eq!(server.post_json("/v1/explain?x=1", "{}").status, 400);
 }
 
-/// What does not apply is bounded, what applies is shown.
+/// The number of rules shown that do not apply is bounded; rules that apply are all shown.
 #[test]
 fn of_many_rules_those_that_do_not_apply_are_bounded() {
     let mut rules = String::new();

@@ -1,5 +1,5 @@
-//! Overrides: in force when the answer comes, gone when they are deleted or have expired, on every store and
-//! through the deny cache.
+//! Overrides: in force when the answer is sent, without effect once deleted or expired, on every store and through
+//! the deny cache.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::common::{
     with_rules,
 };
 
-/// Buckets that hardly refill while a test runs.
+/// Rules whose buckets hardly refill during a test.
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -37,7 +37,7 @@ period = "1d"
 burst_capacity = 4
 "#;
 
-/// How long an override may outlive its time.
+/// Maximum delay of an expiry.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 fn launch() -> Launch {
@@ -65,7 +65,7 @@ fn delete(server: &Server, id: &Value, if_match: Option<&str>) -> u16 {
 #[test]
 fn every_kind_is_in_force_at_once_and_gone_at_once() {
     on_every_store(launch, |server| {
-        // Denied, and known to be by whoever keeps denials in mind.
+        // Denied, and in the deny cache.
         while check_user(server, "42")["allowed"] == true {}
         assert_eq!(check_user(server, "42")["limit"], 2);
 
@@ -80,7 +80,7 @@ fn every_kind_is_in_force_at_once_and_gone_at_once() {
         assert_eq!(verdict["allowed"], true, "{verdict}");
         assert_eq!((&verdict["limit"], &verdict["remaining"]), (&json!(5), &json!(2)));
         assert_eq!(server.get("/v1/buckets/1/42").json()["override"], "quota");
-        // For nobody else.
+        // Other subjects are not affected.
         assert_eq!(check_user(server, "43")["limit"], 2);
 
         // Unlimited: the rule does not apply.
@@ -92,7 +92,7 @@ fn every_kind_is_in_force_at_once_and_gone_at_once() {
             assert_eq!((&verdict["allowed"], &verdict["tiers"]), (&json!(true), &json!([])));
         }
 
-        // Blocked: never, whatever is in the bucket.
+        // Blocked: always denied, whatever the bucket holds.
         assert_eq!(put(server, &id, None, &json!({"blocked": true})).status, 200);
         server.request("POST", "/v1/buckets/1/42/reset", &[], "");
         let verdict = check_user(server, "42");
@@ -103,7 +103,7 @@ fn every_kind_is_in_force_at_once_and_gone_at_once() {
         assert_eq!((&verdict["limit"], &verdict["rule_id"]), (&json!(0), &json!(1)));
         assert_eq!(server.get("/v1/buckets/1/42").json()["override"], "blocked");
 
-        // And gone.
+        // Deleted: the rule's quota applies again.
         assert_eq!(delete(server, &id, None), 204);
         let verdict = check_user(server, "42");
         assert_eq!((&verdict["allowed"], &verdict["limit"]), (&json!(true), &json!(2)));
@@ -124,13 +124,13 @@ fn an_expired_one_is_gone_by_itself() {
         let took = now() - started;
         assert!(took >= Duration::from_secs(1), "{took:?}");
         assert!(took < Duration::from_secs(1) + LATE_MAX, "{took:?}");
-        // It can be made again.
+        // It can be created again.
         assert!([200, 201].contains(&post(server, &body).status));
         assert_eq!(check_user(server, "42")["allowed"], false);
     });
 }
 
-/// Two processes on one database and one Redis: what one is told, the other does soon.
+/// Two processes on one database and one Redis: a change through one is soon in force on the other.
 #[test]
 fn another_process_knows_soon() {
     let redis = RedisServer::start(Flavour::Redis70);
@@ -227,7 +227,7 @@ fn lists_have_filters_and_pages() {
         assert_eq!(first, ["0", "1", "2"]);
         let rest = subjects(&format!("?rule_id=1&limit=3&after={}", next.as_str().unwrap()));
         assert_eq!(rest, (vec!["3".into(), "4".into()], Value::Null));
-        // A page that ends where the list does says so.
+        // The last page has no cursor, even if it is full.
         assert_eq!(subjects("?limit=6").1, Value::Null);
         for (query, field) in [
             ("limit=0", "limit"),
@@ -244,7 +244,7 @@ fn lists_have_filters_and_pages() {
                 "{query}"
             );
         }
-        // Numbers that no row has are no trouble.
+        // Numbers beyond the range of the database are not an internal error.
         for query in ["after=18446744073709551615", "rule_id=18446744073709551615"] {
             let response = server.get(&format!("/v1/overrides?{query}"));
             assert!([200, 400].contains(&response.status), "{query}: {response:?}");
@@ -274,7 +274,7 @@ fn updates_are_not_lost() {
         }
         assert_eq!(check_user(server, "42")["tiers"], json!([]));
         assert_eq!(put(server, &id, Some("*"), &body).status, 200);
-        // It stays where it is.
+        // Rule and subject cannot change.
         for moved in
             [json!({"rule_id": 2, "blocked": true}), json!({"subject": "43", "blocked": true})]
         {
@@ -286,7 +286,7 @@ fn updates_are_not_lost() {
     });
 }
 
-/// With the starter rules: "block him" is not all that has to be said.
+/// With the starter rules, a block under one plan does not cover all requests of its subject.
 #[test]
 fn whoever_is_not_reached_everywhere_is_noted() {
     let server = Launch::serve(&[]).start();
@@ -380,7 +380,7 @@ fn a_dry_run_changes_nothing() {
 
     let first = post(&server, &body).json();
     let id = first["override_id"].clone();
-    // What would take its place is as new as what then does.
+    // A dry run shows the time and the version of the change.
     let again = server.post_json("/v1/overrides?dry_run", &body.to_string()).json();
     assert_eq!((&again["override_id"], &again["version"]), (&id, &json!(2)));
     assert!(again["created_at"].as_str() > first["created_at"].as_str(), "{again}");
@@ -435,7 +435,7 @@ fn what_is_wrong_is_named() {
     });
 }
 
-/// Whoever is refused without a look at the body has its connection still.
+/// A request that is rejected before its body is read does not end the connection.
 #[test]
 fn a_body_may_come_late() {
     let server = launch().start();

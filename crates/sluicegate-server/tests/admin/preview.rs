@@ -1,10 +1,10 @@
-//! `/v1/rules/preview`: what a rule would have done is what a server with that rule does.
+//! `/v1/rules/preview`: its figures are those of a server with that rule.
 
 use serde_json::{Value, json};
 
 use crate::common::{Launch, Response, Server};
 
-/// Requests, one after the other: user, endpoint, plan, cost.
+/// Requests in order, with user, endpoint, plan and cost.
 fn requests() -> Vec<Value> {
     let mut requests = Vec::new();
     for round in 0..30_u64 {
@@ -36,7 +36,7 @@ fn figures(server: &Server, body: &Value) -> Value {
     response.json()
 }
 
-/// A server that remembers the requests, with rules that hardly say no.
+/// Starts a server that records the requests, with rules that rarely deny.
 fn start() -> Server {
     let server = Launch::serve(&[]).start();
     for request in requests() {
@@ -95,7 +95,7 @@ fn it_is_compared_with_the_rule_that_it_replaces_and_spends_nothing() {
     let list = server.get("/v1/rules").json();
     let rule = json!({"key_pattern": "user:{user_id}", "plan": "free", "tokens": 1, "period": "1 day", "burst_capacity": 10});
     let told = figures(&server, &json!({"rule": rule, "replaces": 1}));
-    // u0 spends 60 in all; ten are allowed: 1 2 3 1 2 1, and then nothing but the one that fits.
+    // u0 asks for 60 tokens in total and gets ten: costs 1 2 3 1 2 1, then only what fits.
     assert_eq!(
         (&told["applies"], &told["subjects"], &told["subjects_denied"]),
         (&json!(30), &json!(1), &json!(1))
@@ -112,7 +112,7 @@ fn it_is_compared_with_the_rule_that_it_replaces_and_spends_nothing() {
         (&json!(30), true)
     );
     assert_eq!(told["left_out"], 0);
-    // Nothing is changed, and nothing spent: asked again, it says the same.
+    // A preview changes and spends nothing: repeating it gives the same answer.
     assert_eq!(figures(&server, &json!({"rule": rule, "replaces": 1})), told);
     let now = server.get("/v1/rules").json();
     assert_eq!((&now["rules"], &now["version"]), (&list["rules"], &list["version"]));

@@ -1,4 +1,4 @@
-//! Rules that replace others, rules without a limit, and exceptions: through the API, in force, and explained.
+//! Rules that replace others, unlimited rules, and exceptions: through the API, in checks, and in explain.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn created(server: &Server, body: &Value) -> Value {
     response.json()
 }
 
-/// The ids of the rules that a request met, and whether it was allowed.
+/// Ids of the rules that decided on a request, and its verdict.
 fn checked(server: &Server, request: &Value) -> (Vec<u64>, bool) {
     let verdict = send(server, "POST", "/v1/check", request).json();
     let tiers = verdict["tiers"].as_array().unwrap();
@@ -77,7 +77,7 @@ fn a_rule_without_a_limit_replaces_another() {
         );
         assert_eq!((&unlimited["mode"], &unlimited["limit"]), (&json!("unlimited"), &json!(null)));
 
-        // A list takes the place of the one before; null brings the default back.
+        // A list replaces the previous one; null restores the default.
         let path = format!("/v1/rules/{partner}");
         let patched =
             send(server, "PATCH", &path, &json!({"replaces": ["x", "y"], "name": "p"})).json();

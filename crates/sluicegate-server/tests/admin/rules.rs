@@ -1,4 +1,4 @@
-//! `/v1/rules`: made, changed and deleted, in force when the answer comes, and nothing lost or let through.
+//! `/v1/rules`: changes are in force when the answer is sent, no update is lost, and invalid rules are rejected.
 
 use std::sync::Barrier;
 use std::thread;
@@ -8,7 +8,7 @@ use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Launch, Response, Server, check, eventually, on_every_database};
 
-/// A server with its rules in a database of its own.
+/// Starts a server with its rules in a separate database.
 fn start() -> Server {
     launch().start()
 }
@@ -58,7 +58,7 @@ fn all(server: &Server) -> Vec<Value> {
     list.json()["rules"].as_array().unwrap().clone()
 }
 
-/// A rule of an endpoint of its own, that hardly refills while a test runs.
+/// Rule of a separate endpoint that hardly refills during a test.
 fn rule(name: &str, burst: u64) -> Value {
     json!({"key_pattern": format!("endpoint:/{name}"), "tokens": 1, "period": "1 day", "burst_capacity": burst})
 }
@@ -99,10 +99,10 @@ fn a_rule_is_made_read_changed_and_deleted() {
         let request = json!({"user_id": 1, "plan": "pro", "endpoint": "/export", "method": "POST"});
         assert_eq!(check(server, &request)["limit"], 3);
 
-        // What was read can be sent back, and changes nothing.
+        // Sending back the answer changes nothing.
         let same = put(server, id, Some("\"1\""), &rule);
         assert_eq!((same.status, same.json()), (200, rule.clone()), "{same:?}");
-        // All columns are replaced: what is left out has its default.
+        // All columns are replaced: omitted ones have their default.
         let replaced = put(
             server,
             id,
@@ -139,7 +139,7 @@ fn a_rule_is_made_read_changed_and_deleted() {
         problem(&put(server, id, None, &body), 404, None);
         problem(&patch(server, id, None, &json!({})), 404, None);
         assert_eq!(check(server, &json!({"user_id": 2}))["tiers"].as_array().unwrap().len(), 1);
-        // Its number is not given to another.
+        // Its id is not reused.
         assert_eq!(created(server, &body)["rule_id"], 11);
     });
 }
@@ -195,7 +195,7 @@ fn bad_rules_are_refused_by_their_columns() {
         (json!({"key_pattern": "x", "rate_per_second": 1, "rule_id": 0}), 400, "rule_id"),
         (json!({"key_pattern": "x", "rate_per_second": 1, "colour": "red"}), 400, "colour"),
         (json!({"key_pattern": "x", "rate_per_second": 1, "rule_id": 1}), 409, "rule_id"),
-        // The same key pattern for every plan again, however that is written.
+        // Duplicate key pattern for every plan, in each spelling of "every plan".
         (json!({"key_pattern": "global", "rate_per_second": 1}), 409, "key_pattern"),
         (json!({"key_pattern": "global", "rate_per_second": 1, "plan": ""}), 409, "key_pattern"),
         (
@@ -278,7 +278,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
     });
 }
 
-/// Lost updates: of two who have read the same version, one is told.
+/// Lost updates: of two changes to the same version, one is rejected.
 #[test]
 fn of_two_writers_one_wins() {
     on_every_database(launch, |server| {
@@ -305,7 +305,7 @@ fn of_two_writers_one_wins() {
         problem(&patch(server, &json!(1), None, &stale), 412, None);
         problem(&delete(server, &json!(1), Some("\"1\"")), 412, None);
         assert_eq!(patch(server, &json!(1), Some("*"), &json!({"burst_capacity": 7})).status, 200);
-        // Without a version both are made, one after the other, and neither undoes the other's columns.
+        // Without a version both changes are made, one after the other, and neither undoes the other's columns.
         let barrier = Barrier::new(2);
         thread::scope(|scope| {
             for body in [json!({"description": "a"}), json!({"burst_capacity": 9})] {
@@ -370,7 +370,7 @@ fn every_change_is_on_record() {
             );
         }
         assert!(changes[0]["change_id"].as_u64() > changes[1]["change_id"].as_u64());
-        // In pages, of all rules.
+        // Changes of all rules, in pages.
         let first = server.get("/v1/rules/changes?limit=2").json();
         assert_eq!(first["changes"], json!(changes[..2]));
         let next = first["next"].as_str().unwrap();
@@ -381,7 +381,7 @@ fn every_change_is_on_record() {
     });
 }
 
-/// All rules at once: all or none, with the difference first.
+/// Replacing all rules is all or nothing; a dry run shows the difference.
 #[test]
 fn all_rules_are_replaced_at_once() {
     on_every_database(launch, |server| {
@@ -423,12 +423,12 @@ fn all_rules_are_replaced_at_once() {
     });
 }
 
-/// T35: whatever is sent, the last good rules stay, and checks go on by them.
+/// T35: after any rejected body the last valid rules stay in force.
 #[test]
 fn poison_is_refused_and_the_last_good_rules_stay() {
     // Ten thousand rules take a slow machine a while.
     let server = Launch::serve(&["--database-timeout-ms", "20000"]).start();
-    // As many as there may be, and one more.
+    // The maximum number of rules, and one more.
     let one = |n: usize| json!({"key_pattern": format!("n{n}:{{x}}"), "tokens": 1, "period": 60});
     let most = json!({"rules": (0..10_000).map(one).collect::<Vec<_>>()});
     let answer = send(&server, "PUT", "/v1/rules", None, &most);
@@ -453,7 +453,7 @@ fn poison_is_refused_and_the_last_good_rules_stay() {
     assert!(check(&server, &json!({}))["tiers"].as_array().unwrap().is_empty());
 }
 
-/// Rules of a file are shown, and changed in the file.
+/// Rules of a file are shown by the API and changed in the file only.
 #[test]
 fn rules_of_a_file_are_read_only() {
     let text = "[[rule]]\nrule_id = 3\nkey_pattern = \"a:{x}\"\nrate_per_second = 0.016\nplan = \"pro\"\n\
@@ -484,7 +484,7 @@ fn rules_of_a_file_are_read_only() {
         problem(&response, 409, None);
         assert!(response.body.contains("r.toml"), "{response:?}");
     }
-    // A file that is wrong is said to be.
+    // An invalid file is reported.
     std::fs::write(server.folder().join("r.toml"), "[[rule]]\nkey_pattern = 5\n").unwrap();
     let refused = eventually("the file to be refused", || {
         server.get("/v1/rules").json()["refused"].as_str().map(str::to_owned)
@@ -515,7 +515,7 @@ fn whoever_may_only_look_changes_nothing() {
     assert_eq!(server.request("GET", "/v1/rules", &token, "").status, 200);
 }
 
-/// Whoever administers is told to wait, and checks go on.
+/// While the database is down the administration answers 503, and checks continue.
 #[test]
 fn without_a_database_rules_stay_as_they_are() {
     let postgres = Postgres::start();
@@ -542,8 +542,8 @@ fn without_a_database_rules_stay_as_they_are() {
     assert_eq!(limit(), 50);
 }
 
-/// T35: somebody writes to the table by hand what no rule can be. The last good rules stay, whoever looks is told,
-/// and the rule can be seen, mended and deleted here.
+/// T35: after an invalid rule is written to the table by hand, the last valid rules stay in force, the API reports
+/// the error, and the rule can be shown, corrected and deleted.
 #[test]
 fn poison_in_the_table_is_shown_and_can_be_mended() {
     let postgres = Postgres::start();
@@ -572,7 +572,7 @@ fn poison_in_the_table_is_shown_and_can_be_mended() {
         } else {
             assert_eq!(delete(&server, &id, None).status, 204);
         }
-        // In force when the answer comes.
+        // In force when the answer is sent.
         assert_eq!(server.get("/v1/rules").json()["refused"], Value::Null);
     }
 }

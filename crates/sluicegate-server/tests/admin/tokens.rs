@@ -1,4 +1,4 @@
-//! Who may do what: tokens and their roles over the whole API, and what becomes of those who guess.
+//! Tokens and their roles over the whole API, and the lockout after wrong tokens.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use sluicegate_tests::postgres::Postgres;
 use crate::common::{Client, Launch, Response, Server, eventually, now};
 
 const BOOTSTRAP: &str = "correct-horse-battery-staple";
-/// How long a token may be good, or not be good yet, after it has been revoked or made.
+/// Maximum time until a created or revoked token takes effect.
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Operations that only look though they are POSTs.
+/// Read-only operations whose method is POST.
 const READING: [&str; 2] = ["/v1/explain", "/v1/rules/preview"];
 
-/// A service that has forgotten nobody yet, however many wrong tokens a test shows.
+/// Service that does not lock out a test that sends many wrong tokens.
 fn patient() -> Launch {
     Launch::serve(&["--admin-failures-per-minute", "1000000"])
 }
 
-/// The database that a service has if nobody says.
+/// URL of a service's default database.
 fn its_own(server: &Server) -> String {
     format!("sqlite:{}", server.folder().join("sluicegate.db").display())
 }
 
-/// Runs something on a database, as another process would.
+/// Runs `act` on a separate connection, like another process.
 fn on_database<T>(url: &str, act: impl AsyncFnOnce(Database) -> T) -> T {
     let url = DatabaseUrl::parse(url).unwrap().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -37,7 +37,7 @@ fn on_database<T>(url: &str, act: impl AsyncFnOnce(Database) -> T) -> T {
     })
 }
 
-/// Makes a token in the database of a service, and waits until it is good there.
+/// Creates a token in the database of a service, and waits until the service accepts it.
 fn make(server: &Server, name: &str, role: Role) -> String {
     make_in(&its_own(server), server, name, role)
 }
@@ -66,7 +66,7 @@ fn ask(server: &Server, method: &str, path: &str, token: Option<&str>) -> Respon
     server.request(method, path, &headers, "")
 }
 
-/// The status of an answer that may have no end.
+/// Status of an answer whose body may not end.
 fn status_of(server: &Server, method: &str, path: &str, token: Option<&str>) -> u16 {
     let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let (host, bearer) = (server.address, bearer.unwrap_or_default());
@@ -81,7 +81,7 @@ fn list(server: &Server, token: &str) -> Response {
     ask(server, "GET", "/v1/overrides", Some(token))
 }
 
-/// Every operation of the API: its method, a path, and whether its document says that it needs a token.
+/// Every operation of the API: method, path, and true if the OpenAPI document requires a token.
 fn operations(server: &Server) -> Vec<(String, String, bool)> {
     let document = server.get("/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
@@ -89,7 +89,7 @@ fn operations(server: &Server) -> Vec<(String, String, bool)> {
         let operations = operations.as_object().unwrap();
         operations.iter().map(move |(method, operation)| {
             let needs_token = operation.get("security").is_some_and(|s| *s != Value::Array(vec![]));
-            // Something that nobody has: whoever gets so far is answered 404.
+            // Ids that do not exist: an authorised request is answered 404.
             let path: Vec<_> = path
                 .split('/')
                 .map(|part| if part.starts_with('{') { "999999" } else { part })
@@ -155,7 +155,7 @@ fn a_revoked_token_is_as_unknown_as_any() {
 }
 
 fn a_revoked_token_is_unknown(server: &Server, url: &str) {
-    // While there is none at all, this machine needs none.
+    // While no token exists, loopback needs none.
     assert_eq!(ask(server, "GET", "/v1/overrides", None).status, 200);
     let kept = make_in(url, server, "kept", Role::Read);
     let lost = make_in(url, server, "lost", Role::Admin);
@@ -173,11 +173,11 @@ fn a_revoked_token_is_unknown(server: &Server, url: &str) {
     assert_eq!(ask(server, "GET", "/v1/overrides", None).status, 401);
 }
 
-/// What goes on for long is looked at again.
+/// A long answer ends when its token is revoked.
 #[test]
 fn a_stream_ends_when_its_token_is_revoked() {
     let server = patient().start();
-    // While there is none at all, this machine needs none; then it does.
+    // While no token exists, loopback needs none; afterwards it does.
     let mut without = begin_to_watch(&server, None);
     let (kept, lost) = (make(&server, "kept", Role::Read), make(&server, "lost", Role::Read));
     assert!(without.read_to_end().ends_with("0\r\n\r\n"));
@@ -191,17 +191,17 @@ fn a_stream_ends_when_its_token_is_revoked() {
     };
     let before = guesses();
     revoke(&its_own(&server), "lost");
-    // It ends as it should, and does not break off.
+    // The stream ends properly.
     assert!(watching.read_to_end().ends_with("0\r\n\r\n"));
     let seen = now();
-    // The other one goes on.
+    // The other stream continues.
     while now() - seen < NOTICED_WITHIN {
         assert!(!still.read_chunk().unwrap().is_empty());
     }
     assert_eq!(guesses(), before, "nobody has guessed");
 }
 
-/// A connection that events come over until they end.
+/// Opens a stream of events.
 fn begin_to_watch(server: &Server, token: Option<&str>) -> Client {
     let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let (host, bearer) = (server.address, bearer.unwrap_or_default());
@@ -213,7 +213,7 @@ fn begin_to_watch(server: &Server, token: Option<&str>) -> Client {
     client
 }
 
-/// A database that has not answered yet may hold tokens.
+/// A database that has not answered yet may contain tokens.
 #[test]
 fn while_tokens_are_not_known_nobody_administers() {
     const RULES: &str = "[[rule]]\nkey_pattern = \"user:{user_id}\"\nrate_per_second = 1\n";
@@ -240,7 +240,7 @@ fn while_tokens_are_not_known_nobody_administers() {
 
 #[test]
 fn whoever_guesses_is_locked_out_for_a_while() {
-    // Ten in a second: so soon is it over.
+    // Ten per second, so that the lockout is short.
     let server = Launch::serve(&["--admin-failures-per-minute", "600"])
         .env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP)
         .start();
@@ -260,12 +260,12 @@ fn whoever_guesses_is_locked_out_for_a_while() {
         failures += 1;
         assert!(failures < 100_000, "guessing goes on for ever");
     };
-    // One may have gone for a token that was not known yet.
+    // One may have been spent on the token above before it was loaded.
     assert!(failures >= 599, "{failures}");
     assert_eq!(locked_out.status, 429, "{locked_out:?}");
     assert_eq!(locked_out.header("retry-after"), Some("1"));
-    // Nor is the one that people choose looked at; and who shows none, or one that nobody guesses, or asks for
-    // something else, is as before.
+    // The token of the settings is locked out too. Requests without a token, with a generated one, or to other
+    // endpoints are answered as before.
     while show(&format!("wrong{failures}")).status == 401 {
         failures += 1;
     }
@@ -282,12 +282,12 @@ fn whoever_guesses_is_locked_out_for_a_while() {
     }
     eventually("the end of it", || (show(BOOTSTRAP).status == 204).then_some(()));
 
-    // One line for all of them.
+    // All of them are logged in one line.
     let log = server.stderr();
     assert_eq!(log.matches("token rejected").count(), 1, "{log}");
 }
 
-/// Somebody forgot to tell a dashboard, and it shares its address with everybody.
+/// A client that keeps sending a revoked token may share its address with others.
 #[test]
 fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
     let server = Launch::serve(&["--admin-failures-per-minute", "2"])

@@ -1,5 +1,4 @@
-//! Violations on record: counted exactly, found again, exported, deleted, and no more of them than was asked
-//! for.
+//! Violations: exact counts, filters, export, deletion and the configured privacy.
 
 mod support;
 mod trouble;
@@ -18,7 +17,7 @@ fn denials_are_on_record_soon_and_counted_exactly() {
     denials.by_user("42", 7);
     denials.by_user("43", 3);
     recorded(&server, "", 10);
-    // One row, or two if a minute has passed meanwhile.
+    // One row, or two if a new minute has begun.
     for row in recorded(&server, "user_id=42", 7) {
         for (field, expected) in [
             ("bucket_key", json!("user:42")),
@@ -34,7 +33,7 @@ fn denials_are_on_record_soon_and_counted_exactly() {
         assert!(row["requested_at"].as_str().unwrap() <= row["last_at"].as_str().unwrap(), "{row}");
         assert!(row["violation_id"].as_u64().unwrap() > 0);
     }
-    // More of the same is added to the row of its minute.
+    // Further denials are added to the row of their minute.
     denials.by_user("42", 5);
     recorded(&server, "user_id=42", 12);
     let metrics = server.get("/metrics").body;
@@ -47,7 +46,7 @@ fn denials_are_on_record_soon_and_counted_exactly() {
 #[test]
 fn shadow_denials_are_marked_and_counted_apart() {
     let server = launch().start();
-    // Rule 2 would have denied each; rule 1 did.
+    // Rule 1 denied each; rule 2, in shadow mode, would have.
     Denials::of(&server).send(&json!({"user_id": "1", "tenant": "acme"}), 4);
     Denials::of(&server).send(&json!({"tenant": "acme"}), 2);
     recorded(&server, "", 10);
@@ -68,7 +67,7 @@ fn a_request_that_two_rules_deny_is_one_violation() {
     Denials::of(&server).send(&json!({"user_id": "1", "address": "yes"}), 3);
     Denials::of(&server).by_user("1", 1);
     let rows = recorded(&server, "", 4);
-    // Both say never; the scope of an address comes before that of a user.
+    // Both deny for good; the scope of addresses comes before that of users.
     assert_eq!(sum(&list(&server, "rule_id=3")), 3, "{rows:?}");
 }
 
@@ -242,7 +241,7 @@ fn a_subject_is_deleted_whether_written_or_not() {
     let mut denials = Denials::of(&server);
     denials.by_user("gone", 3);
     recorded(&server, "user_id=gone", 3);
-    // The one row of this second is spent: these wait.
+    // The row of this second is written: these are pending.
     denials.by_user("stays", 1);
     denials.by_user("gone", 4);
     let deleted = server.request("DELETE", "/v1/violations?user_id=gone", &[], "");
@@ -273,7 +272,7 @@ fn what_is_deleted_is_gone_from_the_file() {
     drop(denials);
     server.signal("TERM");
     assert_eq!(server.wait().code, Some(0));
-    // The last one out brings what was written lately to the file itself.
+    // Moves the write-ahead log to the file.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut last = SqliteConnection::connect(&url).await.unwrap();
@@ -298,7 +297,7 @@ fn the_end_leaves_nothing_unwritten() {
     let finished = server.wait();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!finished.stderr.contains("violations not recorded"), "{finished:?}");
-    // Another process on the same file finds all of them.
+    // Another process reads all of them from the same file.
     let other = launch().env("SLUICEGATE_DATABASE_URL", &url).start();
     assert_eq!(sum(&all(&other)), 60);
 }
@@ -345,7 +344,7 @@ fn cut_addresses_are_nowhere_in_the_database() {
     }
     denials.send(&json!({"ip": "2001:db8:1:2::3", "address": "yes"}), 2);
     let rows = recorded(&server, "ip=198.51.100.200", 4);
-    // Two addresses of one network are one bucket on record.
+    // Two addresses of a network are recorded as one bucket.
     assert!(rows.iter().all(|row| row["bucket_key"] == "address:198.51.100.0/24"), "{rows:?}");
     recorded(&server, "ip=2001:db8:1::/48", 2);
     let files = support::database_bytes(&server.folder());

@@ -1,4 +1,4 @@
-//! Requests that are denied, and what is on record of them.
+//! Denied requests, and the violations recorded for them.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Client, Launch, Server, eventually};
 
-/// Rules that hold one token each; whatever costs two is denied, always, and nothing is charged.
+/// Rules with a capacity of one token each: a cost of two is always denied and charges nothing.
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -30,12 +30,12 @@ period = "1s"
 conditions = { address = "yes" }
 "#;
 
-/// A service with these rules, and a database of its own.
+/// Service with these rules and a separate database.
 pub(super) fn launch() -> Launch {
     Launch::serve(&["--rules", "rules.toml"]).file("rules.toml", RULES)
 }
 
-/// A connection over which requests are denied.
+/// Connection that sends requests to be denied.
 pub(super) struct Denials(Client);
 
 impl Denials {
@@ -43,12 +43,12 @@ impl Denials {
         Self(server.connect())
     }
 
-    /// Requests of one user.
+    /// Sends requests of one user.
     pub(super) fn by_user(&mut self, user_id: &str, count: usize) {
         self.send(&json!({"user_id": user_id}), count);
     }
 
-    /// Requests with these attributes; what is missing is filled in.
+    /// Sends requests with these attributes; missing ones are filled in.
     pub(super) fn send(&mut self, attributes: &Value, count: usize) {
         let mut request = json!({
             "ip": "203.0.113.9", "endpoint": "/pay", "method": "POST", "cost": 2, "attributes": {},
@@ -70,7 +70,7 @@ impl Denials {
     }
 }
 
-/// The violations that a query finds.
+/// Violations found by a query.
 pub(super) fn list(server: &Server, query: &str) -> Vec<Value> {
     let response = server.get(&format!("/v1/violations?{query}&limit=1000").replace("?&", "?"));
     assert_eq!(response.status, 200, "{query}: {response:?}");
@@ -82,12 +82,12 @@ pub(super) fn all(server: &Server) -> Vec<Value> {
     list(server, "")
 }
 
-/// The denials in them.
+/// Sum of their denials.
 pub(super) fn sum(rows: &[Value]) -> u64 {
     rows.iter().map(|row| row["count"].as_u64().unwrap()).sum()
 }
 
-/// Waits until a query finds so many denials.
+/// Waits until a query finds this number of denials.
 pub(super) fn recorded(server: &Server, query: &str, count: u64) -> Vec<Value> {
     eventually("violations to be on record", || {
         let rows = list(server, query);
@@ -96,7 +96,7 @@ pub(super) fn recorded(server: &Server, query: &str, count: u64) -> Vec<Value> {
     })
 }
 
-/// The value of a metric.
+/// Value of a metric.
 pub(super) fn figure(metrics: &str, name: &str) -> u64 {
     let line = metrics
         .lines()
@@ -105,7 +105,7 @@ pub(super) fn figure(metrics: &str, name: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Everything in the files of the database.
+/// Contents of all files of the database.
 pub(super) fn database_bytes(folder: &Path) -> Vec<u8> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_its = |path: &std::path::PathBuf| {

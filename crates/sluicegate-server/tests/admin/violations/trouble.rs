@@ -1,5 +1,5 @@
-//! A database that is locked, full or gone: decisions go on, memory is bounded, drops are counted, and writing
-//! resumes by itself.
+//! A database that is locked, full or missing: decisions continue, memory is bounded, drops are counted, and writing
+//! resumes automatically.
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
@@ -9,7 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use super::support::{Denials, all, figure, launch, recorded, sum};
 use crate::common::{Server, eventually};
 
-/// The most rows that wait, in these tests.
+/// Maximum number of pending rows in these tests.
 const QUEUE_MAX: u64 = 64;
 
 fn audit_figures(server: &Server) -> [u64; 4] {
@@ -17,7 +17,7 @@ fn audit_figures(server: &Server) -> [u64; 4] {
     ["noted", "written", "dropped", "waiting"].map(|name| audit[name].as_u64().unwrap())
 }
 
-/// Denies more subjects than may wait, each twice.
+/// Causes denials of more subjects than the queue holds, each twice.
 fn storm(server: &Server, name: &str) -> u64 {
     let mut denials = Denials::of(server);
     let subjects = QUEUE_MAX + 36;
@@ -27,7 +27,7 @@ fn storm(server: &Server, name: &str) -> u64 {
     2 * subjects
 }
 
-/// Waits until writing goes on, and checks that everything noted is on record or counted as dropped.
+/// Waits until writing resumes, and asserts that every violation is on record or counted as dropped.
 fn resumes(server: &Server, noted: u64) {
     let dropped = eventually("what waits to be written", || {
         let [now_noted, written, dropped, waiting] = audit_figures(server);
@@ -35,7 +35,7 @@ fn resumes(server: &Server, noted: u64) {
         (waiting == 0).then_some(dropped)
     });
     assert_eq!(sum(&all(server)) + dropped, noted);
-    // From here on, all is well again.
+    // New violations are written again.
     Denials::of(server).by_user("later", 3);
     recorded(server, "user_id=later", 3);
 }
@@ -75,17 +75,17 @@ fn a_full_disk_is_waited_for() {
     let server = launch()
         .env("SLUICEGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
         .env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000")
-        // Instead of the signal that ends a process, it is to be told that the file is too large.
+        // Ignores the signal, so that a write beyond the limit fails with an error instead of killing the process.
         .after_shell("trap '' XFSZ")
         .start();
     let pid = Pid::from_raw(server.pid() as i32);
     let limit =
         |bytes| prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
-    // The database and what was written lately are there already: nothing grows any more.
+    // The files of the database exist already and cannot grow any further.
     limit(Some(4096));
     let noted = storm(&server, "full");
     server.wait_for_log("violations are not written");
-    // Decisions go on, and what is asked of the database says so.
+    // Decisions continue; requests that need the database fail.
     let [_, _, dropped, waiting] = audit_figures(&server);
     assert!(dropped > 0 && waiting > 0, "{dropped} dropped, {waiting} wait");
     let answer = server.post_json("/v1/check", &json!({"user_id": "1"}).to_string());
@@ -103,7 +103,7 @@ fn a_killed_postgres_is_waited_for() {
         .env("SLUICEGATE_AUDIT_QUEUE_MAX", &QUEUE_MAX.to_string())
         .env("SLUICEGATE_AUDIT_ROWS_PER_SECOND", "1000")
         .start();
-    // What it cannot store must not keep the rest from being stored.
+    // A row that cannot be stored must not prevent others from being stored.
     Denials::of(&server).by_user("a\0b", 2);
     recorded(&server, "user_id=a%00b", 2);
     postgres.kill();
