@@ -16,13 +16,12 @@
 //! 10 data      the database; the only place that knows SQL
 //! 10 store     the store of buckets that the settings name
 //! 11 config    the table of settings
-//! 12 backoff, envoy_names, lifecycle, normalize, time: no knowledge of the service
+//! 12 envoy_names, lifecycle, normalize, time: no knowledge of the service
 //! ```
 
 mod admin;
 pub mod app;
 pub mod auth;
-mod backoff;
 pub mod cli;
 pub mod config;
 pub mod data;

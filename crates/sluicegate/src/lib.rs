@@ -49,6 +49,7 @@
 //!
 //! Rust 1.88; raised only in a minor release and never to a version younger than six months.
 
+mod backoff;
 mod bucket;
 #[cfg(feature = "http")]
 pub mod client_ip;
@@ -74,6 +75,8 @@ mod verdict;
 #[cfg(feature = "tokio")]
 mod wait;
 
+#[doc(hidden)]
+pub use backoff::Backoff;
 pub use bucket::Bucket;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use in_process::InProcessLimiter;

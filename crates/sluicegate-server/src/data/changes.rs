@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use sluicegate::Backoff;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::time::{sleep, timeout};
 
 use super::{DataError, Database};
-use crate::backoff::Backoff;
 
 /// How often SQLite is looked at.
 const SQLITE_POLL: Duration = Duration::from_millis(250);

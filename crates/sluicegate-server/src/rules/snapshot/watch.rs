@@ -4,13 +4,13 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::Backoff;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::warn;
 
 use super::start::{migrate, must_not_be_made};
 use super::{Keeper, file};
-use crate::backoff::Backoff;
 use crate::config::DatabaseUrl;
 use crate::data::{DataError, Database};
 use crate::time::Timestamp;

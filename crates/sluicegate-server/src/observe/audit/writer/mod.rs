@@ -4,13 +4,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::Backoff;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
 use super::budget::Budget;
 use super::queue::{Fate, Queue};
-use crate::backoff::Backoff;
 use crate::data::{DataError, DatabaseHandle, ViolationBatch, ViolationRow};
 use crate::observe::metrics::audit::{AuditMetrics, Dropped};
 use crate::time::Timestamp;

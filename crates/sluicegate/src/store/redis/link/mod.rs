@@ -9,7 +9,6 @@
 //! budgets, in two cases only: for the first connection after the start, and for the first attempt to replace
 //! a lost connection.
 
-mod backoff;
 mod connection;
 mod prepare;
 mod task;
@@ -31,6 +30,7 @@ use super::settings::Settings;
 use super::stats::Stats;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::Address;
+use crate::backoff::Backoff;
 
 /// Maximum of queued calls per server. Further calls are refused at once.
 pub(super) const QUEUE_MAX: usize = 4096;
@@ -55,6 +55,12 @@ pub(super) const RECONNECT_MIN: Duration = Duration::from_millis(20);
 
 /// Longest wait between two attempts to connect.
 pub(super) const RECONNECT_MAX: Duration = Duration::from_millis(200);
+
+/// Wait before this attempt to connect, counted from 0 since the last healthy connection.
+fn reconnect_delay(attempt: u32) -> Duration {
+    let backoff = Backoff { first: RECONNECT_MIN, longest: RECONNECT_MAX };
+    if attempt == 0 { Duration::ZERO } else { backoff.after(attempt) }
+}
 
 /// Time for which calls wait for the first attempt to replace a lost connection.
 pub(super) const RECONNECT_GRACE: Duration = Duration::from_millis(5);

@@ -11,12 +11,11 @@ use redis::{RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::backoff::Backoff;
 use super::connection::{LinkConnection, Probe, Question, Watch, stall_after};
 use super::prepare::{ReadyConnection, attempt, successor};
 use super::{
     HEALTHY_AFTER, IN_FLIGHT_PACE, RECONNECT_GRACE, SENTINEL_EVERY, START_GRACE, Shared, Target,
-    WARNED_MAX, lost, trouble,
+    WARNED_MAX, lost, reconnect_delay, trouble,
 };
 use crate::store::Space;
 use crate::store::redis::call::{BATCH_MAX, Call};
@@ -35,7 +34,8 @@ pub(super) struct Task {
     jobs: mpsc::Receiver<Job>,
     /// Jobs taken off the queue for the next flight. Empty between two steps.
     gathered: Vec<Job>,
-    backoff: Backoff,
+    /// Attempts to connect since the last healthy connection.
+    attempts: u32,
     /// Address and run id of the last connected process.
     served: Option<(Address, String)>,
     /// The refusal of credentials or certificates is logged.
@@ -94,7 +94,7 @@ impl Task {
             shared,
             jobs,
             gathered: Vec::with_capacity(FLIGHT_CALLS_MAX),
-            backoff: Backoff::new(),
+            attempts: 0,
             served: None,
             is_logged: false,
             warned: Warned::default(),
@@ -112,7 +112,7 @@ impl Task {
                 }
             };
             patience = Instant::now();
-            if brief && self.backoff.is_fresh() {
+            if brief && self.attempts == 0 {
                 patience += self.grace();
             } else {
                 self.give_up(&trouble);
@@ -124,7 +124,8 @@ impl Task {
     /// on they are refused. `None`: all handles were dropped.
     async fn connected(&mut self, mut patience: Instant) -> Option<LinkConnection> {
         loop {
-            let delay = self.backoff.next();
+            let delay = reconnect_delay(self.attempts);
+            self.attempts = self.attempts.saturating_add(1);
             let attempt = attempt(delay, self.target.clone(), Arc::clone(&self.settings));
             match self.refuse_during(attempt, patience).await? {
                 Ok(fresh) => return Some(self.connection(fresh)),
@@ -135,7 +136,7 @@ impl Task {
                     self.give_up(&trouble);
                     if trouble.kind() == TroubleKind::Unexpected {
                         // The server cannot be used, and retrying sooner does not change that.
-                        self.backoff.slow_down();
+                        self.attempts = u32::MAX;
                     }
                 }
             }
@@ -243,7 +244,7 @@ impl Task {
     fn note_end(&mut self, connection: &LinkConnection, trouble: &Trouble) {
         let was_of_use = connection.proven || connection.since.elapsed() >= HEALTHY_AFTER;
         if was_of_use && !is_locked_out(trouble) {
-            self.backoff.reset();
+            self.attempts = 0;
             self.is_logged = false;
         }
     }

@@ -1,24 +1,27 @@
 //! Exponential backoff with jitter.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Delay that doubles after every failure in a row, up to a maximum. Half of it is random, so that
-/// processes that fail together do not retry together.
+/// Exponential backoff: the wait doubles after every failure in a row, up to a bound. Half of it is random, so that
+/// processes that failed at the same time do not retry at the same time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
-    /// Delay after the first failure.
-    pub(crate) first: Duration,
-    /// Maximum delay.
-    pub(crate) longest: Duration,
+pub struct Backoff {
+    /// Longest wait after the first failure.
+    pub first: Duration,
+    /// Longest wait after any number of failures.
+    pub longest: Duration,
 }
 
 impl Backoff {
-    /// Delay after this many failures in a row.
-    pub(crate) fn after(self, failures: u32) -> Duration {
+    /// The wait after this number of failures in a row.
+    #[must_use]
+    pub fn after(self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);
         let full = self.first.saturating_mul(1 << doublings).min(self.longest);
         let half_us = full.as_micros() as u64 / 2;
-        let random_us = getrandom::u64().unwrap_or(half_us) % (half_us + 1);
+        // Every `RandomState` has keys of its own.
+        let random_us = RandomState::new().hash_one(failures) % (half_us + 1);
         Duration::from_micros(half_us + random_us)
     }
 }
