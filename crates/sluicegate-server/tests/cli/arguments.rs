@@ -1,4 +1,4 @@
-//! Help, completions and the manual, and what is said about mistakes.
+//! Help, completions, the manual, and errors in arguments.
 
 use std::process::Command;
 
@@ -75,7 +75,7 @@ fn a_token_is_no_flag() {
     assert!(finished.stderr.contains("--token"), "{finished:?}");
 }
 
-/// They are long: read while they are written.
+/// Generates completions, reading the output while it is written: it exceeds a pipe's buffer.
 fn completions(shell: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_sluicegate");
     let output = Command::new(binary).args(["completions", shell]).output().unwrap();
@@ -118,7 +118,7 @@ fn a_page_of_the_manual_for_every_command() {
         assert!(page.contains(".SH OPTIONS"), "{page_name}");
         assert!(page.contains(&format!(".TH {page_name} 1")), "{page}");
     }
-    // What is to be copied stays on lines of its own.
+    // Commands stay on separate lines, to be copied.
     let lines = "\nsluicegate migrate \\-\\-status            which migrations there are, and which are applied\n";
     assert!(page("sluicegate-migrate").contains(lines), "{}", page("sluicegate-migrate"));
     let first = Launch::new(&["man"]).run();
@@ -127,7 +127,7 @@ fn a_page_of_the_manual_for_every_command() {
     assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
 }
 
-/// Whoever closes the pipe has seen enough.
+/// Closing the pipe is not an error.
 #[test]
 fn a_closed_pipe_is_no_panic() {
     let finished = Launch::new(&["completions", "bash"]).after_shell("exec >&-").run();

@@ -69,7 +69,7 @@ fn an_explanation_says_why_and_spends_nothing() {
     assert_eq!(gate.json(&explain)["rules"].as_array().unwrap().len(), 9);
 }
 
-/// At three in the morning, what denies is what is looked for.
+/// Operators look for the rule that denies.
 #[test]
 fn what_denies_comes_first() {
     let gate = Gate::server();

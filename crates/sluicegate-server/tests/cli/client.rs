@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::{Finished, Launch};
 
-/// Something that answers one request with these bytes.
+/// Server that answers one request with these bytes.
 fn toy(answer: impl Into<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -91,7 +91,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
     }
 }
 
-/// Rules that are stored and not in force are not shown as if they were.
+/// Stored rules that are not in force are marked.
 #[test]
 fn rules_that_are_not_in_force_are_not_passed_off_as_such() {
     let refused = r#"{"rules":[],"next":null,"version":3,"source":"sqlite:t.db","refused":"rule 12: key_pattern: no"}"#;
@@ -153,7 +153,7 @@ fn the_token_comes_from_a_file_or_the_environment() {
     assert!(seen(|launch| launch.env("SLUICEGATE_TOKEN", "canary")).contains(shown));
     assert!(seen(|launch| file(launch).env("SLUICEGATE_TOKEN_FILE", "token")).contains(shown));
     assert!(seen(|launch| file(launch).args(&["--token-file", "token"])).contains(shown));
-    // The flag is nearer than the environment.
+    // The flag takes precedence over the environment.
     assert!(
         seen(|launch| file(launch)
             .args(&["--token-file", "token"])
@@ -196,12 +196,12 @@ fn a_file_of_authorities_has_some() {
     }
 }
 
-/// A server behind no name: only a proxy can lead to it.
+/// URL of a server whose name does not resolve: only a proxy can reach it.
 const FAR: &str = "http://gate.invalid:8080";
 
 const EMPTY_LIST: &str = "HTTP/1.1 200 OK\r\ncontent-length: 24\r\nconnection: close\r\n\r\n{\"rules\":[],\"next\":null}";
 
-/// A proxy that records what it is asked, and answers in place of the server behind it.
+/// Proxy that records its requests and answers in place of the server.
 fn proxy(connect_answer: &'static str) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://user:canary@{}", listener.local_addr().unwrap());
@@ -238,7 +238,7 @@ fn a_server_is_reached_by_the_proxy_of_the_environment() {
     }
 }
 
-/// What goes past a proxy does not touch it, whether or not the server is there.
+/// Connections that bypass the proxy do not fall back to it if the server is unreachable.
 #[test]
 fn no_proxy_and_loopback_go_past_the_proxy() {
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();

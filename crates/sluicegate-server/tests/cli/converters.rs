@@ -1,4 +1,4 @@
-//! `sluicegate rules import --from`. What maps and what does not is tested rule by rule beside the converters.
+//! `sluicegate rules import --from`. The mapping of each rule is tested in the converters' unit tests.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
         assert_eq!(report["notes"][2]["line"], json!(43));
         assert_eq!(report["notes"][2]["is_left_out"], json!(true));
         assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 7);
-        // Once more, nothing is new: the ids stay.
+        // A second import changes nothing: the ids stay.
         let again = gate.run(&import);
         assert_eq!(again.code, Some(0), "{again:?}");
         assert!(again.stdout.contains("No difference: 7 rules"), "{again:?}");
@@ -100,7 +100,7 @@ fn a_file_of_which_nothing_maps_is_refused() {
     );
 }
 
-/// The id of a rule that is gone never comes back: it would name the buckets of another.
+/// The id of a deleted rule is not reused: it identifies the deleted rule's buckets.
 #[test]
 fn new_rules_get_ids_that_no_rule_ever_had() {
     for gate in Gate::both() {

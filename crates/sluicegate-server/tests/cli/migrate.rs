@@ -68,7 +68,7 @@ fn the_settings_say_where_the_database_is() {
     );
 }
 
-/// The secrets of a server are often where only it can read them: whoever goes to the database needs none of them.
+/// Only the server may be able to read its secrets: commands on the database need none of them.
 #[test]
 fn what_only_a_server_needs_may_be_missing() {
     let gate = Gate::database();
@@ -88,7 +88,7 @@ fn what_only_a_server_needs_may_be_missing() {
         let finished = run(arguments);
         assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
     }
-    // Without the key, nobody would be found, and that would look like an answer.
+    // Without the key no violation would be found, and the empty list would look like an answer.
     for arguments in [
         &["violations", "list", "--user-id", "42"][..],
         &["violations", "export", "--ip", "203.0.113.9"],

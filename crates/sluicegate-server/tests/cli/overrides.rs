@@ -1,4 +1,4 @@
-//! `sluicegate overrides`: one customer, one command.
+//! `sluicegate overrides`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Straight to PostgreSQL.
+//! Commands directly on PostgreSQL.
 
 use serde_json::{Value, json};
 use sluicegate_tests::postgres::Postgres;
@@ -34,7 +34,7 @@ fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
     assert!(run(&["tokens", "list"]).stdout.contains("a     read"));
     assert_eq!(run(&["violations", "top"]).stderr, "There are no violations.\n");
 
-    // What a newer version made only that can take back.
+    // Only a newer version can undo its migrations.
     let newer = "INSERT INTO rate_limit_migrations (version, description, applied_at) \
                  SELECT 99, 'later', applied_at FROM rate_limit_migrations WHERE version = 1";
     postgres.sql("cli", newer);

@@ -1,11 +1,11 @@
-//! Commands that people copy work as they stand: those of the README, and the examples of the help.
+//! The commands of the README and the examples of the help work unchanged.
 
 use crate::cli::support::{Gate, words};
 use crate::common::Launch;
 
 const README: &str = include_str!("../../../../README.md");
 
-/// On a new installation, and where nobody can be asked.
+/// On a new installation, without a terminal for questions.
 #[test]
 fn commands_of_the_readme_work() {
     let gate = Gate::server();

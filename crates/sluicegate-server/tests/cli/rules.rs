@@ -1,4 +1,4 @@
-//! `sluicegate rules`, with a server and straight to the database.
+//! `sluicegate rules`, with a server and directly on the database.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn rules_are_listed() {
     }
 }
 
-/// A program cannot tell which of them it talks to.
+/// The JSON is the same with a server and with a database.
 #[test]
 fn the_database_and_the_server_answer_alike() {
     let server = Gate::server();
@@ -64,7 +64,7 @@ fn the_database_and_the_server_answer_alike() {
         &["rules", "history"],
     ] {
         let mut answer = server.json(arguments);
-        // What is in force is known to a server only.
+        // Only a server knows which rules are in force.
         for of_a_server in ["version", "source", "refused"] {
             if let Some(list) = answer.as_object_mut().filter(|list| list.contains_key("rules")) {
                 assert!(list.remove(of_a_server).is_some(), "{of_a_server}");
@@ -160,7 +160,7 @@ fn a_rule_is_made_changed_and_deleted() {
         assert_eq!(changes["changes"].as_array().unwrap().len(), 1);
         assert_eq!(changes["changes"][0]["new"], json!(null));
 
-        // Page by page, all of it once.
+        // Every change is in exactly one page.
         let (mut seen, mut after) = (Vec::new(), None::<String>);
         loop {
             let more = after.iter().flat_map(|after| ["--after", after]);
@@ -269,7 +269,7 @@ fn columns_come_from_a_file_too() {
     }
 }
 
-/// What somebody chose must not be what a terminal obeys.
+/// Text chosen by clients must not control the terminal.
 #[test]
 fn control_characters_are_shown_by_number() {
     for gate in Gate::both() {
@@ -326,7 +326,7 @@ fn a_database_that_is_not_there_or_not_ready() {
     let finished = Launch::new(&["rules", "list", "--database", &url]).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("not ready for this version"), "{finished:?}");
-    // The settings name one as well.
+    // The settings can name a database as well.
     let gate = Gate::database();
     let by_settings = Launch::new(&["rules", "list", "--database", "settings"]);
     let finished = by_settings.env("SLUICEGATE_DATABASE_URL", &gate.url()).run();

@@ -1,4 +1,4 @@
-//! A server with a database of its own, a database without a server, and commands that talk to them.
+//! A server with a separate database, a database without a server, and commands on either.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 use crate::common::{Finished, Launch, Server};
 
-/// Whom commands talk to: a server, or its database.
+/// Target of commands: a server or a database.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// What says so on the command line.
+    /// Arguments that select the target.
     target: Vec<String>,
     folder: PathBuf,
     server: Option<Server>,
@@ -18,18 +18,18 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A server with the starter rules in a SQLite file.
+    /// Server with the starter rules in a SQLite file.
     pub(crate) fn server() -> Self {
         Self::of(Launch::serve(&[]).start())
     }
 
-    /// This server.
+    /// The given server.
     pub(crate) fn of(server: Server) -> Self {
         let target = vec!["--server".into(), format!("http://{}", server.address)];
         Self { target, folder: server.folder(), server: Some(server), _folder: None }
     }
 
-    /// A SQLite file with the starter rules, and no server.
+    /// SQLite file with the starter rules, without a server.
     pub(crate) fn database() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("sluicegate.db").display());
@@ -39,39 +39,39 @@ impl Gate {
         Self { target, folder: folder.path().into(), server: None, _folder: Some(folder) }
     }
 
-    /// Both, one after the other.
+    /// A server, and a database without one.
     pub(crate) fn both() -> [Self; 2] {
         [Self::database(), Self::server()]
     }
 
-    /// The database of either.
+    /// URL of the database.
     pub(crate) fn url(&self) -> String {
         format!("sqlite:{}", self.folder.join("sluicegate.db").display())
     }
 
-    /// The server.
+    /// The server; panics without one.
     pub(crate) fn server_of(&self) -> &Server {
         self.server.as_ref().unwrap()
     }
 
-    /// A file beside the database.
+    /// Writes a file beside the database and returns its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }
 
-    /// What is in a file beside the database.
+    /// Contents of a file beside the database.
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.join(name)).unwrap()
     }
 
-    /// The path of a file beside the database.
+    /// Path of a file beside the database.
     pub(crate) fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
-    /// A command that talks to it.
+    /// Command on this target.
     pub(crate) fn launch(&self, arguments: &[&str]) -> Launch {
         let target: Vec<_> = self.target.iter().map(String::as_str).collect();
         Launch::new(arguments).args(&target).env("USER", "tester")
@@ -82,20 +82,20 @@ impl Gate {
         self.launch(arguments).run()
     }
 
-    /// Runs a command that must end well, and returns what it writes to standard output.
+    /// Runs a command that must succeed, and returns its standard output.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let finished = self.run(arguments);
         assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
         finished.stdout
     }
 
-    /// The same with `--json`, read.
+    /// Runs a command with `--json` that must succeed, and returns its output.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let text = self.ok(&[arguments, &["--json"]].concat());
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
     }
 
-    /// Runs a command that must be refused with this exit code, and returns what it says about that.
+    /// Runs a command that must fail with this exit code, and returns its standard error.
     pub(crate) fn refused(&self, code: i32, arguments: &[&str]) -> String {
         let finished = self.run(arguments);
         assert_eq!(finished.code, Some(code), "{arguments:?}: {finished:?}");
@@ -105,13 +105,13 @@ impl Gate {
     }
 }
 
-/// A file of this folder's fixtures.
+/// Path of a fixture in this folder.
 pub(crate) fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/fixtures").join(name);
     path.display().to_string()
 }
 
-/// The words of a command, as a shell reads them: what stands in quotes is one.
+/// Splits a command into words like a shell, with quotes.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for c in line.chars() {

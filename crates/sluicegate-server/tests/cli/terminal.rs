@@ -1,4 +1,4 @@
-//! What a person at a terminal sees and is asked.
+//! Output and questions at a terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::cli::support::Gate;
 use crate::common::eventually;
 
-/// How wide the terminal is.
+/// Width of the terminal.
 const COLUMNS: u16 = 80;
 
-/// Runs a command at a terminal, answers its question, and returns what is seen, and the exit code.
+/// Runs a command at a terminal, answers its question, and returns the output and the exit code.
 fn at_a_terminal(arguments: &[&str], environment: &[(&str, &str)], answer: &str) -> (String, i32) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -38,7 +38,7 @@ fn at_a_terminal(arguments: &[&str], environment: &[(&str, &str)], answer: &str)
     let (writer, mut keyboard) = (Arc::clone(&seen), File::from(ours.try_clone().unwrap()));
     let reading = thread::spawn(move || {
         let (mut ours, mut bytes) = (File::from(ours), [0; 4096]);
-        // A terminal that nobody writes to any more is an error, not an end.
+        // A closed terminal reads as an error instead of the end of the file.
         while let Ok(read @ 1..) = ours.read(&mut bytes) {
             writer.lock().push_str(&String::from_utf8_lossy(&bytes[..read]));
         }
@@ -119,7 +119,7 @@ fn rules_can_be_read_in_a_narrow_terminal() {
     assert!(seen.contains(" endpoint=/payment\n"), "{seen}");
     assert!(seen.lines().all(|line| line.len() <= usize::from(COLUMNS)), "{seen}");
 
-    // Times to the second: more is for programs.
+    // Times are rounded to seconds; JSON has them exact.
     let (seen, _) = at_a_terminal(&["rules", "show", "1", "--database", &url], &plain, "");
     let made = seen.lines().find_map(|line| line.strip_prefix("created_at")).unwrap();
     assert!(made.ends_with('Z') && !made.contains('.'), "{seen}");

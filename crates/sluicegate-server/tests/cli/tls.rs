@@ -1,4 +1,4 @@
-//! Servers that are reached by https.
+//! Servers with TLS.
 
 use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
 
@@ -32,12 +32,12 @@ fn only_a_server_that_can_be_trusted_is_asked() {
     assert!(stranger.stderr.contains("cannot reach https://localhost:"), "{stranger:?}");
     let said = "its certificate is not trusted here\n  Name the authorities to trust, in PEM: --ca FILE.\n";
     assert!(stranger.stderr.ends_with(said), "{stranger:?}");
-    // Not by https, and not at all.
+    // A URL with http:// to a server with TLS.
     let plain = format!("http://localhost:{}", server.address.port());
     let plain = Launch::new(&["rules", "list", "--server", &plain]).run();
     assert_eq!(plain.code, Some(3), "{plain:?}");
     assert!(plain.stderr.contains("If it uses TLS, its URL begins with https://"), "{plain:?}");
-    // And the other way round.
+    // A URL with https:// to a server without TLS.
     let open = Launch::serve(&[]).start();
     let open = list(&open, &["--ca", ours.to_str().unwrap()]);
     assert_eq!(open.code, Some(3), "{open:?}");
@@ -82,7 +82,7 @@ fn a_certificate_is_shown_where_one_is_asked_for() {
         swapped.code == Some(2) && swapped.stderr.contains("contains no usable private key"),
         "{swapped:?}"
     );
-    // A key of another certificate.
+    // The key of another certificate.
     let other = certificates.server(ServerCertificate::Good);
     let other = other.key.to_str().unwrap();
     let mixed = list(&server, &["--ca", authority, "--certificate", certificate, "--key", other]);

@@ -1,4 +1,4 @@
-//! `sluicegate tokens`, which go straight to the database.
+//! `sluicegate tokens`, directly on the database.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -58,7 +58,7 @@ fn tokens_are_made_shown_once_and_revoked() {
     );
 }
 
-/// A file of a token is its owner's alone, and takes no other's place.
+/// A token's file is readable by its owner only, and does not overwrite another file.
 #[test]
 fn a_token_goes_to_a_file_of_its_own() {
     let gate = Gate::database();
@@ -78,7 +78,7 @@ fn a_token_goes_to_a_file_of_its_own() {
     assert!(there.stderr.contains("file exists"), "{there:?}");
     assert_eq!(gate.read("deploy.token"), token);
     assert_eq!(gate.json(&["tokens", "list"])["tokens"].as_array().unwrap().len(), 1);
-    // Nothing is left behind by a token that was not made.
+    // A token that could not be created leaves no file.
     let new = gate.path("new.token");
     gate.refused(2, &["tokens", "create", "deploy", "--role", "read", "--out", &new]);
     assert!(!std::path::Path::new(&new).exists());
@@ -86,7 +86,7 @@ fn a_token_goes_to_a_file_of_its_own() {
     assert!(!second.stderr.contains("from now on"), "{second:?}");
 }
 
-/// The settings say where the database is, as they do for `serve`; and the server knows the token.
+/// The database comes from the settings, as for `serve`; and the server accepts the token.
 #[test]
 fn a_server_goes_by_them() {
     let gate = Gate::server();
@@ -99,7 +99,7 @@ fn a_server_goes_by_them() {
     };
     let (reader, admin) = (create("read"), create("admin"));
     let list = |token: &str| gate.launch(&["rules", "list"]).env("SLUICEGATE_TOKEN", token).run();
-    // No token is needed while there is none: the last one is known when a wrong one is not.
+    // While no token exists, none is needed: tokens are loaded once a wrong one is rejected.
     eventually("the server to know both", || {
         let knows = |token: &str| list(token).code == Some(0);
         (!knows("wrong") && knows(&reader) && knows(&admin)).then_some(())

@@ -1,4 +1,4 @@
-//! `sluicegate rules export`, `diff` and `import`, with a server and straight to the database.
+//! `sluicegate rules export`, `diff` and `import`, with a server and directly on the database.
 
 use serde_json::json;
 use sluicegate::rules::RULES_FILE_BYTES_MAX;
@@ -50,7 +50,7 @@ fn rules_go_out_and_come_in_again_as_they_were() {
             "{nothing:?}"
         );
 
-        // Into an empty one, and back.
+        // Imports an empty file, then the export again.
         let empty = gate.file("empty.toml", "rule = []\n");
         gate.ok(&["rules", "import", &empty, "--yes"]);
         assert_eq!(gate.json(&["rules", "list"])["rules"], json!([]));
@@ -63,7 +63,7 @@ fn rules_go_out_and_come_in_again_as_they_were() {
         }
         assert_eq!(after["rules"], before["rules"]);
 
-        // A server reads the file, too.
+        // A server can read the file as well.
         let checked = Launch::new(&["serve", "--check-config", "--rules", &out]).run();
         assert_eq!(checked.code, Some(0), "{checked:?}");
         let exported = gate.json(&["rules", "export"]);
@@ -192,7 +192,7 @@ fn what_is_wrong_with_a_file_is_shown_with_line_and_caret() {
     }
 }
 
-/// Rules of a file are changed there.
+/// Rules of a file are changed in the file only.
 #[test]
 fn rules_of_a_file_are_not_imported_over() {
     let launch = Launch::serve(&["--rules", "mine.toml"]).file("mine.toml", CHANGED);
@@ -206,7 +206,7 @@ fn rules_of_a_file_are_not_imported_over() {
     assert!(refused.contains("mine.toml"), "{refused}");
 }
 
-/// What an import counts on: the answer names the version, and an older one changes nothing.
+/// The answer of a dry run has the version, and an import with an older version changes nothing.
 #[test]
 fn an_import_over_http_is_not_over_others_changes() {
     let gate = Gate::server();
@@ -223,12 +223,12 @@ fn an_import_over_http_is_not_over_others_changes() {
     let done = server.request("PUT", "/v1/rules", &[("if-match", "*")], body);
     assert_eq!(done.status, 200, "{done:?}");
     assert_ne!(done.header("etag").unwrap(), tag);
-    // In force before the answer.
+    // In force when the answer is sent.
     let verdict = server.request("POST", "/v1/check", &[], "{}").json();
     assert_eq!(verdict["tiers"][0]["key_pattern"], json!("a"), "{verdict}");
 }
 
-/// More than a pipe holds.
+/// Output that exceeds a pipe's buffer.
 #[test]
 fn long_lists_are_written_to_their_end() {
     let gate = Gate::database();

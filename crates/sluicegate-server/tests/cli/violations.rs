@@ -1,4 +1,4 @@
-//! `sluicegate violations`, with a server and straight to its database.
+//! `sluicegate violations`, with a server and directly on its database.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::support::Gate;
 use crate::common::{Launch, eventually};
 
-/// A server that has denied two users, and written that down.
+/// Server that has denied two users and recorded it.
 fn denied() -> Gate {
     denied_by(Launch::serve(&[]))
 }
@@ -30,7 +30,7 @@ fn denied_by(launch: Launch) -> Gate {
     gate
 }
 
-/// The same command with the server and with its database.
+/// Runs a command with the server and with its database.
 fn both(gate: &Gate, arguments: &[&str]) -> [String; 2] {
     let direct = Launch::new(arguments).args(&["--database", &gate.url()]).run();
     assert_eq!(direct.code, Some(0), "{arguments:?}: {direct:?}");
@@ -97,14 +97,14 @@ fn violations_go_to_a_file_that_is_safe_to_open() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// More than are in memory at a time: each is there once, whichever way they come.
+/// More violations than a page: each is written once, with a server and without.
 #[test]
 fn many_violations_are_written_page_by_page() {
     const USERS: usize = 1_001;
     let gate = Gate::of(Launch::serve(&["--audit-rows-per-second", "10000"]).start());
     let mut client = gate.server_of().connect();
     for user in 0..USERS {
-        // More than the bucket ever has: denied at once.
+        // Above the capacity of the bucket: denied at once.
         let body = json!({"user_id": user, "endpoint": "/payment", "cost": 4}).to_string();
         let headers = [("content-type", "application/json")];
         client.request("POST", "/v1/check", &headers, body.as_bytes()).unwrap();
@@ -159,7 +159,7 @@ fn somebodys_violations_are_deleted() {
     assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "There are no violations.\n"));
 }
 
-/// Whoever is asked for is found as they are, however they are recorded: without a server, too.
+/// Filters take the original ids where pseudonyms are recorded, also without a server.
 #[test]
 fn what_is_recorded_of_somebody_is_found_without_a_server() {
     for privacy in ["hashed", "truncated"] {
@@ -185,7 +185,7 @@ fn what_is_recorded_of_somebody_is_found_without_a_server() {
         let by_file = Launch::new(&list).args(&["--database", &url, "--config", &settings]);
         let direct = by_file.env(key.0, key.1).run();
         assert_eq!((direct.code, direct.stdout.as_str()), (Some(0), &*found), "{direct:?}");
-        // Settings that say otherwise look for something else.
+        // With other settings the command searches for another pseudonym.
         let raw = Launch::new(&list).args(&["--database", &url]).run();
         assert!(raw.code == Some(0) && raw.stdout.contains("[]"), "{raw:?}");
 

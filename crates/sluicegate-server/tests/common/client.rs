@@ -1,4 +1,4 @@
-//! A tiny HTTP/1.1 client: blocking, one request at a time.
+//! Minimal HTTP/1.1 client: blocking, one request at a time.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -15,22 +15,22 @@ pub(crate) struct Client {
     host: String,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,
-    /// Names in lower case, in the order they came.
+    /// Names in lower case, in the order of the response.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to an address.
     pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
         Self::new(TcpStream::connect_timeout(&address, PATIENCE)?, address)
     }
 
-    /// Connects from another address of this machine, such as 127.0.0.2.
+    /// Connects from another local address, such as 127.0.0.2.
     pub(crate) fn connect_from(from: IpAddr, address: SocketAddr) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stream = runtime.block_on(async {
@@ -58,19 +58,18 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Response> {
-        // In one piece, as clients do: a server that answers without reading a body that is still on its
-        // way must close the connection.
+        // Sent at once, as clients do: a server that answers before the body arrives must close the connection.
         let head = request_head(method, path, &self.host, headers, body.len());
         self.send(&[head.as_bytes(), body].concat())?;
         self.read_response()
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Reads the next answer.
+    /// Reads the next response.
     pub(crate) fn read_response(&mut self) -> io::Result<Response> {
         let mut response = self.read_head()?;
         let body = self.body(&response)?;
@@ -78,7 +77,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Reads the next answer up to its body.
+    /// Reads the next response without its body.
     pub(crate) fn read_head(&mut self) -> io::Result<Response> {
         let status_line = self.line()?;
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -95,7 +94,7 @@ impl Client {
         Ok(Response { status, headers, body: String::new() })
     }
 
-    /// Reads the next piece of a body that comes in pieces; an empty one is the last.
+    /// Reads the next chunk of a chunked body; the last one is empty.
     pub(crate) fn read_chunk(&mut self) -> io::Result<Vec<u8>> {
         let size = self.line()?;
         let size = usize::from_str_radix(&size, 16).map_err(|_| broken(&size))?;
@@ -105,7 +104,7 @@ impl Client {
         Ok(chunk)
     }
 
-    /// Whether the other side has closed this connection; waits for it to do so or to say something.
+    /// Waits until the peer closes the connection or sends data; true if it closed it.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.stream.fill_buf() {
             Ok(read) => read.is_empty(),
@@ -115,10 +114,10 @@ impl Client {
         }
     }
 
-    /// Everything that comes until the other side closes.
+    /// Reads until the peer closes the connection.
     pub(crate) fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();
-        // A connection that is cut counts as closed.
+        // A reset connection counts as closed.
         let _ = self.stream.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -149,7 +148,7 @@ impl Client {
 }
 
 impl Response {
-    /// The first header of this name (in lower case).
+    /// First header of this name (in lower case).
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -161,7 +160,7 @@ impl Response {
     }
 }
 
-/// The text of a request up to its body.
+/// Text of a request without its body.
 pub(crate) fn request_head(
     method: &str,
     path: &str,

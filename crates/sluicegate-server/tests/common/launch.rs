@@ -1,4 +1,4 @@
-//! Starting and ending the binary.
+//! Starts and stops the binary.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::{Client, PATIENCE, Response, eventually, now};
 
-/// How the binary is to be run: [`start`](Self::start) for a service that goes on, [`run`](Self::run)
-/// for a command that ends by itself.
+/// Command line and environment of the binary: [`start`](Self::start) runs a service,
+/// [`run`](Self::run) a command to its end.
 #[derive(Debug)]
 pub(crate) struct Launch {
     arguments: Vec<String>,
@@ -27,23 +27,23 @@ pub(crate) struct Launch {
 /// A running service. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it listens for HTTP.
+    /// Address of the HTTP listener.
     pub(crate) address: SocketAddr,
     child: Child,
     log: Arc<Log>,
     folder: TempDir,
 }
 
-/// What a process that ended left behind.
+/// Exit code and output of a process that ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// Its exit code; none if a signal ended it.
+    /// Exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// What a process writes to standard error, line by line, as it comes.
+/// Lines that a process has written to standard error.
 #[derive(Debug, Default)]
 struct Log {
     lines: Mutex<(Vec<String>, bool)>,
@@ -63,7 +63,7 @@ impl Launch {
         }
     }
 
-    /// `sluicegate serve` on a free port for HTTP and none for others, and these arguments.
+    /// `sluicegate serve` with these arguments, on a free port for HTTP and without the other listeners.
     pub(crate) fn serve(arguments: &[&str]) -> Self {
         Self::new(&["serve"])
             .args(arguments)
@@ -72,42 +72,42 @@ impl Launch {
             .env("SLUICEGATE_LISTEN_RESP", "")
     }
 
-    /// The same with a free port for gRPC, too.
+    /// Adds a gRPC listener on a free port.
     pub(crate) fn with_grpc(self) -> Self {
         self.env("SLUICEGATE_LISTEN_GRPC", "127.0.0.1:0")
     }
 
-    /// The same with a free port for the Redis protocol, too.
+    /// Adds a listener for the Redis protocol on a free port.
     pub(crate) fn with_resp(self) -> Self {
         self.env("SLUICEGATE_LISTEN_RESP", "127.0.0.1:0")
     }
 
-    /// More arguments.
+    /// Adds arguments.
     pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
         self
     }
 
-    /// Another environment variable.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// An environment variable less.
+    /// Removes an environment variable.
     pub(crate) fn without_env(mut self, name: &str) -> Self {
         self.environment.retain(|(known, _)| known != name);
         self
     }
 
-    /// A file in the folder it runs in.
+    /// Writes a file to the folder it runs in.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         fs::write(self.folder.path().join(name), text).unwrap();
         self
     }
 
-    /// A shell command that runs first, in the same process: `ulimit -n 64`.
+    /// Runs a shell command first in the same process, such as `ulimit -n 64`.
     pub(crate) fn after_shell(mut self, command: &str) -> Self {
         self.before = Some(command.to_owned());
         self
@@ -122,7 +122,7 @@ impl Launch {
     pub(crate) fn start(self) -> Server {
         let mut child = self.command().spawn().unwrap();
         let log = Log::follow(child.stderr.take().unwrap());
-        // Made first, so that the process is killed if it never listens.
+        // Created before waiting, so that the process is killed if it never listens.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Server { address: unknown, child, log, folder: self.folder };
         server.address = server.address_of("http");
@@ -133,7 +133,7 @@ impl Launch {
     pub(crate) fn run(self) -> Finished {
         let mut child = self.command().spawn().unwrap();
         let log = Log::follow(child.stderr.take().unwrap());
-        // Made a server, so that the process is killed if it never ends.
+        // Wrapped in a server, so that the process is killed if it never ends.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         Server { address: unknown, child, log, folder: self.folder }.wait()
     }
@@ -179,7 +179,7 @@ impl Server {
         self.request("POST", path, &[("content-type", "application/json")], body)
     }
 
-    /// Sends a request over a connection of its own.
+    /// Sends a request over a new connection.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -190,7 +190,7 @@ impl Server {
         self.connect().request(method, path, headers, body.as_bytes()).unwrap()
     }
 
-    /// A connection of one's own.
+    /// Opens a connection.
     pub(crate) fn connect(&self) -> Client {
         Client::connect(self.address).unwrap()
     }
@@ -205,7 +205,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends it a signal: `TERM`, `HUP`.
+    /// Sends a signal, such as `TERM` or `HUP`.
     pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
@@ -213,7 +213,7 @@ impl Server {
 
     /// Waits for it to end.
     pub(crate) fn wait(mut self) -> Finished {
-        // Read meanwhile: a process that nobody reads from stops when the pipe is full.
+        // Read meanwhile: a process blocks when its pipe is full.
         let mut pipe = self.child.stdout.take().unwrap();
         let reading = thread::spawn(move || {
             let mut stdout = String::new();
@@ -229,7 +229,7 @@ impl Server {
         self.wait_for_logs(message, 1).remove(0)
     }
 
-    /// Waits for as many lines of the log with this message.
+    /// Waits for `count` lines of the log with this message.
     pub(crate) fn wait_for_logs(&self, message: &str, count: usize) -> Vec<Value> {
         self.log.wait_for(message, |lines| {
             let parsed = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -238,19 +238,19 @@ impl Server {
         })
     }
 
-    /// Waits for a line of standard error, whatever its form.
+    /// Waits for a line of standard error that satisfies `is_it`.
     pub(crate) fn wait_for_line(&self, is_it: impl Fn(&str) -> bool) -> String {
         self.log.wait_for("a line", |lines| lines.iter().find(|line| is_it(line)).cloned())
     }
 
-    /// Where it listens for `grpc` or `resp`.
+    /// Address of the listener `grpc` or `resp`.
     pub(crate) fn address_of(&self, listener: &str) -> SocketAddr {
         let line =
             self.wait_for_line(|line| line.contains("listening") && listener_in(line) == listener);
         address_in(&line).parse().unwrap()
     }
 
-    /// All it has written to standard error so far.
+    /// Standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.log.lines.lock().0.join("\n")
     }
@@ -258,13 +258,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // By its id, and only if it has not ended: no other process can be hit.
+        // Kills by process id, and only a child that has not been waited for: no other process can have the id.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The listener in a line of the log, be it JSON or text.
+/// Listener in a line of the log, in JSON or text.
 fn listener_in(line: &str) -> String {
     match serde_json::from_str::<Value>(line) {
         Ok(line) => line["listener"].as_str().unwrap_or_default().to_owned(),
@@ -275,7 +275,7 @@ fn listener_in(line: &str) -> String {
     }
 }
 
-/// The address in a line of the log, be it JSON or text.
+/// Address in a line of the log, in JSON or text.
 fn address_in(line: &str) -> String {
     match serde_json::from_str::<Value>(line) {
         Ok(line) => line["address"].as_str().unwrap().to_owned(),
@@ -305,7 +305,7 @@ impl Log {
         log
     }
 
-    /// Waits until the lines hold something.
+    /// Waits until `find` returns a value.
     fn wait_for<T>(&self, what: &str, find: impl Fn(&[String]) -> Option<T>) -> T {
         let started = now();
         let mut lines = self.lines.lock();
@@ -320,7 +320,7 @@ impl Log {
         }
     }
 
-    /// Everything, once the process has closed its end.
+    /// Waits until the process has closed its end, and returns everything.
     fn to_end(&self) -> String {
         let mut lines = self.lines.lock();
         while !lines.1 {
