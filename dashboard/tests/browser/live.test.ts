@@ -275,6 +275,6 @@ test.describe("with a store that does not answer", () => {
     const shared = page.getByRole("region", { name: "Shared tiers" });
     await expect(shared).toContainText("The store does not answer.");
     await page.getByRole("link", { name: "203.0.113.9" }).click();
-    await expect(page.getByRole("dialog").getByRole("alert")).toContainText("the store is in trouble");
+    await expect(page.getByRole("dialog").getByRole("alert")).toContainText("the store is unavailable");
   });
 });
