@@ -11,14 +11,14 @@ use sluicegate_tests::servers::Flavour;
 use crate::common::{Launch, Server};
 use crate::resp::support::serve;
 
-/// A program that comes with the server of Debian.
+/// Path of a program that comes with the Redis server.
 fn program(name: &str) -> PathBuf {
     let program = Flavour::Redis70.program().with_file_name(name);
     assert!(program.exists(), "{} is missing: run `make servers`", program.display());
     program
 }
 
-/// What redis-cli prints for these arguments.
+/// Output of redis-cli for these arguments.
 pub(crate) fn cli(server: &Server, arguments: &[&str], input: &str) -> String {
     let port = server.address_of("resp").port().to_string();
     let mut cli = Command::new(program("cli"))
@@ -45,7 +45,7 @@ fn redis_cli() {
     );
     let taken = cli(&server, &["-3", "SG.TAKE", "a", "5", "1", "1000"], "");
     assert!(taken.starts_with("allowed (true)\nlimit 5\nremaining 4\n"), "{taken}");
-    // From a script it first asks what commands there are.
+    // With input from a script it first sends COMMAND.
     assert_eq!(
         cli(&server, &[], "PING\nCOMMAND COUNT\nECHO \"two words\"\n"),
         "PONG\n14\ntwo words\n"

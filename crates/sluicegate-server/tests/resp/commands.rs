@@ -1,11 +1,11 @@
-//! The commands that ask the limiter, in both versions of the protocol.
+//! Commands of the limiter, in both versions of the protocol.
 
 use serde_json::json;
 
 use crate::common::{Launch, on_every_store};
 use crate::resp::support::{Reply, connect, serve};
 
-/// Two users' requests, and one rule that denies nobody.
+/// One rule for users and one for addresses.
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -40,7 +40,7 @@ fn cl_throttle_counts_as_redis_cell_does() {
         assert_eq!(numbers[..3], [1, 16, 0], "{numbers:?}");
         assert!((110..=120).contains(&numbers[3]), "{numbers:?}");
         assert!((1910..=1920).contains(&numbers[4]), "{numbers:?}");
-        // A look takes nothing, and what can never be granted says so.
+        // A peek charges nothing, and a cost above the capacity is denied without a retry time.
         assert_eq!(redis.numbers("CL.THROTTLE user:2 15 30 60 0"), [0, 16, 16, -1, 0]);
         assert_eq!(redis.numbers("CL.THROTTLE user:2 15 30 60 17"), [1, 16, 16, -1, 0]);
         assert_eq!(redis.numbers("CL.THROTTLE user:2 15 30 60 16"), [0, 16, 0, -1, 32]);
@@ -68,15 +68,15 @@ fn keys_are_those_of_take() {
     assert_eq!(redis.numbers("SG.TAKE same 3 1 3600000")[..3], [0, 3, 0]);
 }
 
-/// As docs/reference/resp.md has it: one key, one quota.
+/// One key has one quota, as in docs/reference/resp.md.
 #[test]
 fn a_smaller_quota_forgets_what_it_cannot_hold() {
     let server = serve(&[]);
     let mut redis = connect(&server);
     assert_eq!(redis.numbers("CL.THROTTLE k 9 10 86400 9")[..3], [0, 10, 1]);
-    // A larger one remembers it,
+    // A larger capacity keeps what was spent,
     assert_eq!(redis.numbers("CL.THROTTLE k 19 20 86400 0")[..3], [0, 20, 11]);
-    // and so does a smaller one, as far as it can.
+    // and so does a smaller one, up to its capacity.
     assert_eq!(redis.numbers("CL.THROTTLE k 0 1 86400")[..3], [1, 1, 0]);
     assert_eq!(redis.numbers("CL.THROTTLE k 9 10 86400 0")[..3], [0, 10, 9]);
 }
@@ -148,7 +148,7 @@ fn wrong_numbers_are_errors() {
         assert!(redis.error(line).starts_with("ERR "), "{line}");
     }
     assert!(matches!(redis.ask_all(&[&b"SG.CHECK"[..], b"user_id", b"\xff"]), Reply::Error(_)));
-    // None of it ended the connection, or was charged.
+    // The errors neither ended the connection nor charged anything.
     assert_eq!(redis.numbers("CL.THROTTLE k 1 1 3600")[..3], [0, 2, 1]);
 }
 
@@ -175,7 +175,7 @@ fn sg_take_answers_in_milliseconds() {
         assert_eq!(*taken.get("remaining"), Reply::Integer(2));
         assert_eq!(*taken.get("retry_after_ms"), Reply::Integer(0));
         assert_eq!(*taken.get("degraded"), Reply::Boolean(false));
-        // What other servers have, too, is the same in both versions.
+        // Commands of other servers have the same reply in both versions.
         assert_eq!(redis.numbers("CL.THROTTLE b 2 1 3600")[..2], [0, 3]);
     });
 }
@@ -193,7 +193,7 @@ fn sg_check_asks_the_rules() {
         assert_eq!(allowed[7..], [Reply::Null, Reply::Null, Reply::Null]);
 
         redis.ask("HELLO 3");
-        // The same address in another spelling, and nothing is charged where one tier denies.
+        // The same address in another spelling; a denial by one tier charges none.
         let denied = redis.ask("sg.check user_id 42 ip ::ffff:203.0.113.9");
         assert_eq!(*denied.get("allowed"), Reply::Boolean(false));
         assert_eq!(denied.get("violated_tier").text(), "user");
@@ -205,7 +205,7 @@ fn sg_check_asks_the_rules() {
         let none = redis.ask("SG.CHECK endpoint /");
         assert_eq!(*none.get("allowed"), Reply::Boolean(true));
         assert_eq!(*none.get("limit"), Reply::Null);
-        // HTTP sees the same buckets.
+        // HTTP uses the same buckets.
         let request = json!({ "user_id": "42", "cost": 0 });
         let verdict = server.post_json("/v1/check", &request.to_string()).json();
         assert_eq!(verdict["remaining"], 0);

@@ -1,4 +1,4 @@
-//! Connections that wait, stall, and see the end.
+//! Idle and stalled connections, and connections during shutdown.
 
 use std::time::Duration;
 use std::{io, thread};
@@ -16,12 +16,12 @@ fn a_command_must_come_in_time() {
     let mut slow = connect(&server);
     slow.send(b"*1\r\n$4\r\nPI");
     assert!(slow.is_closed());
-    // Nor may it be a later one.
+    // A later command has the timeout too.
     let mut slow = connect(&server);
     slow.send(b"PING\r\n*1\r\n$4\r\nPI");
     assert_eq!(slow.reply(), Reply::Status("PONG".to_owned()));
     assert!(slow.is_closed());
-    // Between commands there is no hurry.
+    // Between commands a connection may be idle.
     assert_eq!(idle.ask("PING"), Reply::Status("PONG".to_owned()));
 }
 
@@ -42,7 +42,7 @@ fn strangers_do_not_stay() {
         .start();
     let mut trusted = connect(&server);
     assert_eq!(trusted.ask("AUTH canary"), Reply::Status("OK".to_owned()));
-    // What they say does not make their time longer.
+    // Sending commands does not extend the timeout without authentication.
     let mut stranger = connect(&server);
     let started = now();
     while now() - started < Duration::from_secs(4) {
@@ -55,7 +55,7 @@ fn strangers_do_not_stay() {
     let took = now() - started;
     assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(4), "{took:?}");
     assert_eq!(trusted.ask("PING"), Reply::Status("PONG".to_owned()));
-    // Whoever gives its trust up is one again.
+    // After RESET the connection is unauthenticated again.
     assert_eq!(trusted.ask("RESET"), Reply::Status("RESET".to_owned()));
     assert!(trusted.is_closed());
 }
@@ -103,8 +103,8 @@ fn what_came_before_the_end_is_answered() {
     assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
 }
 
-/// Asks without a pause until the connection is closed, and returns how many were granted. None of it is lost but
-/// what was sent behind the last answer.
+/// Sends commands without pause until the connection is closed, and returns the number granted. Only commands after
+/// the last reply are lost.
 fn ask_until_closed(mut redis: Redis, key: &str, pipeline: usize) -> i64 {
     let commands = words(&format!("CL.THROTTLE {key} 999999 1 3600")).repeat(pipeline);
     let mut granted = 0;
@@ -145,7 +145,7 @@ fn busy_connections_end_after_an_answer() {
         assert!(took < Duration::from_secs(3), "{took:?}");
         assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
         if store != "memory:" {
-            // What was charged, it was told.
+            // Every charge in the store was answered.
             let server = serve(&["--store-url", store, "--store-budget-ms", "5000"]);
             let mut redis = connect(&server);
             for (granted, key) in granted {
@@ -189,7 +189,7 @@ fn connections_are_counted_and_bounded() {
     });
 }
 
-/// Memory of a process in kilobytes.
+/// Resident memory of a process in kilobytes.
 fn resident_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -214,6 +214,6 @@ fn idle_connections_take_little() {
     }
     pause(Duration::from_millis(50));
     let each_kb = (resident_kb(server.pid()) - before) / CONNECTIONS;
-    // Debug builds have larger futures; the buffers alone would be 128.
+    // Debug builds have larger futures; allocated buffers alone would take 128 kB.
     assert!(each_kb < 24, "{each_kb} kB for each idle connection");
 }

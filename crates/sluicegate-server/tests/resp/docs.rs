@@ -1,4 +1,4 @@
-//! What the documentation shows is what one sees.
+//! The documentation shows the real replies.
 
 use crate::resp::clients::cli;
 use crate::resp::support::serve;

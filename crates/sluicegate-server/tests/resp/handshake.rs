@@ -1,4 +1,4 @@
-//! What clients send before they ask anything, and what tools ask about a server.
+//! Commands that clients send when they connect, and that tools send to inspect a server.
 
 use crate::resp::support::{Redis, Reply, connect, frame, serve, words};
 
@@ -23,7 +23,7 @@ fn hello_chooses_the_version() {
     assert_eq!(redis.error("HELLO 4"), "NOPROTO unsupported protocol version");
     assert!(redis.error("HELLO three").starts_with("ERR Protocol version"));
     assert!(redis.error("HELLO 3 SETNAME").starts_with("ERR Syntax error in HELLO option"));
-    // What was wrong changed nothing.
+    // Rejected commands changed nothing.
     assert_eq!(redis.ask("CLIENT GETNAME"), Reply::Bulk(b"me".to_vec()));
     assert!(matches!(redis.ask("HELLO"), Reply::Array(_)));
 }
@@ -115,14 +115,14 @@ fn other_commands_are_refused_and_end_nothing() {
     );
     assert!(redis.error("MULTI").contains("pipeline without"));
     assert!(redis.error("THROTTLE k 1 1 1").contains("use CL.THROTTLE"));
-    // Whatever it is called, its error is one line.
+    // The error of an unknown command is one line, whatever its name.
     let odd = redis.ask_all(&[b"a\r\n+OK\r\n\xff"]);
     assert!(matches!(odd, Reply::Error(text) if text.contains(r"a\r\n+OK\r\n\xff")));
     assert_eq!(redis.ask("PING"), Reply::Status("PONG".to_owned()));
 }
 
-/// What go-redis, Lettuce and StackExchange.Redis send first, as their sources have it: they themselves are not to be had
-/// where the tests run.
+/// Handshakes of go-redis, Lettuce and StackExchange.Redis, from their sources: the clients themselves are not
+/// available where the tests run.
 #[test]
 fn clients_that_are_not_run_can_connect() {
     let server = serve(&[]);
@@ -130,11 +130,11 @@ fn clients_that_are_not_run_can_connect() {
     assert_eq!(*redis.ask("HELLO 3").get("proto"), Reply::Integer(3));
     assert_eq!(redis.ask("CLIENT SETINFO LIB-NAME go-redis(,go1.24)"), ok());
     assert_eq!(redis.ask("CLIENT SETINFO LIB-VER 9.0.0"), ok());
-    // To be told no is fine with them.
+    // They accept an error here.
     redis.error("CLIENT MAINT_NOTIFICATIONS on moving-endpoint-type none");
     assert_eq!(redis.numbers("CL.THROTTLE a 1000 1 1")[0], 0);
 
-    // All at once, a name as long as that of the host, and a tracer of any bytes that must come back.
+    // In one pipeline: a client name as long as a host name, and arbitrary bytes that must be echoed.
     let mut redis = connect(&server);
     let name = format!("CLIENT SETNAME {}(SE.Redis-v2.0.0.0)", "h".repeat(253));
     let lines = [

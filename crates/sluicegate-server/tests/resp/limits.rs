@@ -1,4 +1,4 @@
-//! Bytes that are no commands, and commands that are too much.
+//! Malformed and oversized commands.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,13 +6,13 @@ use std::net::TcpStream;
 use crate::common::{PATIENCE, Server};
 use crate::resp::support::{Reply, connect, frame, serve, words};
 
-/// What comes back for these bytes until the connection is closed.
+/// Replies to these bytes until the connection is closed.
 fn answer_to(server: &Server, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(server.address_of("resp")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    // A connection that is cut counts as closed.
+    // A reset connection counts as closed.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -35,10 +35,10 @@ fn a_bad_frame_ends_that_connection_only() {
         assert!(answer.starts_with("-ERR Protocol error: "), "{answer:?}");
         assert!(answer.contains(error) && answer.ends_with("\r\n"), "{answer:?}");
     }
-    // What came before it is answered.
+    // Commands before the malformed one are answered.
     let answer = answer_to(&server, b"PING\r\n*1\r\n$4\r\nPING\r\n*1\r\n?");
     assert!(answer.starts_with("+PONG\r\n+PONG\r\n-ERR Protocol error: "), "{answer:?}");
-    // A request of HTTP is closed where it shows itself.
+    // An HTTP request is recognised and the connection closed.
     let answer = answer_to(&server, b"GET / HTTP/1.1\r\nHost: x\r\nx: y\r\n\r\n");
     assert!(
         answer.starts_with("-ERR unknown command 'GET'") && answer.contains("this is HTTP"),

@@ -1,4 +1,4 @@
-//! Where a password is set.
+//! Authentication with a password.
 
 use crate::common::{Launch, Server};
 use crate::resp::support::{Reply, connect, words};
@@ -39,7 +39,7 @@ fn hello_can_show_it() {
     let greeting = redis.ask("HELLO 3 AUTH default canary SETNAME me");
     assert_eq!(*greeting.get("proto"), Reply::Integer(3));
     assert_eq!(redis.ask("CLIENT GETNAME").text(), "me");
-    // All of it or nothing.
+    // HELLO takes effect completely or not at all.
     let mut redis = connect(&server);
     let long = "x".repeat(321);
     assert!(
@@ -54,12 +54,12 @@ fn little_is_kept_for_strangers() {
     let long = "x".repeat(5000);
     let mut redis = connect(&server);
     assert!(redis.error(&format!("AUTH {long}")).starts_with("WRONGPASS "));
-    // A command that is too long is not waited for, whether all of it comes or not.
+    // An oversized command is rejected before it has arrived.
     redis.send(format!("*2\r\n$4\r\nAUTH\r\n$60000\r\n{long}{long}").as_bytes());
     let refused = "ERR Protocol error: a command has more than 8192 bytes".to_owned();
     assert_eq!(redis.reply(), Reply::Error(refused));
     assert!(redis.is_closed());
-    // As soon as the password is shown there is room.
+    // After authentication the limits are larger.
     let mut redis = connect(&server);
     let echo = "x".repeat(60_000);
     redis.send(&[words("AUTH canary"), words(&format!("ECHO {echo}"))].concat());

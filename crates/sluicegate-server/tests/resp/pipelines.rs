@@ -1,4 +1,4 @@
-//! Many commands at once.
+//! Pipelines of many commands.
 
 use std::io::{self, Write};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Launch, on_every_store, pause};
 use crate::resp::support::{Reply, connect, frame, serve, words};
 
-/// So many commands in one pipeline.
+/// Number of commands in a pipeline.
 const COMMANDS: usize = 5_000;
 
 #[test]
@@ -22,7 +22,7 @@ fn thousands_are_answered_in_their_order() {
                 pipeline.extend(frame(&["ECHO", &number.to_string()]));
             }
         }
-        // Written by another thread: nobody reads while it writes.
+        // Written by another thread, because this one reads.
         let mut writer = redis.socket().try_clone().unwrap();
         let writing = thread::spawn(move || writer.write_all(&pipeline));
         for number in 0..COMMANDS {
@@ -67,7 +67,7 @@ fn whoever_does_not_read_is_not_read_from() {
     let mut redis = connect(&server);
     let mut socket = redis.socket().try_clone().unwrap();
     let echo = frame(&[&b"ECHO"[..], &vec![b'z'; 32 * 1024]]);
-    // The replies fill every buffer on the way; then nothing is taken any more.
+    // The replies fill all buffers; then the service stops reading.
     socket.set_nonblocking(true).unwrap();
     let mut sent = 0;
     while sent < 512 << 20 {
@@ -84,7 +84,7 @@ fn whoever_does_not_read_is_not_read_from() {
         }
     }
     assert!(sent < 512 << 20, "{sent} bytes were taken from a client that reads nothing");
-    // It goes on where it was, once somebody reads.
+    // It continues once the client reads.
     socket.set_nonblocking(false).unwrap();
     let whole = sent / echo.len();
     for _ in 0..whole {

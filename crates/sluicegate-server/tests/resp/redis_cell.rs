@@ -1,4 +1,4 @@
-//! The same questions to redis-cell itself, loaded into a Redis.
+//! Compares `CL.THROTTLE` with redis-cell itself, loaded into a Redis.
 
 use std::cell::{Cell, RefCell};
 use std::env;
@@ -10,7 +10,7 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::resp::support::{Redis, connect, serve};
 
-/// The module, if it was built: `SLUICEGATE_REDIS_CELL`, or where `make redis-cell` puts it.
+/// Path of the module, if it was built: `SLUICEGATE_REDIS_CELL`, or the output of `make redis-cell`.
 fn module() -> Option<PathBuf> {
     let built = "../../bench/target/redis-cell/release/libredis_cell.so";
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join(built);
@@ -27,7 +27,7 @@ struct Asked {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    // Each key has one quota, which refills so slowly that it does not matter who is asked first.
+    // Each key has one quota, which refills so slowly that the order of the two servers does not matter.
     let quotas = [(0, 1), (1, 1), (4, 2), (9, 3), (99, 7)];
     (0..quotas.len(), 0u64..8).prop_map(move |(key, quantity)| {
         let (max_burst, count) = quotas[key];
@@ -66,8 +66,8 @@ fn redis_cell_answers_the_same() {
         .unwrap();
 }
 
-/// This version of redis-cell cuts fractions of a second off, and the next rounds them up, as is right. The two
-/// are asked at different moments.
+/// This version of redis-cell truncates fractions of a second; the next one rounds them up, which is correct. The
+/// two servers also answer at different times.
 fn same_wait(ours: i64, theirs: i64, line: &str) -> Result<(), TestCaseError> {
     let (is_none, differs_by) = (theirs == -1, ours - theirs);
     let is_same = if is_none { ours == -1 } else { (0..=2).contains(&differs_by) };

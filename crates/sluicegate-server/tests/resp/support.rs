@@ -1,17 +1,17 @@
-//! A tiny client of the Redis protocol: blocking, and as strict as can be.
+//! Minimal client of the Redis protocol: blocking and strict.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::common::{Launch, PATIENCE, Server};
 
-/// A connection.
+/// A connection to the service.
 #[derive(Debug)]
 pub(crate) struct Redis {
     stream: BufReader<TcpStream>,
 }
 
-/// A reply.
+/// A reply of the service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Status(String),
@@ -25,17 +25,17 @@ pub(crate) enum Reply {
     Verbatim(String),
 }
 
-/// A service that listens for the Redis protocol too.
+/// Service with a listener for the Redis protocol.
 pub(crate) fn serve(arguments: &[&str]) -> Server {
     Launch::serve(arguments).with_resp().start()
 }
 
-/// A connection to it.
+/// Opens a connection to it.
 pub(crate) fn connect(server: &Server) -> Redis {
     Redis::connect(server.address_of("resp")).unwrap()
 }
 
-/// Arguments as an array of bulk strings.
+/// Encodes arguments as an array of bulk strings.
 pub(crate) fn frame<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
     let mut frame = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {
@@ -47,7 +47,7 @@ pub(crate) fn frame<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
     frame
 }
 
-/// The words of a line.
+/// Encodes the words of a line as a command.
 pub(crate) fn words(line: &str) -> Vec<u8> {
     frame(&line.split(' ').collect::<Vec<_>>())
 }
@@ -61,12 +61,12 @@ impl Redis {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
 
-    /// The same, and whether it could be sent.
+    /// Sends raw bytes; false if that fails.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
@@ -83,12 +83,12 @@ impl Redis {
         self.reply()
     }
 
-    /// The same, where the reply is whole numbers.
+    /// Sends a line and reads a reply of integers.
     pub(crate) fn numbers(&mut self, line: &str) -> Vec<i64> {
         self.ask(line).numbers()
     }
 
-    /// The same, where the reply is an error.
+    /// Sends a line and reads an error.
     pub(crate) fn error(&mut self, line: &str) -> String {
         match self.ask(line) {
             Reply::Error(text) => text,
@@ -101,7 +101,7 @@ impl Redis {
         self.try_reply().unwrap()
     }
 
-    /// Reads the next reply, if there is one.
+    /// Reads the next reply; an error if the connection ends.
     pub(crate) fn try_reply(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let (kind, rest) = line.split_at(1);
@@ -125,7 +125,7 @@ impl Redis {
         })
     }
 
-    /// Whether the other side has closed this connection; waits for it to do so or to say something.
+    /// Waits until the service closes the connection or sends data; true if it closed it.
     pub(crate) fn is_closed(&mut self) -> bool {
         match self.stream.fill_buf() {
             Ok(read) => read.is_empty(),
@@ -135,7 +135,7 @@ impl Redis {
         }
     }
 
-    /// The socket itself.
+    /// Socket of the connection.
     pub(crate) fn socket(&self) -> &TcpStream {
         self.stream.get_ref()
     }
@@ -156,7 +156,7 @@ impl Redis {
 }
 
 impl Reply {
-    /// Text, of whatever kind.
+    /// Text of a reply of any textual kind.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Status(text) | Self::Verbatim(text) => text.clone(),
@@ -165,7 +165,7 @@ impl Reply {
         }
     }
 
-    /// An array of whole numbers.
+    /// Integers of an array.
     pub(crate) fn numbers(&self) -> Vec<i64> {
         let Self::Array(members) = self else { panic!("no array: {self:?}") };
         let number = |reply: &Self| match reply {
@@ -175,7 +175,7 @@ impl Reply {
         members.iter().map(number).collect()
     }
 
-    /// The value of this name in a map.
+    /// Value of this name in a map.
     pub(crate) fn get(&self, name: &str) -> &Self {
         let Self::Map(pairs) = self else { panic!("no map: {self:?}") };
         let found = pairs.iter().find(|(key, _)| key.text() == name);

@@ -24,7 +24,7 @@ fn start(certificates: &Certificates, timeout_ms: &str) -> Server {
         .start()
 }
 
-/// A connection that trusts this authority.
+/// Opens a connection that trusts this authority.
 fn secured(
     server: &Server,
     certificates: &Certificates,
@@ -43,7 +43,7 @@ fn secured(
     StreamOwned::new(session, socket)
 }
 
-/// Reads as many bytes as this has, which are to be these.
+/// Reads bytes and asserts that they are these.
 fn expect(stream: &mut impl Read, replies: &[u8]) {
     let mut read = vec![0; replies.len()];
     stream.read_exact(&mut read).unwrap();
@@ -57,7 +57,7 @@ fn commands_are_answered_over_tls() {
     let mut stream = secured(&server, &certificates);
     stream.write_all(&words("PING")).unwrap();
     expect(&mut stream, b"+PONG\r\n");
-    // Many in one go are many records, and some of them in two.
+    // A long pipeline spans many TLS records, and some commands span two.
     stream.write_all(&words("PING").repeat(20_000)).unwrap();
     expect(&mut stream, &b"+PONG\r\n".repeat(20_000));
     let long = "x".repeat(60_000);
@@ -68,7 +68,7 @@ fn commands_are_answered_over_tls() {
         stream.write_all(&[*byte]).unwrap();
     }
     expect(&mut stream, b"+PONG\r\n");
-    // The end is said, and not only seen.
+    // The connection ends with a TLS closing alert.
     server.signal("TERM");
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
     drop(stream);
@@ -107,6 +107,6 @@ fn nothing_is_said_without_tls() {
     let mut plain = connect(&server);
     plain.send(&words("PING"));
     assert!(plain.try_reply().is_err());
-    // Nor is a handshake waited for.
+    // A handshake has a timeout too.
     assert!(connect(&server).is_closed());
 }

@@ -1,4 +1,4 @@
-//! Settings: where they come from, and what is wrong with them.
+//! Settings: their sources and errors.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -25,7 +25,7 @@ batch_max = 1.5
 on_full = "deny"
 "#;
 
-/// Everything at once, each where it stands.
+/// All errors are shown at once, each with its position.
 const MISTAKES_SHOWN: &str = r#"error: `http` belongs in [listen]
  --> sluicegate.toml:1:1
   |
@@ -113,7 +113,7 @@ fn all_mistakes_are_shown_at_once_where_they_stand() {
     }
 }
 
-/// Lists are lists in the file, and parted by commas elsewhere.
+/// Lists are arrays in the file, and separated by commas elsewhere.
 #[test]
 fn lists_are_written_in_two_ways() {
     let file = "[proxies]\ntrusted = [\"10.0.0.0/8\", \"::1\"]\n";
@@ -423,7 +423,7 @@ fn variables_that_kubernetes_sets_are_no_mistakes() {
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
 }
 
-/// A row of the reference for every key, made from their table.
+/// Row of a key in the reference, generated from the table of keys.
 fn reference_row(key: &Key) -> String {
     let default = match key.default_text() {
         text if text.is_empty() => String::new(),

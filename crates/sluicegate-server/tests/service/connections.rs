@@ -1,10 +1,10 @@
-//! What clients do to connections, on purpose or not, and what it costs others: nothing.
+//! Slow, idle, excessive and hostile connections do not affect other clients.
 
 use std::time::Duration;
 
 use crate::common::{Client, Launch, Server, eventually, now, pause};
 
-/// The value of a metric without labels, asked over this connection.
+/// Value of a metric without labels, requested over this connection.
 fn metric(client: &mut Client, name: &str) -> u64 {
     let text = client.request("GET", "/metrics", &[], b"").unwrap().body;
     let line = text.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
@@ -23,7 +23,7 @@ fn headers_that_trickle_in_are_cut() {
     for client in &mut slow {
         client.send(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n").unwrap();
     }
-    // Every byte is a sign of life, and no reason to wait for ever.
+    // A byte now and then does not extend the timeout.
     while now() - started < Duration::from_secs(2) {
         let is_any_open = slow.iter_mut().any(|client| client.send(b"x").is_ok());
         if !is_any_open {
@@ -45,7 +45,7 @@ fn connections_that_say_nothing_are_cut() {
     assert!(server.connect().is_closed());
     let took = now() - started;
     assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(5), "{took:?}");
-    // One that may speak HTTP/2 is no exception.
+    // The same with the beginning of an HTTP/2 preface.
     let mut maybe = server.connect();
     maybe.send(b"PRI * HT").unwrap();
     assert!(maybe.is_closed());
@@ -76,7 +76,7 @@ fn between_requests_a_connection_may_be_quiet_but_not_for_ever() {
     assert!(took >= Duration::from_millis(1400) && took < Duration::from_secs(5), "{took:?}");
 }
 
-/// A connection that rests gives its buffers back, but not what is in them.
+/// An idle connection releases its buffers, but not the bytes in them.
 #[test]
 fn a_header_that_came_with_the_request_before_is_not_lost() {
     let server = Server::start(&[]);
@@ -87,7 +87,7 @@ fn a_header_that_came_with_the_request_before_is_not_lost() {
     client.send(b"P/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     assert_eq!(client.read_response().unwrap().status, 200);
 
-    // Nor is it a way around the header's timeout.
+    // Nor does it bypass the header timeout.
     let server = impatient();
     let mut client = server.connect();
     client.send(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /readyz HTT").unwrap();
@@ -111,7 +111,7 @@ fn many_requests_may_come_at_once() {
 fn a_client_that_does_not_read_is_cut() {
     let server = Server::start(&["--limits-idle-timeout-ms", "500"]);
     let mut client = server.connect();
-    // Asks for more than all buffers on the way hold, and does not read any of it.
+    // Requests more than all buffers hold, and does not read the answers.
     let asking = std::thread::spawn(move || {
         let request = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
         for _ in 0..100_000 {
@@ -138,14 +138,14 @@ fn more_connections_than_there_may_be_are_closed_at_once() {
     for _ in 0..3 {
         assert!(server.connect().is_closed());
     }
-    // Those that are in are not disturbed, and whoever leaves makes room.
+    // Open connections are not affected, and a closed one frees its slot.
     assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);
     drop(held.pop());
     eventually("room", || server.connect().request("GET", "/livez", &[], b"").ok());
     assert!(metric(&mut held[0], "sluicegate_connections_refused_total") >= 3);
 }
 
-/// T39: an accept that fails must not end the listener (RUSTSEC-2024-0376 is the like of it).
+/// T39: a failed accept must not end the listener (compare RUSTSEC-2024-0376).
 #[test]
 fn it_survives_being_out_of_file_descriptors() {
     let server = Launch::serve(&[]).after_shell("ulimit -n 64").start();
@@ -171,13 +171,13 @@ fn headers_have_bounds() {
     for headers in [many, long] {
         let mut client = server.connect();
         let request = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
-        // The answer may come before everything is sent.
+        // The answer may arrive before the whole request is sent.
         let _ = client.send(request.as_bytes());
         let answer = client.read_to_end();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert_eq!(server.get("/livez").status, 200);
     }
-    // What proxies pass on is read.
+    // Many and long fields, as proxies forward them, are accepted.
     let long = "x".repeat(400);
     let some: Vec<_> = (0..120).map(|n| (format!("x-{n}"), long.as_str())).collect();
     let some: Vec<_> = some.iter().map(|(name, value)| (name.as_str(), *value)).collect();

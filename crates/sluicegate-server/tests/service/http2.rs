@@ -1,4 +1,4 @@
-//! HTTP/2 over the same port, as proxies speak it inside. The frames are written by hand: they are few.
+//! HTTP/2 without TLS on the same port, as proxies use it internally. Its few frames are written by hand.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ const SETTINGS: u8 = 4;
 const HEADERS: u8 = 1;
 const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
-/// No body follows, and this is the whole header.
+/// Flags `END_STREAM` and `END_HEADERS`.
 const END: u8 = 1 | 4;
 
 pub(crate) struct Http2<S = TcpStream> {
@@ -34,7 +34,7 @@ impl Http2 {
 }
 
 impl<S: Read + Write> Http2<S> {
-    /// Begins to speak HTTP/2 over this.
+    /// Opens HTTP/2 on a stream.
     pub(crate) fn over(mut stream: S) -> Self {
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
@@ -42,7 +42,7 @@ impl<S: Read + Write> Http2<S> {
     }
 
     pub(crate) fn get(&mut self, stream: u32, path: &str) {
-        // GET and http by their numbers; path and authority as text.
+        // GET and http by their index in the static table; path and authority as literals.
         let mut header = vec![0x82, 0x86, 0x04, path.len() as u8];
         header.extend(path.as_bytes());
         header.extend([0x41, 9]);
@@ -50,7 +50,7 @@ impl<S: Read + Write> Http2<S> {
         self.stream.write_all(&frame(HEADERS, END, stream, &header)).unwrap();
     }
 
-    /// Type, stream and payload of the next frame; none at the end.
+    /// Type, stream and payload of the next frame; `None` at the end.
     fn next(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         let mut head = [0; 9];
         self.stream.read_exact(&mut head).ok()?;
@@ -62,7 +62,7 @@ impl<S: Read + Write> Http2<S> {
         Some((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload))
     }
 
-    /// Reads on to the answer of a stream, and says whether it is 200.
+    /// Reads up to the answer of a stream; true if it is 200.
     pub(crate) fn is_ok(&mut self, stream: u32) -> bool {
         loop {
             let (kind, of, payload) = self.next().unwrap();

@@ -1,5 +1,4 @@
-//! The service around its front doors, through the real binary: starting, settings, reloading,
-//! connections, ending.
+//! The service through the real binary: startup, settings, reloading, connections, shutdown.
 
 mod config;
 mod connections;

@@ -1,4 +1,4 @@
-//! The PROXY protocol in front of listeners: whose connections are served, and for whom they are taken.
+//! The PROXY protocol on listeners: trusted proxies, and the client address of a connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use super::http2::Http2;
 use super::tls;
 use crate::common::{Client, Launch, PATIENCE, Server, now, pause};
 
-/// Where every test's own connections come from.
+/// Networks of the tests' connections.
 const LOOPBACK: &str = "127.0.0.0/8, ::1";
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -27,7 +27,7 @@ fn version_1(client: SocketAddr) -> Vec<u8> {
     format!("PROXY {family} {} {proxy} {} 8080\r\n", client.ip(), client.port()).into_bytes()
 }
 
-/// With a field that nobody knows behind the addresses.
+/// Header of version 2, with an unknown field after the addresses.
 fn version_2(client: SocketAddr) -> Vec<u8> {
     let (family, addresses) = match client {
         SocketAddr::V4(v4) => (0x11, [v4.ip().octets(), [192, 0, 2, 1]].concat()),
@@ -48,14 +48,13 @@ fn connect(server: &Server, header: &[u8]) -> Client {
     client
 }
 
-/// Shows a token that is wrong, and says how that was taken: 401 the first time, 429 if the same address has done
-/// it before.
+/// Sends a wrong token and returns the status: 401 the first time, 429 if the same address has sent one before.
 fn show_wrong_token(client: &mut Client, token: &str) -> u16 {
     let headers = [("authorization", &*format!("Bearer {token}"))];
     client.request("GET", "/v1/rules", &headers, b"").unwrap().status
 }
 
-/// A proxy brings others, wherever Sluicegate listens for it: nobody administers without a token.
+/// A proxy forwards remote clients even to a loopback listener, so administration needs a token.
 #[test]
 fn a_proxied_listener_needs_a_token() {
     let finished = expecting(LOOPBACK).without_env("SLUICEGATE_ADMIN_TOKEN").run();
@@ -74,17 +73,17 @@ fn a_connection_is_its_clients() {
     for client in clients.map(|client| client.parse().unwrap()) {
         let mut first = connect(&server, &version_1(client));
         assert_eq!(show_wrong_token(&mut first, "a"), 401, "{client}");
-        // Another port, another version: the same address.
+        // Another port and another version, but the same address.
         let again = SocketAddr::new(client.ip(), 7);
         let mut second = connect(&server, &version_2(again));
         assert_eq!(show_wrong_token(&mut second, "b"), 429, "{client}");
     }
-    // IPv4 in IPv6 is IPv4.
+    // An IPv4-mapped IPv6 address is the IPv4 address.
     let mapped = "[::ffff:203.0.113.9]:51234".parse().unwrap();
     assert_eq!(show_wrong_token(&mut connect(&server, &version_2(mapped)), "c"), 429);
 }
 
-/// Headers are believed by whom the connection is from, not by who made it.
+/// Forwarding headers are trusted by the client address of the PROXY header, not by the peer.
 #[test]
 fn a_client_is_believed_no_more_than_without() {
     let rules = "[[rule]]\nrule_id = 1\nkey_pattern = \"ip:{ip}\"\ntokens = 1\nperiod = \"1h\"\n";
@@ -99,12 +98,12 @@ fn a_client_is_believed_no_more_than_without() {
     };
     assert_eq!(ask("203.0.113.9:5", "198.51.100.7"), 200);
     assert_eq!(ask("203.0.113.9:5", "198.51.100.8"), 429);
-    // Another proxy of ours stands before the one that made the connection.
+    // The client is another trusted proxy in front of the peer.
     assert_eq!(ask("10.0.0.2:5", "198.51.100.7"), 200);
     assert_eq!(ask("10.0.0.3:5", "198.51.100.7, 10.0.0.2"), 429);
 }
 
-/// Health checks of a proxy, and connections that it says nothing about.
+/// Health checks of a proxy, and connections without an address.
 #[test]
 fn a_proxy_may_ask_for_itself() {
     let server = expecting(LOOPBACK).start();
@@ -113,7 +112,7 @@ fn a_proxy_may_ask_for_itself() {
         b"PROXY UNKNOWN ffff::1 ffff::1 1 2\r\n",
         &framed(0x20, 0, &[]),
         &framed(0x20, 0x11, &[0; 12]),
-        // Over a socket of the proxy's own machine.
+        // Over a Unix socket of the proxy's machine.
         &framed(0x21, 0x31, &[0; 216]),
     ];
     let mut statuses = headers.iter().map(|header| {
@@ -142,7 +141,7 @@ fn a_header_may_come_in_pieces_and_with_what_follows() {
         }
         let mut at_once = connect(&server, &[&header[..], request].concat());
         assert_eq!(at_once.read_response().unwrap().status, 200);
-        // It is said once: HTTP has no such method.
+        // The header is accepted once: later it is an invalid HTTP method.
         at_once.send(&header).unwrap();
         at_once.send(b"\r\n\r\n").unwrap();
         assert!(at_once.read_response().is_ok_and(|answer| answer.status == 400));
@@ -160,14 +159,14 @@ fn whoever_does_not_say_it_is_not_served() {
         b"PROXY TCP4 2001:db8::1 2001:db8::2 51234 8080\r\n",
         b"PROXY TCP4 203.0.113.9 192.0.2.1 51234 8080\n",
         &[b"PROXY TCP4 ".as_slice(), &[b'1'; 200]].concat(),
-        // Not about a connection, no such version, and far too long.
+        // A datagram, an unknown version, and an oversized header.
         &framed(0x21, 0x12, &[0; 12]),
         &framed(0x31, 0x11, &[0; 12]),
         &framed(0x21, 0x11, &[0; 60_000]),
     ];
     for header in headers {
         let mut client = server.connect();
-        // The rest of what is too long may find nobody.
+        // The connection may be closed before the end of an oversized header.
         let _ = client.send(header);
         let shown = String::from_utf8_lossy(&header[..header.len().min(80)]);
         assert_eq!(client.read_to_end(), "", "{shown:?}");
@@ -175,7 +174,7 @@ fn whoever_does_not_say_it_is_not_served() {
     are_counted(&server, "header");
 }
 
-/// Whoever has set a proxy up wrongly can see it.
+/// Asserts that rejected connections are counted, so that a misconfigured proxy shows.
 fn are_counted(server: &Server, reason: &str) {
     let mut client = connect(server, &version_1("127.0.0.1:7".parse().unwrap()));
     let headers = [("authorization", "Bearer correct-horse-battery-staple")];
@@ -205,7 +204,7 @@ fn there_is_little_time_to_say_it() {
         assert!(took >= Duration::from_millis(250) && took < Duration::from_secs(5), "{took:?}");
     }
     are_counted(&server, "timeout");
-    // Nor does it take any of the time that follows.
+    // Nor does it use up the timeout that follows.
     let mut connection = connect(&server, &version_1("203.0.113.9:51234".parse().unwrap()));
     assert_eq!(connection.request("GET", "/livez", &[], b"").unwrap().status, 200);
 }
@@ -254,7 +253,7 @@ fn http2_and_tls_follow_it() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
-/// Each listener by itself.
+/// The protocol is set for each listener separately.
 #[test]
 fn other_listeners_do_not_expect_it() {
     let server = Launch::serve(&[])
@@ -268,7 +267,7 @@ fn other_listeners_do_not_expect_it() {
     let mut without = TcpStream::connect(address).unwrap();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     without.write_all(preface).unwrap();
-    // Closed, with or without a word about what came too late.
+    // Closed or reset.
     assert!(without.read(&mut [0; 9]).unwrap_or(0) == 0);
     let mut with = TcpStream::connect(address).unwrap();
     with.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -290,7 +289,7 @@ fn somebody_must_be_trusted_to_say_it() {
     assert!(finished.stderr.contains("`htp` must be one of"), "{}", finished.stderr);
 }
 
-/// A proxy brings others with it, to an address of this machine as well.
+/// A proxy forwards remote clients even to a loopback listener.
 #[test]
 fn others_need_a_token() {
     for door in ["http", "grpc", "resp"] {

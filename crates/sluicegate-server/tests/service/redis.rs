@@ -1,4 +1,4 @@
-//! Buckets in a real Redis: shared, counted, and refused where that cannot go well.
+//! Buckets in a real Redis: shared between processes, and rejected configurations.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use sluicegate_tests::tls::{Certificates, ServerCertificate};
 
 use crate::common::{Launch, Server};
 
-/// A service on this Redis, with a budget that no busy machine exceeds.
+/// Service on this Redis, with a time budget that a busy machine does not exceed.
 pub(crate) fn patient(redis: &RedisServer) -> Launch {
     Launch::serve(&["--store-budget-ms", "5000"]).env("SLUICEGATE_STORE_URL", &redis.url())
 }
@@ -27,7 +27,7 @@ pub(crate) fn take(server: &Server, key: &str, capacity: u64) -> Value {
     answer
 }
 
-/// The value of a metric.
+/// Value of a metric.
 pub(crate) fn metric(server: &Server, name: &str) -> u64 {
     let metrics = server.get("/metrics").body;
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -52,7 +52,7 @@ fn processes_on_one_redis_share_one_limit_exactly() {
     });
     assert_eq!(allowed, 50);
 
-    // The other one sees at once what one did, and what it forgot.
+    // The other process sees charges and resets at once.
     let login = json!({"ip": "203.0.113.9", "endpoint": "/login"}).to_string();
     let remaining =
         |server: &Server| server.post_json("/v1/check", &login).json()["remaining"].clone();
@@ -60,7 +60,7 @@ fn processes_on_one_redis_share_one_limit_exactly() {
     assert_eq!(servers[0].request("DELETE", "/v1/buckets/shared", &[], "").status, 204);
     assert_eq!(take(&servers[0], "shared", 50)["remaining"], 49);
 
-    // Another prefix shares nothing.
+    // Another prefix shares no buckets.
     let other = patient(&redis).env("SLUICEGATE_STORE_PREFIX", "other").start();
     assert_eq!(take(&other, "shared", 50)["remaining"], 49);
 }
@@ -196,7 +196,7 @@ fn a_socket_is_as_good_as_a_port() {
     assert_eq!(take(&patient(&redis).start(), "k", 9)["remaining"], 7);
 }
 
-/// The address, the login and the whole have buckets in slots of different nodes.
+/// The buckets of address, login and global rule are in slots of different nodes.
 #[test]
 fn a_cluster_charges_all_or_none() {
     let cluster = Cluster::start(Flavour::Redis8);

@@ -1,5 +1,5 @@
-//! When Redis is in trouble: nobody waits, each rule's policy answers and says so, and when Redis is back
-//! it counts again.
+//! Redis failures: requests do not wait, each rule's policy answers and marks the answer as degraded, and Redis
+//! counts again once it is back.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use super::redis::{metric, patient, take};
 use crate::common::{Client, Launch, Response, Server, eventually, now, pause};
 
-/// The default budget, and what a busy machine may take on top of it.
+/// Default time budget, and the additional delay allowed for a busy machine.
 const BUDGET: Duration = Duration::from_millis(10);
 const SLACK: Duration = Duration::from_millis(240);
 
-/// An answer is degraded this soon after Redis is gone, and not any more this soon after it is back.
+/// Maximum time until answers are degraded after Redis fails, and until they are whole again after it returns.
 const DEGRADED_WITHIN: Duration = Duration::from_millis(250);
 const RECOVERED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ fn check(server: &Server, endpoint: &str) -> Response {
     response
 }
 
-/// Checks so many times without Redis: who was allowed, and the last answer.
+/// Sends `count` checks without Redis: the verdicts, and the last answer.
 fn check_degraded(server: &Server, endpoint: &str, count: usize) -> (Vec<bool>, Value) {
     let (mut allowed, mut last) = (Vec::new(), Value::Null);
     for _ in 0..count {
@@ -73,7 +73,7 @@ fn is_degraded(server: &Server) -> bool {
     take(server, "probe", 10_000).get("degraded").is_some()
 }
 
-/// How long it takes until an answer is degraded, or not any more.
+/// Time until answers are degraded, or whole again.
 fn time_until(server: &Server, degraded: bool) -> Duration {
     let started = now();
     while is_degraded(server) != degraded {
@@ -87,7 +87,7 @@ fn time_until(server: &Server, degraded: bool) -> Duration {
 fn without_redis_it_starts_and_each_rule_answers_by_its_policy() {
     let redis = RedisServer::start(Flavour::Redis70);
     redis.kill();
-    // Half of the limits, as one of two processes.
+    // Half of each limit, as for one of two processes.
     let launch = with_rules(patient(&redis)).env("SLUICEGATE_STORE_LOCAL_SHARE_PERCENT", "50");
     let server = launch.start();
     let warning = server.wait_for_line(|line| line.contains("starting without it"));
@@ -165,7 +165,7 @@ fn when_redis_comes_up_it_counts_and_answers_are_whole_again() {
     redis.restart();
     let recovery = time_until(&server, false);
     assert!(recovery < RECOVERED_WITHIN, "{recovery:?}");
-    // Every limit is whole: what this process granted by itself was not Redis' to count.
+    // Every bucket is full: Redis does not know what this process granted without it.
     for endpoint in ["/local", "/allow", "/deny"] {
         for remaining in (0..4).rev() {
             let response = check(&server, endpoint);
@@ -211,7 +211,7 @@ fn a_redis_without_memory_is_told_apart() {
     assert_eq!(take(&server, "k", 9).get("degraded"), None);
 }
 
-/// Asks for a while on one connection, and returns the slowest answer.
+/// Sends requests over one connection for this time, and returns the longest latency.
 fn slowest(client: &mut Client, length: Duration) -> Duration {
     let body = br#"{"key": "slow", "capacity": 1000000, "refill_rate": 1}"#;
     let headers = [("content-type", "application/json")];
@@ -225,7 +225,7 @@ fn slowest(client: &mut Client, length: Duration) -> Duration {
     slowest
 }
 
-/// Breaks Redis and mends it again, while somebody asks.
+/// Breaks and repairs Redis under requests, none of which may exceed the time budget.
 fn nobody_waits(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&RedisServer)) {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = Launch::serve(&[]).env("SLUICEGATE_STORE_URL", &redis.url()).start();

@@ -1,4 +1,4 @@
-//! Rules that change while the service runs.
+//! Reloading of rules.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{Launch, Server, eventually, now};
 
-/// Rules whose one limit is this.
+/// A set with one rule of this limit.
 fn rules(limit: u64) -> String {
     format!(
         "[[rule]]\nkey_pattern = \"user:{{user_id}}\"\nrate_per_second = 1\nburst_capacity = {limit}\n"
@@ -16,7 +16,7 @@ fn rules(limit: u64) -> String {
 
 const BROKEN: &str = "[[rule]]\nkey_pattern = \"user:{user_id\"\nrate_per_second = 1\n";
 
-/// What the one limit is now.
+/// Current limit of that rule.
 fn limit(server: &Server) -> u64 {
     let answer = server.post_json("/v1/check", r#"{"user_id":"1","cost":0}"#).json();
     answer["limit"].as_u64().unwrap()
@@ -32,7 +32,7 @@ fn metric(server: &Server, name: &str) -> f64 {
     line.map_or(0.0, |line| line.split(' ').nth(1).unwrap().parse().unwrap())
 }
 
-/// As editors do it: all at once.
+/// Replaces a file atomically, as editors do.
 fn replace(path: &Path, text: &str) {
     let new = path.with_extension("new");
     fs::write(&new, text).unwrap();
@@ -62,7 +62,7 @@ fn a_file_that_is_written_in_place_is_in_force() {
     let server = start();
     fs::write(server.folder().join("rules.toml"), rules(20)).unwrap();
     wait_for_limit(&server, 20);
-    // Nothing lies between: a file that is half written is not looked at.
+    // A partly written file is not read.
     assert!(!server.stderr().contains("rules not reloaded"), "{}", server.stderr());
 }
 
@@ -106,7 +106,7 @@ error: key_pattern: this `{` is never closed
     assert_eq!(limit(&server), 10);
     assert_eq!(metric(&server, "sluicegate_rules_reloads_total{result=\"failure\"}"), 1.0);
 
-    // Requests may still be sent here; whoever asks is told.
+    // The service stays ready, and the verbose answer reports the error.
     assert_eq!(server.get("/readyz").status, 200);
     let verbose = server.get("/readyz?verbose");
     assert_eq!(verbose.status, 200);
@@ -134,9 +134,8 @@ fn an_empty_or_missing_file_leaves_the_last_good_rules() {
     wait_for_limit(&server, 40);
 }
 
-/// A `ConfigMap` is a folder of links through `..data`, which is a link to the folder of a version; a
-/// new version is written beside the old one and `..data` swapped by a rename. The file that is named
-/// never changes.
+/// A `ConfigMap` is a folder of links through `..data`, which links to the folder of a version. A new version is
+/// written beside the old one, and `..data` is replaced by a rename: the file in the settings itself never changes.
 #[test]
 fn a_kubernetes_config_map_is_reloaded() {
     let launch = Launch::serve(&["--rules", "config/rules.toml"]);
@@ -174,7 +173,7 @@ fn a_link_to_a_file_elsewhere_is_followed() {
     fs::write(there.join("rules.toml"), rules(10)).unwrap();
     symlink("../there/rules.toml", here.join("rules.toml")).unwrap();
     let server = launch.start();
-    // Nothing happens in the folder that is watched.
+    // Nothing changes in the watched folder.
     fs::write(there.join("rules.toml"), rules(20)).unwrap();
     wait_for_limit(&server, 20);
 }

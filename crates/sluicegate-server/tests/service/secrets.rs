@@ -1,5 +1,5 @@
-//! A secret is used and never shown. Every way of giving one is tried, right and wrong, and nothing
-//! that comes out may hold the canary.
+//! A secret is used and never shown. Every way of setting one is tried, valid and invalid, and no
+//! output may contain the canary.
 
 use crate::common::{Finished, Launch, Server};
 
@@ -11,7 +11,7 @@ fn assert_silent(finished: &Finished) {
     }
 }
 
-/// Asks for everything there is, ends the service, and looks for the canary in all of it.
+/// Requests every endpoint, stops the service, and searches all output for the canary.
 fn assert_used_but_silent(server: Server) {
     let bearer = format!("Bearer {CANARY}");
     let forget = |headers: &[(&str, &str)]| server.request("DELETE", "/v1/buckets/x", headers, "");

@@ -1,4 +1,4 @@
-//! Ending: readiness first, then nothing new, and everything that was asked is answered.
+//! Graceful shutdown: readiness fails first, then no new connections are accepted, and every request is answered.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -10,7 +10,7 @@ use crate::common::{Client, Launch, Server, now};
 const ENDING: &str = "ending: not ready any more";
 const BODY: &str = r#"{"user_id":"1"}"#;
 
-/// Sends a request but for the end of its body.
+/// Sends a request without the end of its body.
 fn begin(server: &Server) -> Client {
     let mut client = server.connect();
     let head = format!(
@@ -21,7 +21,7 @@ fn begin(server: &Server) -> Client {
         &BODY[..4]
     );
     client.send(head.as_bytes()).unwrap();
-    // Once another request is answered, the first has arrived, too: both came the same way.
+    // Once a later request is answered, the first has arrived as well.
     assert_eq!(server.get("/livez").status, 200);
     client
 }
@@ -119,7 +119,7 @@ fn a_second_signal_ends_it_at_once() {
     assert!(now() - asked < Duration::from_secs(1), "{:?}", now() - asked);
 }
 
-/// T44: asks as fast as it can over kept connections, as a proxy does, until nothing listens.
+/// T44: sends requests without pause over persistent connections, as a proxy does, until connecting fails.
 fn ask_until_refused(server: &Server, answered: &AtomicUsize) -> io::Result<()> {
     while let Ok(mut client) = Client::connect(server.address) {
         let mut is_new = true;
@@ -137,7 +137,7 @@ fn ask_until_refused(server: &Server, answered: &AtomicUsize) -> io::Result<()> 
                     }
                 }
                 Ok(response) => return Err(io::Error::other(format!("{response:?}"))),
-                // Connected to the socket in the moment it closed: nobody has taken the request.
+                // Connected while the listener closed: the request was never accepted.
                 Err(_) if is_new => return Ok(()),
                 Err(error) => return Err(error),
             }

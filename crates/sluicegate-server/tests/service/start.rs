@@ -1,4 +1,4 @@
-//! Starting, or not.
+//! Startup, and its errors.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ fn an_address_that_this_machine_does_not_have_is_exit_code_3() {
 fn a_port_can_be_taken_again_at_once() {
     let first = Server::start(&[]);
     let address = first.address.to_string();
-    // A connection of the first process that has not quite ended must not stand in the way.
+    // A connection of the first process that is still closing must not block the port.
     let mut client = first.connect();
     client.request("GET", "/livez", &[], b"").unwrap();
     drop(first);
@@ -96,8 +96,8 @@ fn wrong_arguments_are_exit_code_2() {
     assert!(finished.stderr.contains("--listen-http"), "{}", finished.stderr);
 }
 
-/// What a curl line asks: its path and its body.
-fn asked(line: &str) -> (String, String) {
+/// Path and body of a curl command.
+fn request_of(line: &str) -> (String, String) {
     let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap();
     let path = url.splitn(4, '/').nth(3).unwrap();
     let body = line.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
@@ -122,8 +122,8 @@ fn the_message_tells_the_truth(server: &Server, source: &RulesSource, rules: &Ru
     let [once, six_times] = lines[..] else { panic!("two lines to try in {message}") };
     assert!(six_times.trim_start().starts_with("for i in 1 2 3 4 5 6; do curl "), "{message}");
 
-    let (path, body) = asked(once);
-    assert_eq!(asked(six_times), (path.clone(), body.clone()));
+    let (path, body) = request_of(once);
+    assert_eq!(request_of(six_times), (path.clone(), body.clone()));
     let answer = server.post_json(&path, &body).json();
     assert_eq!(answer["allowed"], true, "{answer}");
     let answers: Vec<_> = (0..6).map(|_| server.post_json(&path, &body).json()).collect();

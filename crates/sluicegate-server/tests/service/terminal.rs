@@ -1,4 +1,4 @@
-//! What a person at a terminal sees.
+//! Output of `sluicegate serve` at a terminal.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::common::eventually;
 
-/// What `sluicegate serve` writes to a terminal from its start to its end by Ctrl-C.
+/// Output of `sluicegate serve` on a terminal, from its start to its end by Ctrl-C.
 fn on_a_terminal(environment: &[(&str, &str)]) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -35,7 +35,7 @@ fn on_a_terminal(environment: &[(&str, &str)]) -> String {
     let writer = Arc::clone(&seen);
     let reading = thread::spawn(move || {
         let (mut ours, mut bytes) = (File::from(ours), [0; 4096]);
-        // A terminal that nobody writes to any more is an error, not an end.
+        // A closed terminal reads as an error instead of the end of the file.
         while let Ok(read @ 1..) = ours.read(&mut bytes) {
             writer.lock().push_str(&String::from_utf8_lossy(&bytes[..read]));
         }
@@ -57,7 +57,7 @@ fn a_person_gets_a_message_and_colours() {
     let seen = on_a_terminal(&[("TERM", "xterm")]);
     assert!(seen.starts_with("sluicegate ") && seen.contains(", gRPC on 127."), "{seen}");
     assert!(seen.contains("the 9 starter rules in sqlite:sluicegate.db"), "{seen}");
-    // Where it is, or would be: that depends on what it was built with.
+    // The line is the same with and without a built page.
     assert!(seen.contains("\n  page     http://127.0.0.1:"), "{seen}");
     assert!(seen.contains("\u{1b}[") && seen.contains("SIGINT"), "{seen}");
     assert!(!seen.contains("{\"timestamp\""), "{seen}");

@@ -1,4 +1,4 @@
-//! Listening with TLS: who is served, who is not, and certificates that change meanwhile.
+//! Listeners with TLS: accepted and rejected clients, and certificates that change at run time.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use crate::common::{Launch, PATIENCE, Server, eventually, now};
 
 pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Somebody who trusts this authority, and shows this certificate.
+/// Client that trusts this authority and presents this certificate.
 pub(crate) struct Client {
     config: ClientConfig,
 }
@@ -47,14 +47,14 @@ impl Client {
         self
     }
 
-    /// Connects, and shakes hands.
+    /// Connects and completes the handshake.
     fn connect(&self, server: &Server) -> io::Result<Stream> {
         let socket = TcpStream::connect(server.address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         self.over(socket)
     }
 
-    /// Shakes hands over a connection.
+    /// Completes the handshake over a connection.
     pub(crate) fn over(&self, mut socket: TcpStream) -> io::Result<Stream> {
         let name = ServerName::try_from("localhost").unwrap();
         let mut session = ClientConnection::new(Arc::new(self.config.clone()), name).unwrap();
@@ -64,7 +64,7 @@ impl Client {
         Ok(StreamOwned::new(session, socket))
     }
 
-    /// Connects and asks for something; the whole answer.
+    /// Connects, sends a GET request, and returns the whole answer.
     fn get(&self, server: &Server, path: &str) -> io::Result<String> {
         let mut stream = self.connect(server)?;
         ask(&mut stream, path, "close")?;
@@ -105,7 +105,7 @@ fn http1_and_http2_are_served() {
     let client = Client::trusting(&certificates.authority(), None);
     let answer = client.get(&server, "/livez").unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    // A connection rests between requests, and goes on.
+    // A connection may be idle between requests.
     let mut stream = client.connect(&server).unwrap();
     for pause in [0, 300, 0] {
         crate::common::pause(Duration::from_millis(pause));
@@ -121,7 +121,7 @@ fn http1_and_http2_are_served() {
         http2.get(stream, "/livez");
         assert!(http2.is_ok(stream));
     }
-    // Whoever speaks neither is not served.
+    // A client that offers neither protocol is rejected.
     assert!(client.speaking(b"spdy/3").connect(&server).is_err());
 }
 
@@ -184,7 +184,7 @@ fn what_is_not_tls_is_refused() {
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
 }
 
-/// A handshake has the header's timeout, and its connection a slot like any other.
+/// A handshake has the header timeout, and its connection occupies a slot.
 #[test]
 fn slow_handshakes_are_cut_and_make_room() {
     let certificates = Certificates::new();
@@ -193,7 +193,7 @@ fn slow_handshakes_are_cut_and_make_room() {
         .start();
     let started = now();
     let mut slow: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    // The beginning of a handshake, which goes on for ever.
+    // An incomplete handshake.
     for client in &mut slow {
         client.send(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).unwrap();
     }
@@ -204,14 +204,14 @@ fn slow_handshakes_are_cut_and_make_room() {
     assert!(took >= Duration::from_millis(400) && took < Duration::from_secs(5), "{took:?}");
     let client = Client::trusting(&certificates.authority(), None);
     eventually("room", || client.get(&server, "/livez").ok());
-    // Nor does a handshake win time for the header after it.
+    // Nor does a handshake extend the timeout of the header after it.
     let mut silent = client.connect(&server).unwrap();
     let started = now();
     let _ = silent.read(&mut [0]);
     assert!(now() - started < Duration::from_secs(5), "{:?}", now() - started);
 }
 
-/// TLS holds back what the socket does not take: it must go on its way though nothing more is asked.
+/// TLS buffers bytes that the socket does not accept: they must be flushed without a further request.
 #[test]
 fn whoever_reads_late_gets_everything_and_whoever_never_does_is_cut() {
     const REQUESTS: usize = 1000;
@@ -253,18 +253,18 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     copy(&certificates.server(ServerCertificate::WrongAuthority), &pair);
     eventually("the new certificate", || after.get(&server, "/livez").ok());
     assert!(before.get(&server, "/livez").is_err());
-    // Whoever was connected stays.
+    // Open connections stay open.
     ask(&mut open, "/livez", "keep-alive").unwrap();
     read_ok(&mut open);
 
-    // A pair that is none is refused, and the last good one stays.
+    // A certificate with another's key is rejected, and the last valid pair stays in use.
     fs::copy(certificates.client().key, &pair.key).unwrap();
     let refused = server.wait_for_log("certificate not renewed: the last valid one stays");
     assert!(refused["report"].as_str().unwrap().contains("does not match the certificate"));
     let answer = after.get(&server, "/readyz?verbose").unwrap();
     assert!(answer.contains("the last valid certificate stays"), "{answer}");
 
-    // And on SIGHUP at once.
+    // Reloaded at once on SIGHUP.
     copy(&certificates.server(ServerCertificate::Good), &pair);
     server.signal("HUP");
     eventually("the first certificate", || before.get(&server, "/livez").ok());
