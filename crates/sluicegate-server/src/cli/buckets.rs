@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::{Call, Client, segment};
 use super::confirm::confirm;
-use super::failure::Outcome;
+use super::failure::CliResult;
 use super::options::{Change, Form, Server};
 use super::output::say;
 use super::request::pair;
@@ -97,8 +97,8 @@ struct Credit {
 }
 
 /// Does what was asked for.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
-    let client = Client::new(&arguments.server)?;
+pub(super) fn run(arguments: &Arguments) -> CliResult {
+    let client = Client::of_server(&arguments.server)?;
     let bucket = match &arguments.action {
         Action::Show(bucket) => client.json(&bucket.look())?,
         Action::Reset(reset) => {
@@ -116,8 +116,8 @@ pub(super) async fn run(arguments: &Arguments) -> Outcome {
                 reset
             }
         }
-        Action::Grant(credit) => credit.give("grant", &client).await?,
-        Action::Refund(credit) => credit.give("refund", &client).await?,
+        Action::Grant(credit) => credit.give("grant", &client)?,
+        Action::Refund(credit) => credit.give("refund", &client)?,
     };
     arguments.form.output().show(&bucket, || shown(&bucket))?;
     Ok(Exit::Done)
@@ -142,7 +142,7 @@ impl Bucket {
 }
 
 impl Credit {
-    async fn give(&self, action: &str, client: &Client) -> Outcome<Value> {
+    fn give(&self, action: &str, client: &Client) -> CliResult<Value> {
         if self.dry_run {
             say("Nothing was given: this is the bucket.");
             return client.json(&self.bucket.look());

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::failure::Outcome;
+use super::failure::CliResult;
 use super::output::Output;
 use super::{Cli, Exit};
 
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 }
 
 /// Writes them.
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> CliResult {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "sluicegate", &mut script);
     Output::data(&String::from_utf8_lossy(&script))?;

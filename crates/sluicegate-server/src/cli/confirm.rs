@@ -2,14 +2,14 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use super::failure::{Failure, Outcome};
+use super::failure::{CliResult, Failure};
 
 /// Asks whether to go on, unless that was said already. Where nobody can be asked, it must have been.
 ///
 /// # Errors
 ///
 /// That the answer was no, or that nobody could be asked.
-pub(super) fn confirm(question: &str, is_confirmed: bool) -> Outcome<()> {
+pub(super) fn confirm(question: &str, is_confirmed: bool) -> CliResult<()> {
     if is_confirmed {
         return Ok(());
     }

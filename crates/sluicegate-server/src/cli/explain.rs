@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::client::{Call, Client};
-use super::failure::Outcome;
+use super::failure::CliResult;
 use super::options::{Form, Server};
 use super::request::Request;
 use super::table::{Shown, Table};
@@ -32,8 +32,8 @@ pub(super) struct Arguments {
 }
 
 /// Explains.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
-    let client = Client::new(&arguments.server)?;
+pub(super) fn run(arguments: &Arguments) -> CliResult {
+    let client = Client::of_server(&arguments.server)?;
     let answer = client.json(&Call::post("/v1/explain", arguments.request.body()))?;
     let output = arguments.form.output();
     output.show(&answer, || shown(&answer, output.in_colours))?;

@@ -16,7 +16,7 @@ pub(super) struct Failure {
 }
 
 /// How a command ends.
-pub(super) type Outcome<T = Exit> = Result<T, Failure>;
+pub(super) type CliResult<T = Exit> = Result<T, Failure>;
 
 impl Failure {
     /// What was asked for makes no sense, or was refused.

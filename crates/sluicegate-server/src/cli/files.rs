@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::failure::{Failure, Outcome};
+use super::failure::{CliResult, Failure};
 use super::output::Output;
 use crate::config::reason;
 
@@ -20,7 +20,7 @@ pub(super) enum Sink {
 }
 
 /// The text of a file, or of standard input for `-`, that is no longer than this.
-pub(super) fn read(path: &Path, bytes_max: u64) -> Outcome<String> {
+pub(super) fn read(path: &Path, bytes_max: u64) -> CliResult<String> {
     let cannot = |error: &io::Error| {
         Failure::usage(format!("cannot read {}: {}", path.display(), reason(error)))
     };
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> Outcome<String> {
 }
 
 /// Writes a file, or to standard output for `-` and where none is named.
-pub(super) fn write(path: Option<&Path>, text: &str) -> Outcome<()> {
+pub(super) fn write(path: Option<&Path>, text: &str) -> CliResult<()> {
     match path {
         None => Output::data(text),
         Some(path) if path == Path::new("-") => Output::data(text),
@@ -48,16 +48,16 @@ pub(super) fn write(path: Option<&Path>, text: &str) -> Outcome<()> {
 
 impl Sink {
     /// A file that only its owner reads if it is new, or standard output for `-` and where none is named.
-    pub(super) fn private(path: Option<&Path>) -> Outcome<Self> {
+    pub(super) fn private(path: Option<&Path>) -> CliResult<Self> {
         Self::open(path, OpenOptions::new().create(true).truncate(true))
     }
 
     /// The same, for what is too secret for a file that is there already.
-    pub(super) fn secret(path: Option<&Path>) -> Outcome<Self> {
+    pub(super) fn secret(path: Option<&Path>) -> CliResult<Self> {
         Self::open(path, OpenOptions::new().create_new(true))
     }
 
-    fn open(path: Option<&Path>, options: &mut OpenOptions) -> Outcome<Self> {
+    fn open(path: Option<&Path>, options: &mut OpenOptions) -> CliResult<Self> {
         match path.filter(|path| *path != Path::new("-")) {
             None => Ok(Self::Stdout),
             Some(path) => {
@@ -77,7 +77,7 @@ impl Sink {
     }
 
     /// Writes a piece, and says whether anybody reads on.
-    pub(super) fn write(&mut self, text: &str) -> Outcome<bool> {
+    pub(super) fn write(&mut self, text: &str) -> CliResult<bool> {
         match self {
             Self::Stdout => Output::piece(text),
             Self::File(path, file) => {

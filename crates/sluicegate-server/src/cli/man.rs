@@ -7,7 +7,7 @@ use clap::builder::Resettable;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{CliResult, Failure};
 use super::output::{Output, say};
 use super::{Cli, Exit};
 use crate::config::reason;
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 }
 
 /// Writes it.
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> CliResult {
     let mut command = Cli::command();
     command.build();
     let Some(folder) = &arguments.out else {

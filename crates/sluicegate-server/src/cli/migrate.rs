@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::Exit;
 use super::confirm::confirm;
-use super::direct::Target;
-use super::failure::{Failure, Outcome};
+use super::database::{Needs, Target};
+use super::failure::{CliResult, Failure};
 use super::options::{Change, Direct, Form};
 use super::output::{Output, counted, say};
 use super::table::{Shown, Table};
@@ -44,9 +44,9 @@ pub(super) struct Arguments {
 }
 
 /// Migrates.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
+pub(super) async fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
-    let target = Target::new(&arguments.direct)?;
+    let target = Target::new(&arguments.direct, Needs::Nothing)?;
     let database = target.open().await?;
     let known = database.migrations().await?;
     if arguments.status {
@@ -93,12 +93,12 @@ pub(super) async fn run(arguments: &Arguments) -> Outcome {
     changed(&done, output)
 }
 
-fn changed(done: &[Migration], output: Output) -> Outcome {
+fn changed(done: &[Migration], output: Output) -> CliResult {
     output.show(&json!({"migrations": views(done)}), String::new)?;
     Ok(Exit::Done)
 }
 
-fn show(migrations: &[Migration], output: Output) -> Outcome<()> {
+fn show(migrations: &[Migration], output: Output) -> CliResult<()> {
     let mut table = Table::new(&["VERSION", "APPLIED", "WHAT"]);
     for migration in migrations {
         table.row([

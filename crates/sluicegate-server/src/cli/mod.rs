@@ -1,12 +1,11 @@
 //! The command line.
 
-mod backend;
 mod buckets;
 mod check;
 mod client;
 mod completions;
 mod confirm;
-mod direct;
+mod database;
 mod explain;
 mod failure;
 mod files;
@@ -27,8 +26,9 @@ mod waits;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 
-use self::failure::{Failure, Outcome};
+use self::failure::{CliResult, Failure};
 use self::output::say_as_it_is;
 
 /// How a command ended, as exit codes.
@@ -102,26 +102,26 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-fn run(command: Command) -> Outcome {
+fn run(command: Command) -> CliResult {
     match command {
         Command::Serve(arguments) => Ok(serve::run(&arguments)),
-        Command::Check(arguments) => wait(check::run(&arguments)),
-        Command::Explain(arguments) => wait(explain::run(&arguments)),
-        Command::Rules(arguments) => wait(rules::run(&arguments)),
-        Command::Overrides(arguments) => wait(overrides::run(&arguments)),
-        Command::Violations(arguments) => wait(violations::run(&arguments)),
-        Command::Buckets(arguments) => wait(buckets::run(&arguments)),
-        Command::Tokens(arguments) => wait(tokens::run(&arguments)),
-        Command::Migrate(arguments) => wait(migrate::run(&arguments)),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
+        Command::Overrides(arguments) => overrides::run(&arguments),
+        Command::Violations(arguments) => violations::run(&arguments),
+        Command::Buckets(arguments) => buckets::run(&arguments),
+        Command::Tokens(arguments) => runtime()?.block_on(tokens::run(&arguments)),
+        Command::Migrate(arguments) => runtime()?.block_on(migrate::run(&arguments)),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }
 }
 
-/// Runs a command that asks somebody else, a server or the database, to its end.
-fn wait(command: impl Future<Output = Outcome>) -> Outcome {
+/// A runtime on this thread, for commands that open a database.
+fn runtime() -> CliResult<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::unavailable(error.to_string()))?.block_on(command)
+    runtime.map_err(|error| Failure::unavailable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{CliResult, Failure};
 use super::table::Table;
 use crate::observe::logging::{Audience, escaped};
 
@@ -26,12 +26,12 @@ impl Output {
     }
 
     /// The value if programs read, the text if people do.
-    pub(super) fn show(self, value: &Value, text: impl FnOnce() -> String) -> Outcome<()> {
+    pub(super) fn show(self, value: &Value, text: impl FnOnce() -> String) -> CliResult<()> {
         if self.json { Self::json(value) } else { Self::data(&text()) }
     }
 
     /// The value if programs read, the table if people do, or the remark if there is nothing in it.
-    pub(super) fn list(self, value: &Value, table: Table, if_empty: &str) -> Outcome<()> {
+    pub(super) fn list(self, value: &Value, table: Table, if_empty: &str) -> CliResult<()> {
         if self.json {
             return Self::json(value);
         }
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    fn json(value: &Value) -> Outcome<()> {
+    fn json(value: &Value) -> CliResult<()> {
         let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
         text.push('\n');
         // JSON leaves some characters as they are that a terminal acts on; escaped, they are the same text.
@@ -57,12 +57,12 @@ impl Output {
     }
 
     /// Writes data. Whoever closes the pipe has seen enough.
-    pub(super) fn data(text: &str) -> Outcome<()> {
+    pub(super) fn data(text: &str) -> CliResult<()> {
         Self::piece(text).map(drop)
     }
 
     /// Writes some of the data, and says whether anybody reads on.
-    pub(super) fn piece(text: &str) -> Outcome<bool> {
+    pub(super) fn piece(text: &str) -> CliResult<bool> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(true),

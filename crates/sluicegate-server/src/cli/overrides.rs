@@ -3,10 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::backend::pages;
 use super::client::{Call, Client};
 use super::confirm::confirm;
-use super::failure::{Failure, Outcome};
+use super::failure::{CliResult, Failure};
 use super::options::{Change, Form, Server};
 use super::output::{Output, say};
 use super::table::{Shown, Table, card, text_of, time_of};
@@ -144,18 +143,18 @@ struct Delete {
 }
 
 /// Does what was asked for.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
-    let client = Client::new(&arguments.server)?;
+pub(super) fn run(arguments: &Arguments) -> CliResult {
+    let client = Client::of_server(&arguments.server)?;
     let output = arguments.form.output();
     match &arguments.action {
-        Action::List(list) => self::list(list, &client, output).await,
-        Action::Set(set) => self::set(set, &client, output).await,
-        Action::Delete(delete) => self::delete(delete, &client, output).await,
+        Action::List(list) => self::list(list, &client, output),
+        Action::Set(set) => self::set(set, &client, output),
+        Action::Delete(delete) => self::delete(delete, &client, output),
     }
 }
 
-async fn list(arguments: &List, client: &Client, output: Output) -> Outcome {
-    let (found, next) = find(client, arguments).await?;
+fn list(arguments: &List, client: &Client, output: Output) -> CliResult {
+    let (found, next) = find(client, arguments)?;
     let mut table = Table::new(&["ID", "RULE", "SUBJECT", "INSTEAD", "UNTIL", "REASON", "BY"]);
     for row in &found {
         let instead = instead(row);
@@ -174,17 +173,15 @@ async fn list(arguments: &List, client: &Client, output: Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn find(client: &Client, arguments: &List) -> Outcome<(Vec<Value>, Option<String>)> {
-    let call = || {
-        Call::get("/v1/overrides")
-            .maybe("rule_id", arguments.rule.map(|rule_id| rule_id.to_string()))
-            .maybe("subject", arguments.subject.clone())
-    };
+fn find(client: &Client, arguments: &List) -> CliResult<(Vec<Value>, Option<String>)> {
+    let call = Call::get("/v1/overrides")
+        .maybe("rule_id", arguments.rule.map(|rule_id| rule_id.to_string()))
+        .maybe("subject", arguments.subject.as_ref());
     let limit = usize::try_from(arguments.limit).unwrap_or(usize::MAX);
-    pages(client, "overrides", call, arguments.after.clone(), limit).await
+    client.pages("overrides", &call, arguments.after.as_deref(), limit)
 }
 
-async fn set(arguments: &Set, client: &Client, output: Output) -> Outcome {
+fn set(arguments: &Set, client: &Client, output: Output) -> CliResult {
     let mut body = arguments.instead.rate.clone().unwrap_or_default();
     body.insert("rule_id".into(), json!(arguments.rule));
     body.insert("subject".into(), json!(arguments.subject));
@@ -219,13 +216,13 @@ async fn set(arguments: &Set, client: &Client, output: Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn delete(arguments: &Delete, client: &Client, output: Output) -> Outcome {
+fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
     let found = match arguments.override_id {
         Some(override_id) => client.json(&Call::get(format!("/v1/overrides/{override_id}")))?,
         None => {
             let (rule, subject) = (arguments.rule, arguments.subject.clone());
             let list = List { rule, subject, limit: 1, after: None };
-            let (mut found, _) = find(client, &list).await?;
+            let (mut found, _) = find(client, &list)?;
             found.pop().ok_or_else(|| Failure::usage("there is no such override"))?
         }
     };

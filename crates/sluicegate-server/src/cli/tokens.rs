@@ -6,8 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
-use super::direct::{Target, by};
-use super::failure::{Failure, Outcome};
+use super::database::{Needs, Target, operator};
+use super::failure::{CliResult, Failure};
 use super::options::{Change, Direct, Form};
 use super::output::{Output, say};
 use super::table::{Shown, Table};
@@ -93,9 +93,9 @@ enum RoleName {
 }
 
 /// Does what was asked for.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
+pub(super) async fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
-    let database = Target::new(&arguments.direct)?.open_ready().await?;
+    let database = Target::new(&arguments.direct, Needs::Nothing)?.open_ready().await?;
     match &arguments.action {
         Action::Create(create) => self::create(create, &database, output).await,
         Action::List => list(&database, output).await,
@@ -103,7 +103,7 @@ pub(super) async fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-async fn create(arguments: &Create, database: &Database, output: Output) -> Outcome {
+async fn create(arguments: &Create, database: &Database, output: Output) -> CliResult {
     let role = match arguments.role {
         RoleName::Read => Role::Read,
         RoleName::Admin => Role::Admin,
@@ -124,7 +124,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> Outc
     let (token, hash) = tokens::mint().map_err(none)?;
     let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let mut sink = files::Sink::secret(path)?;
-    let stored = match database.create_token(name, role, &hash, &by()).await {
+    let stored = match database.create_token(name, role, &hash, &operator()).await {
         Ok(stored) => stored,
         Err(error) => {
             sink.discard();
@@ -151,7 +151,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> Outc
     Ok(Exit::Done)
 }
 
-async fn list(database: &Database, output: Output) -> Outcome {
+async fn list(database: &Database, output: Output) -> CliResult {
     let tokens: Vec<_> = database.tokens().await?.iter().map(view).collect();
     let mut table = Table::new(&["NAME", "ROLE", "MADE", "BY"]);
     for token in &tokens {
@@ -166,7 +166,7 @@ async fn list(database: &Database, output: Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn revoke(arguments: &Revoke, database: &Database, output: Output) -> Outcome {
+async fn revoke(arguments: &Revoke, database: &Database, output: Output) -> CliResult {
     let name = &arguments.name;
     let tokens = database.tokens().await?;
     let Some(token) = tokens.iter().find(|token| token.name == *name) else {

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::backend::Backend;
+use super::client::{Call, Client, parse};
 use super::confirm::confirm;
-use super::failure::{Failure, Outcome};
+use super::database::Needs;
+use super::failure::{CliResult, Failure};
 use super::options::{Change, Direct, Form, Server};
 use super::output::{Output, counted, say};
 use super::table::{Shown, Table};
 use super::{Exit, files};
-use crate::admin::violations::{TopBy, ViolationMode, ViolationView, csv};
-use crate::data::ViolationFilter;
+use crate::admin::violations::{
+    TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView, csv,
+};
 use crate::time::Timestamp;
 
 const EXAMPLES: &str = "\
@@ -27,6 +29,12 @@ Examples:
 They talk to a running server, or with --database straight to the database.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the server or the database.";
+
+const PATH: &str = "/v1/violations";
+
+/// Message where users and addresses are recorded under hashes that cannot be computed here.
+const NO_KEY: &str = "users and addresses are recorded as hashes, and audit.privacy_key is not set here, so none can be \
+                      found\n  Name the file of the key in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or ask a server: --server URL.";
 
 /// The most violations that are written to one file.
 const EXPORT_MAX: usize = 1_000_000;
@@ -192,20 +200,24 @@ enum Format {
 }
 
 /// Does what was asked for.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
-    let backend = Backend::open(&arguments.server, &arguments.direct).await?;
+    let client = Client::open(&arguments.server, &arguments.direct, Needs::Audit)?;
     match &arguments.action {
-        Action::List(list) => self::list(list, &backend, output).await,
-        Action::Top(top) => self::top(top, &backend, output).await,
-        Action::Export(export) => self::export(export, &backend, output).await,
-        Action::Delete(delete) => self::delete(delete, &backend, output).await,
+        Action::List(list) => self::list(list, &client, output),
+        Action::Top(top) => self::top(top, &client, output),
+        Action::Export(export) => self::export(export, &client, output),
+        Action::Delete(delete) => self::delete(delete, &client, output),
     }
 }
 
-async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
+fn list(arguments: &List, client: &Client, output: Output) -> CliResult {
     let limit = usize::try_from(arguments.limit).unwrap_or(usize::MAX);
-    let list = backend.violations(&arguments.which.read(), arguments.after.clone(), limit).await?;
+    let call = arguments.which.narrow(Call::get(PATH));
+    require_key(client, &arguments.which.subject)?;
+    let (violations, next) =
+        client.pages("violations", &call, arguments.after.as_deref(), limit)?;
+    let list = ViolationList { violations, next };
     let mut table =
         Table::new(&["LAST", "COUNT", "RULE", "BUCKET", "USER", "ADDRESS", "ENDPOINT", "MODE"]);
     for row in &list.violations {
@@ -229,9 +241,10 @@ async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn top(arguments: &Top, backend: &Backend, output: Output) -> Outcome {
-    let limit = usize::from(arguments.limit);
-    let found = backend.top_offenders(&arguments.filter.read(), arguments.by, limit).await?;
+fn top(arguments: &Top, client: &Client, output: Output) -> CliResult {
+    let call = arguments.filter.narrow(Call::get(format!("{PATH}/top")));
+    let call = call.with("by", arguments.by.name()).with("limit", arguments.limit.to_string());
+    let found: TopOffenders = parse(client.json(&call)?)?;
     let mut table = Table::new(match arguments.by {
         TopBy::UserId => &["USER", "DENIALS", "LAST"],
         TopBy::Ip => &["ADDRESS", "DENIALS", "LAST"],
@@ -246,20 +259,21 @@ async fn top(arguments: &Top, backend: &Backend, output: Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn export(arguments: &Export, backend: &Backend, output: Output) -> Outcome {
+fn export(arguments: &Export, client: &Client, output: Output) -> CliResult {
     let usual = if output.json { Format::Json } else { Format::Csv };
     let format = arguments.format.unwrap_or(usual);
     let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
+    require_key(client, &arguments.which.subject)?;
     let mut opened = None;
-    let Found { count, next } = each_page(backend, &arguments.which.read(), |page| {
-        // Not before there is an answer: a file that is there stays if there is none.
-        let Some(sink) = &mut opened else {
-            let sink = opened.insert(files::Sink::private(path)?);
-            return sink.write(&(format.head().to_owned() + &format.rows(page, true)));
-        };
-        sink.write(&format.rows(page, false))
-    })
-    .await?;
+    let Found { count, next } =
+        each_page(client, &arguments.which.narrow(Call::get(PATH)), |page| {
+            // Not before there is an answer: a file that is there stays if there is none.
+            let Some(sink) = &mut opened else {
+                let sink = opened.insert(files::Sink::private(path)?);
+                return sink.write(&(format.head().to_owned() + &format.rows(page, true)));
+            };
+            sink.write(&format.rows(page, false))
+        })?;
     if let Some(mut sink) = opened {
         sink.write(&format.tail(next.as_deref()))?;
     }
@@ -286,20 +300,20 @@ struct Found {
 
 /// Shows violations that pass the filter page by page, newest first, until there are no more, or too many, or
 /// nobody reads on.
-async fn each_page(
-    backend: &Backend,
-    filter: &ViolationFilter,
-    mut read: impl FnMut(&[ViolationView]) -> Outcome<bool>,
-) -> Outcome<Found> {
+fn each_page(
+    client: &Client,
+    call: &Call,
+    mut read: impl FnMut(&[ViolationView]) -> CliResult<bool>,
+) -> CliResult<Found> {
     let mut found = Found { count: 0, next: None };
     loop {
         let limit = EXPORT_PAGE.min(EXPORT_MAX - found.count);
-        let page = backend.violations(filter, found.next.take(), limit).await?;
-        found.count += page.violations.len();
-        if !read(&page.violations)? {
+        let (page, next) = client.pages("violations", call, found.next.take().as_deref(), limit)?;
+        found.count += page.len();
+        if !read(&page)? {
             return Ok(found);
         }
-        found.next = page.next.filter(|_| !page.violations.is_empty());
+        found.next = next.filter(|_| !page.is_empty());
         if found.next.is_none() || found.count >= EXPORT_MAX {
             return Ok(found);
         }
@@ -337,13 +351,16 @@ impl Format {
     }
 }
 
-async fn delete(arguments: &Delete, backend: &Backend, output: Output) -> Outcome {
-    let filter = arguments.subject.read();
-    if filter == ViolationFilter::default() {
-        return Err(Failure::usage("whose? Say --user-id, --ip or --bucket-key"));
+fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
+    if arguments.subject.is_empty() {
+        return Err(Failure::usage(
+            "name whose records to delete: --user-id, --ip or --bucket-key",
+        ));
     }
+    require_key(client, &arguments.subject)?;
     if arguments.change.dry_run {
-        let Found { count, next } = each_page(backend, &filter, |_| Ok(true)).await?;
+        let Found { count, next } =
+            each_page(client, &arguments.subject.narrow(Call::get(PATH)), |_| Ok(true))?;
         let more = if next.is_some() { "more than " } else { "" };
         let records = counted(count, "record", "records");
         say(&format!("Nothing was deleted: it would be {more}{records}."));
@@ -351,40 +368,52 @@ async fn delete(arguments: &Delete, backend: &Backend, output: Output) -> Outcom
         return Ok(Exit::Done);
     }
     confirm("Delete these records of violations, for good?", arguments.change.yes)?;
-    let deleted = backend.delete_violations(&filter).await?;
+    let answer = client.json(&arguments.subject.narrow(Call::delete(PATH)))?;
+    let deleted = answer["deleted"].as_u64().unwrap_or_default();
     say(&(counted(deleted, "record is", "records are") + " deleted."));
     output.show(&json!({"deleted": deleted}), String::new)?;
     Ok(Exit::Done)
 }
 
-impl Subject {
-    fn read(&self) -> ViolationFilter {
-        ViolationFilter {
-            user_id: self.user_id.clone(),
-            ip_address: self.ip.clone(),
-            bucket_key: self.bucket_key.clone(),
-            ..ViolationFilter::default()
+/// Refuses to look for a user or an address that is recorded under a hash that cannot be computed here.
+fn require_key(client: &Client, subject: &Subject) -> CliResult<()> {
+    let is_hashed = subject.user_id.is_some() || subject.ip.is_some();
+    match client {
+        Client::InProcess(administration) if is_hashed && administration.lacks_privacy_key => {
+            Err(Failure::usage(NO_KEY))
         }
+        _ => Ok(()),
+    }
+}
+
+impl Subject {
+    fn is_empty(&self) -> bool {
+        self.user_id.is_none() && self.ip.is_none() && self.bucket_key.is_none()
+    }
+
+    /// Adds its parameters to a call.
+    fn narrow(&self, call: Call) -> Call {
+        call.maybe("user_id", self.user_id.as_ref())
+            .maybe("ip", self.ip.as_ref())
+            .maybe("bucket_key", self.bucket_key.as_ref())
     }
 }
 
 impl Filter {
-    fn read(&self) -> ViolationFilter {
-        ViolationFilter {
-            rule_id: self.rule,
-            is_shadow: self.mode.as_deref().map(|mode| mode == "shadow"),
-            from: self.since,
-            to: self.until,
-            ..ViolationFilter::default()
-        }
+    /// Adds its parameters to a call.
+    fn narrow(&self, call: Call) -> Call {
+        call.maybe("rule_id", self.rule.map(|rule_id| rule_id.to_string()))
+            .maybe("mode", self.mode.as_ref())
+            .maybe("from", self.since.map(|time| time.to_string()))
+            .maybe("to", self.until.map(|time| time.to_string()))
     }
 }
 
 impl Which {
-    fn read(&self) -> ViolationFilter {
-        let ViolationFilter { user_id, ip_address, bucket_key, .. } = self.subject.read();
-        let endpoint = self.endpoint.clone();
-        ViolationFilter { user_id, ip_address, endpoint, bucket_key, ..self.filter.read() }
+    /// Adds its parameters to a call.
+    fn narrow(&self, call: Call) -> Call {
+        let call = self.filter.narrow(self.subject.narrow(call));
+        call.maybe("endpoint", self.endpoint.as_ref())
     }
 }
 

@@ -155,8 +155,8 @@ fn uncountable(error: QuotaError) -> ServeError {
     ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
 }
 
-/// Everything that the handlers need, with the rules to begin with in force.
-async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
+/// Assembles everything that the handlers need, with the first rules in force. Nothing runs yet.
+pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, ServeError> {
     let limiter = Limiter::new(store::open(&config.store).await?, start.rules());
     let parts = Parts {
         metrics: Metrics::new(Arc::clone(limiter.store())),

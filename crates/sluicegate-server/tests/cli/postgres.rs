@@ -12,7 +12,7 @@ fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
     let run = |arguments: &[&str]| Launch::new(arguments).args(&["--database", &url]).run();
     let not_ready = run(&["rules", "list"]);
     assert_eq!(not_ready.code, Some(3), "{not_ready:?}");
-    assert!(not_ready.stderr.contains("not ready for this version"), "{not_ready:?}");
+    assert!(not_ready.stderr.contains("lacks migrations of this version"), "{not_ready:?}");
     assert_eq!(run(&["migrate"]).code, Some(0));
 
     let made =

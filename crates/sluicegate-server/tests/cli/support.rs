@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
 
 use crate::common::{Finished, Launch, Server};
@@ -52,6 +54,22 @@ impl Gate {
     /// The server; panics without one.
     pub(crate) fn server_of(&self) -> &Server {
         self.server.as_ref().unwrap()
+    }
+
+    /// `true` if commands talk to a server.
+    pub(crate) fn is_server(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Changes the database by hand.
+    pub(crate) fn sql(&self, sql: &str) {
+        let options = SqliteConnectOptions::new().filename(self.folder.join("sluicegate.db"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut connection = options.connect().await.unwrap();
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        });
     }
 
     /// Writes a file beside the database and returns its path.

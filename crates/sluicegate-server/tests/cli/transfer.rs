@@ -239,3 +239,20 @@ fn long_lists_are_written_to_their_end() {
     assert_eq!(list["rules"].as_array().unwrap().len(), 500);
     assert!(list.to_string().len() > 1 << 16);
 }
+
+/// Stored rules that no server would start on can be replaced, also without a server.
+#[test]
+fn stored_rules_that_cannot_be_used_are_replaced_by_an_import() {
+    for poison in ["key_pattern = 'ip:{ip'", "max_wait = 1000000"] {
+        for gate in Gate::both() {
+            let file = gate.path("rules.toml");
+            gate.ok(&["rules", "export", "--out", &file]);
+            gate.sql(&format!("UPDATE rate_limit_rules SET {poison} WHERE rule_id = 7"));
+            let import = gate.run(&["rules", "import", &file, "--yes"]);
+            assert_eq!(import.code, Some(0), "{poison}: {import:?}");
+            assert!(import.stderr.ends_with("9 rules are in force.\n"), "{poison}: {import:?}");
+            let list = gate.run(&["rules", "list", "--json"]);
+            assert!(list.stdout.contains("\"refused\": null"), "{poison}: {list:?}");
+        }
+    }
+}

@@ -140,7 +140,7 @@ fn somebodys_violations_are_deleted() {
     let gate = denied();
     let direct =
         |arguments: &[&str]| Launch::new(arguments).args(&["--database", &gate.url()]).run();
-    assert!(gate.refused(2, &["violations", "delete", "--yes"]).contains("whose?"));
+    assert!(gate.refused(2, &["violations", "delete", "--yes"]).contains("name whose records"));
     let unasked = gate.refused(2, &["violations", "delete", "--user-id", "42"]);
     assert!(unasked.contains("--yes"), "{unasked}");
     let dry = gate.run(&["violations", "delete", "--user-id", "42", "--dry-run"]);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use axum::http::Uri;
 
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 
 /// Parts of a server's URL.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Address {
 
 impl Address {
     /// Parses a URL.
-    pub(super) fn parse(url: &str) -> Outcome<Self> {
+    pub(super) fn parse(url: &str) -> CliResult<Self> {
         // The URL may hold a password by mistake, so the message does not repeat it.
         let wrong = || Failure::usage("--server: must be a URL such as http://127.0.0.1:8080");
         let uri: Uri = url.parse().map_err(|_| wrong())?;

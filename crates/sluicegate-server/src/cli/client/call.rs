@@ -5,7 +5,7 @@ use axum::http::{Method, Request, request};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 
 /// Bytes that are escaped in a path segment. `.` is among them: `..` would name another path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
@@ -70,7 +70,7 @@ impl Call {
     }
 
     /// The request for this call to the server at a base URL. Its body is empty if the call has none.
-    pub(super) fn request(&self, base: impl std::fmt::Display) -> Outcome<Request<Vec<u8>>> {
+    pub(super) fn request(&self, base: impl std::fmt::Display) -> CliResult<Request<Vec<u8>>> {
         let query =
             form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.query).finish();
         let mark = if query.is_empty() { "" } else { "?" };

@@ -1,44 +1,33 @@
-//! Client of the administration.
+//! Client of the administration: over the network, or in this process on a database.
 
 mod address;
 mod call;
 mod connect_error;
+mod in_process;
+mod list;
 mod proxy;
+mod server;
 mod tls;
 
-use std::path::Path;
-use std::time::Duration;
-
-use axum::http::header::{AUTHORIZATION, ETAG, HeaderValue};
-use axum::http::{Request, Response, StatusCode};
+use axum::http::header::ETAG;
+use axum::http::{Response, StatusCode};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use ureq::Agent;
 
-use self::address::Address;
 pub(super) use self::call::{Call, segment};
-use self::proxy::NamedProxy;
-use super::failure::{Failure, Outcome};
+pub(super) use self::in_process::InProcess;
+pub(super) use self::server::Server;
+use super::database::Needs;
+use super::failure::{CliResult, Failure};
 use super::options;
-use crate::config::Secret;
 
-/// Server that is asked if none is named.
-const SERVER_DEFAULT: &str = "http://127.0.0.1:8080";
-/// Longest wait for a connection, with TLS and a proxy.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for a whole answer. The server may wait for its database in turn.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest answer. A thousand violations have a megabyte at most, and ten thousand rules ten.
-const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// Longest token, with a line end.
-const TOKEN_BYTES_MAX: u64 = 4096;
-
-/// Blocking HTTP client of one server.
+/// Sends calls to the administration and blocks until they are answered.
 #[derive(Debug)]
-pub(super) struct Client {
-    agent: Agent,
-    address: Address,
-    proxy: Option<NamedProxy>,
-    token: Option<Secret>,
+pub(super) enum Client {
+    /// A running server.
+    Server(Box<Server>),
+    /// The administration of a database, run in this process.
+    InProcess(Box<InProcess>),
 }
 
 /// Successful answer to a [`Call`].
@@ -51,26 +40,25 @@ pub(super) struct Answer {
 
 impl Client {
     /// A client of the server that the options or the environment name.
-    pub(super) fn new(options: &options::Server) -> Outcome<Self> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let url = options.server.clone().or_else(|| variable("SLUICEGATE_SERVER"));
-        let address = Address::parse(url.as_deref().unwrap_or(SERVER_DEFAULT))?;
-        let proxy = proxy::proxy(&address, variable)?;
-        let mut config = Agent::config_builder()
-            .proxy(proxy.as_ref().map(|named| named.proxy.clone()))
-            .user_agent(concat!("sluicegate/", env!("CARGO_PKG_VERSION")))
-            .timeout_resolve(Some(CONNECT_TIMEOUT))
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
-            // A token is for this server only.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false);
-        if address.is_https {
-            config = config.tls_config(tls::config(options)?);
+    pub(super) fn of_server(options: &options::Server) -> CliResult<Self> {
+        Ok(Self::Server(Box::new(Server::new(options)?)))
+    }
+
+    /// The database if one is named, or a file of settings that names one; else the server.
+    pub(super) fn open(
+        server: &options::Server,
+        direct: &options::Direct,
+        needs: Needs,
+    ) -> CliResult<Self> {
+        let is_direct = direct.database.is_some() || direct.config.is_some();
+        if !is_direct {
+            return Self::of_server(server);
         }
-        let token = token(options.token_file.as_deref())?;
-        Ok(Self { agent: config.build().new_agent(), address, proxy, token })
+        if server.server.is_some() {
+            let message = "--server cannot be combined with --database or --config";
+            return Err(Failure::usage(message));
+        }
+        Ok(Self::InProcess(Box::new(InProcess::open(direct, needs)?)))
     }
 
     /// Sends a call, and returns the answer if its status is one of success.
@@ -78,10 +66,13 @@ impl Client {
     /// # Errors
     ///
     /// If the server cannot be reached, has a problem, or refuses; then with its own message.
-    pub(super) fn send(&self, call: &Call) -> Outcome<Answer> {
-        let response = self.exchange(call.request(&self.address)?)?;
+    pub(super) fn send(&self, call: &Call) -> CliResult<Answer> {
+        let response = match self {
+            Self::Server(server) => server.exchange(call.request(server.address())?)?,
+            Self::InProcess(administration) => administration.exchange(call.request("")?)?,
+        };
         if !response.status().is_success() {
-            return Err(self.refused(response.status(), response.body()));
+            return Err(self.refused(&response));
         }
         let version = response.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
         let version = version.and_then(|etag| etag.trim_matches('"').parse().ok());
@@ -89,59 +80,28 @@ impl Client {
     }
 
     /// Sends a call, and returns the JSON of the answer.
-    pub(super) fn json(&self, call: &Call) -> Outcome<Value> {
+    pub(super) fn json(&self, call: &Call) -> CliResult<Value> {
         self.send(call)?.json()
     }
 
-    fn exchange(&self, mut request: Request<Vec<u8>>) -> Outcome<Response<Vec<u8>>> {
-        if let Some(token) = &self.token {
-            let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-            let Ok(mut value) = value else {
-                return Err(Failure::usage("the token contains characters that no token has"));
-            };
-            value.set_sensitive(true);
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        let failed = |error: ureq::Error| self.cannot_reach(&error);
-        let response = if request.body().is_empty() {
-            self.agent.run(request.map(drop))
-        } else {
-            self.agent.run(request)
-        };
-        let (parts, mut body) = response.map_err(failed)?.into_parts();
-        let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec().map_err(failed)?;
-        Ok(Response::from_parts(parts, body))
-    }
-
-    fn cannot_reach(&self, error: &ureq::Error) -> Failure {
-        let (reason, hint) = connect_error::explain(error, self.address.is_https);
-        let (by, proxy_hint) = match &self.proxy {
-            None => (String::new(), None),
-            Some(NamedProxy { proxy, variable }) => {
-                let hint =
-                    format!("{variable} names the proxy; list the host in NO_PROXY to bypass it.");
-                (format!(" by the proxy {}:{}", proxy.host(), proxy.port()), Some(hint))
+    /// The message of an answer that is not one of success.
+    fn refused(&self, response: &Response<Vec<u8>>) -> Failure {
+        let status = response.status();
+        let problem: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+        let detail = match (problem["detail"].as_str(), self) {
+            (Some(detail), _) => detail.to_owned(),
+            (None, Self::Server(server)) => {
+                format!("{} answers {status}: is it a Sluicegate server?", server.address())
             }
-        };
-        let usual = "Is `sluicegate serve` running there? --server URL or SLUICEGATE_SERVER says where it is.";
-        let hint = hint.or(proxy_hint.as_deref()).unwrap_or(usual);
-        Failure::unavailable(format!("cannot reach {}{by}: {reason}\n  {hint}", self.address))
-    }
-
-    /// The server's own message, where it did not do what it was asked to.
-    fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
-        let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-        let detail = match problem["detail"].as_str() {
-            Some(detail) => detail.to_owned(),
-            None => format!("{} answers {status}: is it a Sluicegate server?", self.address),
+            (None, Self::InProcess(_)) => format!("internal error: {status}"),
         };
         let field = problem["field"].as_str().filter(|field| !detail.starts_with(field));
         let field = field.map(|field| format!(" (field {field})")).unwrap_or_default();
-        let hint = match status {
-            StatusCode::UNAUTHORIZED if self.token.is_none() => {
+        let hint = match (status, self) {
+            (StatusCode::UNAUTHORIZED, Self::Server(server)) if !server.has_token() => {
                 "\n  Set SLUICEGATE_TOKEN, or name a file that holds the token: --token-file FILE."
             }
-            StatusCode::PRECONDITION_FAILED => "\n  See what it is now, and try again.",
+            (StatusCode::PRECONDITION_FAILED, _) => "\n  See what it is now, and try again.",
             _ => "",
         };
         let message = format!("{detail}{field}{hint}");
@@ -155,7 +115,7 @@ impl Client {
 
 impl Answer {
     /// The body as JSON; `null` if it is empty.
-    pub(super) fn json(&self) -> Outcome<Value> {
+    pub(super) fn json(&self) -> CliResult<Value> {
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
@@ -165,28 +125,10 @@ impl Answer {
     }
 }
 
-/// The token to send, from a file or the environment.
-fn token(file: Option<&Path>) -> Outcome<Option<Secret>> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let path = match (file, variable("SLUICEGATE_TOKEN"), variable("SLUICEGATE_TOKEN_FILE")) {
-        (Some(path), ..) => path.to_owned(),
-        (None, Some(_), Some(_)) => {
-            let message =
-                "SLUICEGATE_TOKEN and SLUICEGATE_TOKEN_FILE are both set: unset one of them";
-            return Err(Failure::usage(message));
-        }
-        (None, Some(token), None) => {
-            let token = token.into_string();
-            let token = token.map_err(|_| Failure::usage("SLUICEGATE_TOKEN: is not UTF-8"))?;
-            return Ok(Some(Secret::new(token)));
-        }
-        (None, None, Some(path)) => path.into(),
-        (None, None, None) => return Ok(None),
+/// Parses an answer, or a part of one.
+pub(super) fn parse<T: DeserializeOwned>(answer: Value) -> CliResult<T> {
+    let unlike = |error| {
+        Failure::unavailable(format!("the answer is not one that this version knows: {error}"))
     };
-    let text = super::files::read(&path, TOKEN_BYTES_MAX)?;
-    let token = text.trim_end_matches(['\r', '\n']);
-    if token.is_empty() {
-        return Err(Failure::usage(format!("{}: is empty, but must hold a token", path.display())));
-    }
-    Ok(Some(Secret::new(token)))
+    serde_json::from_value(answer).map_err(unlike)
 }

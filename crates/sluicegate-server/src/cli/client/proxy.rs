@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use ureq::Proxy;
 
 use super::address::Address;
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 
 /// A proxy, and the variable that names it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ const BYPASS: [&str; 2] = ["no_proxy", "NO_PROXY"];
 pub(super) fn proxy(
     address: &Address,
     variable: impl Fn(&str) -> Option<String>,
-) -> Outcome<Option<NamedProxy>> {
+) -> CliResult<Option<NamedProxy>> {
     let set = |names: &[&'static str]| {
         let value = |name: &&'static str| Some((*name, variable(name)?));
         names.iter().filter_map(value).find(|(_, value)| !value.is_empty())

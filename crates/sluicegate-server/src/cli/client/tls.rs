@@ -10,14 +10,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 use crate::cli::{files, options};
 
 /// Largest PEM file that is read. A bundle of all public authorities has a fifth of this.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Trusts the authorities of `--ca` and no others, or those of the system; shows `--certificate` if it is given.
-pub(super) fn config(options: &options::Server) -> Outcome<TlsConfig> {
+pub(super) fn config(options: &options::Server) -> CliResult<TlsConfig> {
     let provider = Arc::new(ring::default_provider());
     let roots = match &options.ca {
         Some(path) => authorities(path)?,
@@ -34,7 +34,7 @@ pub(super) fn config(options: &options::Server) -> Outcome<TlsConfig> {
         .build())
 }
 
-fn authorities(path: &Path) -> Outcome<Vec<CertificateDer<'static>>> {
+fn authorities(path: &Path) -> CliResult<Vec<CertificateDer<'static>>> {
     let certificates = certificates("--ca", path)?;
     // ureq skips what it cannot parse, and would then trust fewer authorities than the file names.
     let mut roots = RootCertStore::empty();
@@ -44,7 +44,7 @@ fn authorities(path: &Path) -> Outcome<Vec<CertificateDer<'static>>> {
     Ok(certificates)
 }
 
-fn authorities_of_system() -> Outcome<Vec<CertificateDer<'static>>> {
+fn authorities_of_system() -> CliResult<Vec<CertificateDer<'static>>> {
     let certificates = rustls_native_certs::load_native_certs().certs;
     if certificates.is_empty() {
         let message = "this system has no trusted authorities; name a PEM file with --ca";
@@ -53,7 +53,7 @@ fn authorities_of_system() -> Outcome<Vec<CertificateDer<'static>>> {
     Ok(certificates)
 }
 
-fn client_cert(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Outcome<ClientCert> {
+fn client_cert(certificate: &Path, key: &Path, provider: &CryptoProvider) -> CliResult<ClientCert> {
     let chain = certificates("--certificate", certificate)?;
     let text = files::read(key, FILE_BYTES_MAX)?;
     let no_key = || {
@@ -68,7 +68,7 @@ fn client_cert(certificate: &Path, key: &Path, provider: &CryptoProvider) -> Out
     Ok(ClientCert::new_with_certs(&owned(&chain), key))
 }
 
-fn certificates(flag: &str, path: &Path) -> Outcome<Vec<CertificateDer<'static>>> {
+fn certificates(flag: &str, path: &Path) -> CliResult<Vec<CertificateDer<'static>>> {
     let text = files::read(path, FILE_BYTES_MAX)?;
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match read {

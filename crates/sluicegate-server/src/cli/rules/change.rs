@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::columns::Columns;
-use super::list;
+use super::{list, path};
 use crate::cli::Exit;
-use crate::cli::backend::Backend;
+use crate::cli::client::{Call, Client};
 use crate::cli::confirm::confirm;
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 use crate::cli::options::Change;
 use crate::cli::output::{Output, say};
 use crate::cli::table::text_of;
@@ -71,7 +71,7 @@ pub(super) struct Delete {
     change: Change,
 }
 
-pub(super) async fn create(arguments: &Create, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn create(arguments: &Create, client: &Client, output: Output) -> CliResult {
     let mut columns = arguments.columns.read()?;
     if let Some(rule_id) = arguments.rule_id {
         columns.insert("rule_id".into(), json!(rule_id));
@@ -79,7 +79,8 @@ pub(super) async fn create(arguments: &Create, backend: &Backend, output: Output
     if columns.is_empty() {
         return Err(Failure::usage("a rule has at least --key-pattern and --rate"));
     }
-    let rule = backend.create_rule(columns, arguments.dry_run).await?;
+    let call = Call::post("/v1/rules", columns.into());
+    let rule = client.json(&call.dry_run(arguments.dry_run))?;
     if arguments.dry_run {
         say("Nothing was made: this would be the rule.");
     } else {
@@ -89,15 +90,15 @@ pub(super) async fn create(arguments: &Create, backend: &Backend, output: Output
     Ok(Exit::Done)
 }
 
-pub(super) async fn update(arguments: &Update, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn update(arguments: &Update, client: &Client, output: Output) -> CliResult {
     let rule_id = arguments.rule_id;
-    let old = backend.rule(rule_id).await?;
+    let old = client.json(&Call::get(path(rule_id)))?;
     let columns = arguments.columns.read_for(&old)?;
     if columns.is_empty() {
         return Err(Failure::usage("nothing to change: name a column, such as --rate 20/s"));
     }
-    let version = old["version"].as_u64();
-    let new = backend.update_rule(rule_id, columns, version, arguments.dry_run).await?;
+    let call = Call::patch(path(rule_id), columns.into()).if_match(old["version"].as_u64());
+    let new = client.json(&call.dry_run(arguments.dry_run))?;
     let changes = changes(&old, &new);
     match (arguments.dry_run, changes.is_empty()) {
         (_, true) => say(&format!("Rule {rule_id} is so already.")),
@@ -108,9 +109,9 @@ pub(super) async fn update(arguments: &Update, backend: &Backend, output: Output
     Ok(Exit::Done)
 }
 
-pub(super) async fn delete(arguments: &Delete, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
     let rule_id = arguments.rule_id;
-    let rule = backend.rule(rule_id).await?;
+    let rule = client.json(&Call::get(path(rule_id)))?;
     if arguments.change.dry_run {
         say("Nothing was deleted: this is the rule.");
         output.show(&rule, || list::shown(&rule))?;
@@ -119,7 +120,7 @@ pub(super) async fn delete(arguments: &Delete, backend: &Backend, output: Output
     let pattern = text_of(&rule["key_pattern"]);
     let question = format!("Delete rule {rule_id} ({pattern}) and its overrides?");
     confirm(&question, arguments.change.yes)?;
-    backend.delete_rule(rule_id, rule["version"].as_u64()).await?;
+    client.send(&Call::delete(path(rule_id)).if_match(rule["version"].as_u64()))?;
     say(&format!("Rule {rule_id} is deleted."));
     output.show(&json!({"deleted": rule}), String::new)?;
     Ok(Exit::Done)

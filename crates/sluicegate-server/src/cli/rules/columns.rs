@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sluicegate::rules::RULES_FILE_BYTES_MAX;
 use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 use crate::cli::request::pair;
 use crate::cli::{files, quota};
 
@@ -105,7 +105,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// The columns that are given, as JSON.
-    pub(super) fn read(&self) -> Outcome<Map<String, Value>> {
+    pub(super) fn read(&self) -> CliResult<Map<String, Value>> {
         let mut columns = self.read_file()?;
         columns.extend(self.rate.clone().unwrap_or_default());
         if self.rate.is_some() || self.tokens.is_some() {
@@ -148,7 +148,7 @@ impl Columns {
     }
 
     /// The same, for a rule that is there already and may lose conditions.
-    pub(super) fn read_for(&self, rule: &Value) -> Outcome<Map<String, Value>> {
+    pub(super) fn read_for(&self, rule: &Value) -> CliResult<Map<String, Value>> {
         let mut columns = self.read()?;
         if self.no_conditions {
             let none = Map::new();
@@ -163,7 +163,7 @@ impl Columns {
         Ok(columns)
     }
 
-    fn read_file(&self) -> Outcome<Map<String, Value>> {
+    fn read_file(&self) -> CliResult<Map<String, Value>> {
         let Some(path) = &self.file else { return Ok(Map::new()) };
         let text = files::read(path, RULES_FILE_BYTES_MAX as u64)?;
         let wrong = |error: serde_json::Error| {

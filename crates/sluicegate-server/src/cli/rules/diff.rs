@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::change::or_none;
-use super::import;
-use crate::cli::backend::Backend;
-use crate::cli::failure::Outcome;
+use super::{import, rule_set};
+use crate::cli::client::Client;
+use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, counted};
 use crate::cli::{Exit, quota};
 use crate::observe::logging::escaped;
@@ -27,9 +27,9 @@ pub(super) struct Arguments {
     file: PathBuf,
 }
 
-pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> CliResult {
     let new = import::read_rules(&arguments.file)?;
-    let diff = RulesDiff::new(&backend.rule_set().await?, &new);
+    let diff = RulesDiff::new(&rule_set(client)?, &new);
     output.show(&json!(diff), || shown(&diff, output.in_colours))?;
     Ok(Exit::Done)
 }

@@ -7,11 +7,11 @@ use serde_json::json;
 use sluicegate::Rule;
 use sluicegate::rules::file::to_toml;
 
-use crate::cli::backend::Backend;
-use crate::cli::failure::Outcome;
+use super::{all, rule_set};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
-use crate::data::RuleFilter;
 
 /// Write the rules to a file that `serve --rules` and `import` read
 #[derive(Debug, Args)]
@@ -38,18 +38,19 @@ enum Format {
     Json,
 }
 
-pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> CliResult {
     let usual = if output.json { Format::Json } else { Format::Toml };
     let (text, count) = match arguments.format.unwrap_or(usual) {
         Format::Toml => {
-            let rules = backend.rule_set().await?;
+            let rules = rule_set(client)?;
             let specs: Vec<_> = rules.iter().map(Rule::spec).collect();
             (to_toml(&specs), specs.len())
         }
         Format::Json => {
-            let rules = backend.rules(&RuleFilter::default()).await?;
+            let rules = all(client, &Call::get("/v1/rules"))?["rules"].take();
+            let count = rules.as_array().map_or(0, Vec::len);
             let text = serde_json::to_string_pretty(&json!({"rules": rules})).unwrap_or_default();
-            (text + "\n", rules.len())
+            (text + "\n", count)
         }
     };
     files::write(arguments.out.as_deref(), &text)?;

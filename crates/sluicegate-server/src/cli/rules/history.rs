@@ -4,9 +4,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::change::changes;
-use crate::admin::rules::ChangeView;
-use crate::cli::backend::Backend;
-use crate::cli::failure::Outcome;
+use super::path;
+use crate::admin::rules::{ChangeList, ChangeView};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::CliResult;
 use crate::cli::output::Output;
 use crate::cli::table::{Shown, Table};
 use crate::cli::{Exit, quota};
@@ -31,9 +32,14 @@ pub(super) struct Arguments {
     after: Option<String>,
 }
 
-pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
-    let (rule_id, limit) = (arguments.rule_id, usize::from(arguments.limit));
-    let list = backend.rule_changes(rule_id, arguments.after.clone(), limit).await?;
+pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> CliResult {
+    let call = match arguments.rule_id {
+        Some(rule_id) => Call::get(path(rule_id) + "/changes"),
+        None => Call::get("/v1/rules/changes"),
+    };
+    let (after, limit) = (arguments.after.as_deref(), usize::from(arguments.limit));
+    let (changes, next) = client.pages("changes", &call, after, limit)?;
+    let list = ChangeList { changes, next };
     let mut table = Table::new(&["WHEN", "WHO", "RULE", "WHAT"]);
     for change in &list.changes {
         table.row([

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluicegate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
 use sluicegate::{Algorithm, Rule, RuleSet};
 
-use super::diff;
-use crate::cli::backend::Backend;
-use crate::cli::backend::rules::built;
+use super::{build, diff, rule_set};
+use crate::cli::client::{Call, Client, parse};
 use crate::cli::confirm::confirm;
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::failure::{CliResult, Failure};
 use crate::cli::options::Change;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 use crate::observe::logging::Audience;
 use crate::rules::convert::{self, ConvertError, Converted, Note};
+use crate::rules::diff::{RulesDiff, columns};
 
 /// Make the rules of a file the rules in the database, all or none
 #[derive(Debug, Args)]
@@ -78,7 +78,7 @@ enum Counted {
     FixedWindow,
 }
 
-pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> CliResult {
     let (rules, notes) = match arguments.from {
         None => (read_rules(&arguments.file)?, Vec::new()),
         Some(from) => read_foreign(&arguments.file, from, arguments.algorithm)?,
@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     let is_foreign = arguments.from.is_some();
     let is_merged = arguments.merge || (is_foreign && !arguments.replace);
     let rules = if is_merged || is_foreign {
-        let settled = settled(&rules, &backend.rule_set().await?, is_merged)?;
+        let settled = settled(&rules, &rule_set(client)?, is_merged)?;
         if is_foreign {
             // Those that stay come after those of the file.
             tell_of_others(&settled[rules.len()..]);
@@ -95,13 +95,15 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     } else {
         rules
     };
-    let planned = backend.plan(&rules).await?;
-    let agreed = || -> Outcome<bool> {
-        if planned.diff.is_empty() || arguments.change.dry_run {
+    let call = Call::put("/v1/rules", body(&rules));
+    let answer = client.send(&call.clone().dry_run(true))?;
+    let planned: RulesDiff = parse(answer.json()?)?;
+    let agreed = || -> CliResult<bool> {
+        if planned.is_empty() || arguments.change.dry_run {
             return Ok(false);
         }
         if !output.json {
-            Output::data(&diff::shown(&planned.diff, output.in_colours))?;
+            Output::data(&diff::shown(&planned, output.in_colours))?;
         }
         confirm("Make these the rules?", arguments.change.yes)?;
         Ok(true)
@@ -109,10 +111,11 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
     tell(&notes, &arguments.file);
     let is_applied = agreed()?;
     if is_applied {
-        backend.replace_rules(&rules, &planned).await?;
+        // Refused if anything has changed since the dry run.
+        client.send(&call.if_match(answer.version))?;
         say(&(counted(rules.len(), "rule is", "rules are") + " in force."));
     } else if !output.json {
-        Output::data(&diff::shown(&planned.diff, output.in_colours))?;
+        Output::data(&diff::shown(&planned, output.in_colours))?;
         say("Nothing was changed.");
     }
     let left_out = notes.iter().filter(|note| note.is_left_out).count();
@@ -121,14 +124,19 @@ pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output
         say(&(limits + ": see above."));
     }
     if output.json {
-        let report = json!({"applied": is_applied, "diff": planned.diff, "notes": notes});
+        let report = json!({"applied": is_applied, "diff": planned, "notes": notes});
         output.show(&report, String::new)?;
     }
     Ok(Exit::Done)
 }
 
+/// The body that makes these the rules.
+fn body(rules: &[Rule]) -> Value {
+    json!({"rules": rules.iter().map(columns).collect::<Vec<_>>()})
+}
+
 /// The rules of a `rules.toml`.
-pub(super) fn read_rules(path: &Path) -> Outcome<Vec<Rule>> {
+pub(super) fn read_rules(path: &Path) -> CliResult<Vec<Rule>> {
     let text = files::read(path, RULES_FILE_BYTES_MAX as u64)?;
     match RuleSet::from_toml(&path.display().to_string(), &text) {
         Ok(set) => Ok(set.rules().to_vec()),
@@ -140,7 +148,7 @@ pub(super) fn read_rules(path: &Path) -> Outcome<Vec<Rule>> {
 }
 
 /// The rules of a file in another format, and what is to be said about them.
-fn read_foreign(path: &Path, from: From, counted: Counted) -> Outcome<(Vec<Rule>, Vec<Note>)> {
+fn read_foreign(path: &Path, from: From, counted: Counted) -> CliResult<(Vec<Rule>, Vec<Note>)> {
     let text = files::read(path, convert::FILE_BYTES_MAX)?;
     let algorithm = match counted {
         Counted::TokenBucket => Algorithm::TokenBucket,
@@ -197,12 +205,12 @@ fn tell_of_others(others: &[Rule]) {
 
 /// Rules with the ids of those that they take the place of, or 0, for which the database has one that no rule has ever
 /// had; those that stay come along.
-fn settled(rules: &[Rule], old: &[Rule], keep_others: bool) -> Outcome<Vec<Rule>> {
+fn settled(rules: &[Rule], old: &[Rule], keep_others: bool) -> CliResult<Vec<Rule>> {
     let mut known: BTreeMap<_, _> = old.iter().map(|rule| (claim(rule), rule)).collect();
     let mut settled = Vec::new();
     for rule in rules {
         let rule_id = known.remove(&claim(rule)).map_or(0, Rule::rule_id);
-        settled.push(built(&RuleSpec { rule_id, ..rule.spec() })?);
+        settled.push(build(&RuleSpec { rule_id, ..rule.spec() })?);
     }
     if keep_others {
         settled.extend(known.into_values().cloned());

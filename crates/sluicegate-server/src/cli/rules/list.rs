@@ -4,12 +4,12 @@ use clap::Args;
 use serde_json::Value;
 use sluicegate::Scope;
 
-use crate::cli::backend::Backend;
-use crate::cli::failure::Outcome;
+use super::{all, path};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, say};
 use crate::cli::table::{Shown, Table, card, text_of, time_of};
 use crate::cli::{Exit, quota};
-use crate::data::RuleFilter;
 use crate::rules::diff::COLUMNS;
 
 /// List the rules
@@ -60,10 +60,13 @@ const HEADER: [&str; 9] = [
     "DESCRIPTION",
 ];
 
-pub(super) async fn list(arguments: &List, backend: &Backend, output: Output) -> Outcome {
+pub(super) fn list(arguments: &List, client: &Client, output: Output) -> CliResult {
     let is_active = (arguments.active || arguments.inactive).then_some(arguments.active);
-    let (plan, scope) = (arguments.plan.clone(), arguments.scope.clone());
-    let list = backend.rule_list(&RuleFilter { plan, scope, is_active }).await?;
+    let call = Call::get("/v1/rules")
+        .maybe("plan", arguments.plan.as_ref())
+        .maybe("scope", arguments.scope.as_ref())
+        .maybe("is_active", is_active.map(|is_active| is_active.to_string()));
+    let list = all(client, &call)?;
     let mut table = Table::new(&HEADER).sparing(&["DESCRIPTION", "REPLACES", "NAME"]);
     for rule in list["rules"].as_array().into_iter().flatten() {
         table.row([
@@ -82,7 +85,12 @@ pub(super) async fn list(arguments: &List, backend: &Backend, output: Output) ->
     let table = table.without_empty("NAME").without_empty("REPLACES");
     if let Some(refused) = list["refused"].as_str() {
         let version = text_of(&list["version"]);
-        say(&format!("warning: these are not in force: {refused}; version {version} stays"));
+        say(&match client {
+            Client::Server(_) => {
+                format!("warning: these are not in force: {refused}; version {version} stays")
+            }
+            Client::InProcess(_) => format!("warning: servers refuse these rules: {refused}"),
+        });
     }
     output.list(&list, table, "There are no rules here: every request is allowed.")?;
     Ok(Exit::Done)
@@ -97,8 +105,8 @@ fn state(rule: &Value) -> Shown {
     }
 }
 
-pub(super) async fn show(arguments: &Show, backend: &Backend, output: Output) -> Outcome {
-    let rule = backend.rule(arguments.rule_id).await?;
+pub(super) fn show(arguments: &Show, client: &Client, output: Output) -> CliResult {
+    let rule = client.json(&Call::get(path(arguments.rule_id)))?;
     output.show(&rule, || shown(&rule))?;
     Ok(Exit::Done)
 }

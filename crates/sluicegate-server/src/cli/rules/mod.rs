@@ -11,9 +11,16 @@ mod preview;
 
 use clap::{Args, Subcommand};
 
-use super::backend::Backend;
-use super::failure::Outcome;
+use serde_json::Value;
+use sluicegate::Rule;
+use sluicegate::rules::{RULES_MAX, RuleSpec};
+
+use super::client::{Call, Client};
+use super::database::Needs;
+use super::failure::{CliResult, Failure};
 use super::options::{Direct, Form, Server};
+use crate::admin::rules::Columns;
+use crate::data::DataError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,20 +67,52 @@ enum Action {
     Diff(diff::Arguments),
 }
 
-/// Does what was asked for.
-pub(super) async fn run(arguments: &Arguments) -> Outcome {
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
-    let backend = Backend::open(&arguments.server, &arguments.direct).await?;
+    let client = Client::open(&arguments.server, &arguments.direct, Needs::Nothing)?;
     match &arguments.action {
-        Action::List(list) => list::list(list, &backend, output).await,
-        Action::Show(show) => list::show(show, &backend, output).await,
-        Action::Create(create) => change::create(create, &backend, output).await,
-        Action::Update(update) => change::update(update, &backend, output).await,
-        Action::Delete(delete) => change::delete(delete, &backend, output).await,
-        Action::History(history) => history::run(history, &backend, output).await,
-        Action::Preview(preview) => preview::run(preview, &backend, output).await,
-        Action::Export(export) => export::run(export, &backend, output).await,
-        Action::Import(import) => import::run(import, &backend, output).await,
-        Action::Diff(diff) => diff::run(diff, &backend, output).await,
+        Action::List(list) => list::list(list, &client, output),
+        Action::Show(show) => list::show(show, &client, output),
+        Action::Create(create) => change::create(create, &client, output),
+        Action::Update(update) => change::update(update, &client, output),
+        Action::Delete(delete) => change::delete(delete, &client, output),
+        Action::History(history) => history::run(history, &client, output),
+        Action::Preview(preview) => preview::run(preview, &client, output),
+        Action::Export(export) => export::run(export, &client, output),
+        Action::Import(import) => import::run(import, &client, output),
+        Action::Diff(diff) => diff::run(diff, &client, output),
     }
+}
+
+/// Path of a rule.
+fn path(rule_id: u64) -> String {
+    format!("/v1/rules/{rule_id}")
+}
+
+/// All rules that pass the filter of the call, by id, in the last answer.
+fn all(client: &Client, call: &Call) -> CliResult<Value> {
+    let (rules, mut list) = client.walk::<Value>("rules", call, None, RULES_MAX)?;
+    list["rules"] = rules.into();
+    Ok(list)
+}
+
+/// All rules, ready to be compared.
+fn rule_set(client: &Client) -> CliResult<Vec<Rule>> {
+    let list = all(client, &Call::get("/v1/rules"))?;
+    list["rules"].as_array().into_iter().flatten().map(rule_of).collect()
+}
+
+/// The rule that an answer shows.
+fn rule_of(shown: &Value) -> CliResult<Rule> {
+    let text = shown.to_string();
+    let columns: Columns<'_> =
+        serde_json::from_str(&text).map_err(|error| Failure::usage(error.to_string()))?;
+    let rule_id = shown["rule_id"].as_u64().unwrap_or_default();
+    build(&columns.rule(rule_id).map_err(DataError::Refused)?)
+}
+
+/// The rule of these columns.
+fn build(spec: &RuleSpec) -> CliResult<Rule> {
+    Ok(spec.build().map_err(DataError::Refused)?)
 }

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::columns::Columns;
 use crate::cli::Exit;
-use crate::cli::backend::Backend;
-use crate::cli::client::Call;
-use crate::cli::failure::{Failure, Outcome};
+use crate::cli::client::{Call, Client};
+use crate::cli::failure::{CliResult, Failure};
 use crate::cli::output::Output;
 use crate::cli::table::{Shown, Table, card, text_of, time_of};
 
@@ -29,11 +28,11 @@ pub(super) struct Arguments {
     replaces: Option<u64>,
 }
 
-pub(super) async fn run(arguments: &Arguments, backend: &Backend, output: Output) -> Outcome {
-    let Backend::Server(client) = backend else {
-        let message = "only a server has requests to try a rule on: leave --database out";
+pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> CliResult {
+    if matches!(client, Client::InProcess(_)) {
+        let message = "only a running server has requests to try a rule on: omit --database";
         return Err(Failure::usage(message));
-    };
+    }
     let mut body = json!({"rule": arguments.columns.read()?});
     if let Some(replaces) = arguments.replaces {
         body["replaces"] = json!(replaces);

@@ -116,6 +116,33 @@ impl Start {
         }
     }
 
+    /// Applies the contents of an open database, for a process that administers it and checks no requests. Rules that cannot be
+    /// used are recorded in the status, and none are in force: they can still be replaced.
+    ///
+    /// # Errors
+    ///
+    /// If the database does not answer.
+    pub(crate) async fn of_database(
+        url: &DatabaseUrl,
+        database: Database,
+    ) -> Result<Self, DataError> {
+        let mut start = Self {
+            source: RulesSource::Database(url.clone()),
+            text: String::new(),
+            rules: RuleSet::default(),
+            overrides: Overrides::default(),
+            loaded: None,
+            database: None,
+            status: Status::default(),
+        };
+        let loaded = database.load().await;
+        start.database = Some(database);
+        match start.take(loaded) {
+            Err(error @ DataError::Unavailable(_)) => Err(error),
+            _ => Ok(start),
+        }
+    }
+
     /// Applies the database's contents, or records why not.
     fn take(&mut self, loaded: Result<Loaded, DataError>) -> Result<(), DataError> {
         let refused = |why| DataError::Unexpected(why);
