@@ -6,6 +6,7 @@ use std::{fs, io};
 use clap::builder::Resettable;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
+use roff::{Roff, roman};
 
 use super::failure::{CliResult, Failure};
 use super::output::{Output, say};
@@ -48,31 +49,29 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     // It would be running text, which breaks lines that are to be copied.
     Man::new(command.clone().after_help(Resettable::Reset)).render(&mut page)?;
     if let Some(after) = command.get_after_help() {
-        page.extend(sections(&after.to_string()).into_bytes());
+        sections(&after.to_string()).to_writer(&mut page)?;
     }
     Ok(page)
 }
 
-/// What stands below a help text: the examples line by line, and what is to be said beyond them.
-fn sections(after: &str) -> String {
+/// The sections below a help text: the examples line by line, and the notes behind them.
+fn sections(after: &str) -> Roff {
     let (examples, notes) = after.split_once("\n\n").unwrap_or((after, ""));
-    let mut text = String::from(".SH EXAMPLES\n.nf\n");
+    let mut page = Roff::new();
+    page.control("SH", ["EXAMPLES"]).control("nf", []);
     for line in examples.lines().filter(|line| *line != "Examples:") {
-        text += &roff(line.strip_prefix("  ").unwrap_or(line));
+        page.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
     }
-    text += ".fi\n";
+    page.control("fi", []);
     for (position, note) in notes.split("\n\n").filter(|note| !note.is_empty()).enumerate() {
-        text += if position == 0 { ".SH NOTES\n" } else { ".PP\n" };
-        text.extend(note.lines().map(roff));
+        if position == 0 {
+            page.control("SH", ["NOTES"]);
+        } else {
+            page.control("PP", []);
+        }
+        page.text([roman(note)]);
     }
-    text
-}
-
-/// A line that means nothing but itself.
-fn roff(line: &str) -> String {
-    let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    let guard = if line.starts_with('.') { "\\&" } else { "" };
-    format!("{guard}{line}\n")
+    page
 }
 
 /// Writes the page of a command and those below it, and says how many.

@@ -270,7 +270,7 @@ fn export(arguments: &Export, client: &Client, output: Output) -> CliResult {
             // Not before there is an answer: a file that is there stays if there is none.
             let Some(sink) = &mut opened else {
                 let sink = opened.insert(files::Sink::private(path)?);
-                return sink.write(&(format.head().to_owned() + &format.rows(page, true)));
+                return sink.write(&(format.head() + &format.rows(page, true)));
             };
             sink.write(&format.rows(page, false))
         })?;
@@ -322,10 +322,10 @@ fn each_page(
 
 impl Format {
     /// What comes before all rows.
-    fn head(self) -> &'static str {
+    fn head(self) -> String {
         match self {
-            Self::Csv => csv::HEADER,
-            Self::Json => "{\"violations\": [",
+            Self::Csv => csv::header(),
+            Self::Json => "{\"violations\": [".into(),
         }
     }
 

@@ -1,57 +1,74 @@
 //! Violations as CSV (RFC 4180), escaped against formula injection.
 
-use std::fmt::Write;
+use std::borrow::Cow;
+
+use csv::{Terminator, WriterBuilder};
 
 use super::view::ViolationView;
 
-/// Header line with the column names.
-pub(crate) const HEADER: &str = "violation_id,bucket_key,user_id,ip_address,endpoint,method,requested_at,last_at,\
-                      tokens_at_time,rule_id,count,mode\r\n";
+const COLUMNS: [&str; 12] = [
+    "violation_id",
+    "bucket_key",
+    "user_id",
+    "ip_address",
+    "endpoint",
+    "method",
+    "requested_at",
+    "last_at",
+    "tokens_at_time",
+    "rule_id",
+    "count",
+    "mode",
+];
 
 /// Characters that begin a formula in spreadsheets, or that they skip before one.
 const FORMULA: [char; 11] =
     ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
+/// Header line with the column names.
+pub(crate) fn header() -> String {
+    lines([COLUMNS.map(Cow::Borrowed)])
+}
+
 /// Formats the header and the rows.
 pub(crate) fn write(violations: &[ViolationView]) -> String {
-    HEADER.to_owned() + &rows(violations)
+    header() + &rows(violations)
 }
 
 /// Formats the rows without a header, for pages after the first.
 pub(crate) fn rows(violations: &[ViolationView]) -> String {
-    let mut csv = String::new();
-    for violation in violations {
-        row(&mut csv, violation);
-    }
-    csv
+    lines(violations.iter().map(fields))
 }
 
-fn row(csv: &mut String, violation: &ViolationView) {
-    let ViolationView {
-        violation_id, requested_at, last_at, tokens_at_time, rule_id, count, ..
-    } = violation;
-    // Writing to a string cannot fail.
-    let _ = write!(csv, "{violation_id},");
-    text(csv, &violation.bucket_key);
-    let sample =
-        [&violation.user_id, &violation.ip_address, &violation.endpoint, &violation.method];
-    for value in sample {
-        csv.push(',');
-        text(csv, value.as_deref().unwrap_or_default());
-    }
-    let mode = violation.mode.name();
-    let _ = write!(csv, ",{requested_at},{last_at},{tokens_at_time},{rule_id},{count},{mode}\r\n");
+fn fields(violation: &ViolationView) -> [Cow<'_, str>; 12] {
+    [
+        violation.violation_id.to_string().into(),
+        neutral(&violation.bucket_key),
+        neutral(violation.user_id.as_deref().unwrap_or_default()),
+        neutral(violation.ip_address.as_deref().unwrap_or_default()),
+        neutral(violation.endpoint.as_deref().unwrap_or_default()),
+        neutral(violation.method.as_deref().unwrap_or_default()),
+        violation.requested_at.to_string().into(),
+        violation.last_at.to_string().into(),
+        violation.tokens_at_time.to_string().into(),
+        violation.rule_id.to_string().into(),
+        violation.count.to_string().into(),
+        violation.mode.name().into(),
+    ]
 }
 
-/// Writes text that a client may have chosen: formulas are prefixed with an apostrophe, and text with separators or
-/// quotes is quoted.
-fn text(csv: &mut String, value: &str) {
-    let apostrophe = if value.starts_with(FORMULA) { "'" } else { "" };
-    if value.contains(['"', ',', '\r', '\n']) {
-        let _ = write!(csv, "\"{apostrophe}{}\"", value.replace('"', "\"\""));
-    } else {
-        let _ = write!(csv, "{apostrophe}{value}");
+/// Text that a client may have chosen, with an apostrophe before what looks like a formula.
+fn neutral(text: &str) -> Cow<'_, str> {
+    if text.starts_with(FORMULA) { format!("'{text}").into() } else { text.into() }
+}
+
+fn lines<'a, const N: usize>(records: impl IntoIterator<Item = [Cow<'a, str>; N]>) -> String {
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    for record in records {
+        // Writing to memory cannot fail.
+        let _ = writer.write_record(record.iter().map(|field| field.as_bytes()));
     }
+    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -76,9 +93,8 @@ mod tests {
             ("two\r\nlines", "\"two\r\nlines\""),
             ("\u{ff1d}1", "'\u{ff1d}1"),
         ] {
-            let mut csv = String::new();
-            text(&mut csv, value);
-            assert_eq!(csv, expected, "{value:?}");
+            let line = lines([[Cow::Borrowed("1"), neutral(value)]]);
+            assert_eq!(line, format!("1,{expected}\r\n"), "{value:?}");
         }
     }
 }

@@ -530,6 +530,7 @@ fn show_list(f: &mut fmt::Formatter<'_>, addresses: &[Address]) -> fmt::Result {
     Ok(())
 }
 
+/// Percent-encodes a text. By hand: six lines do not justify a dependency of the library.
 fn show_encoded(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     text.bytes().try_for_each(|byte| match byte {
         b'-' | b'.' | b'_' | b'~' => f.write_char(char::from(byte)),
