@@ -20,13 +20,13 @@ Examples:
   sluicegate buckets refund 1 42 --tokens 3
   sluicegate buckets show 12 42 --with endpoint=/api/search
 
-A bucket is named by its rule and its subject: the value of the rule's user_id, else its ip, else its first \
-placeholder. Where the key pattern has further placeholders, --with names them. For a rule without placeholders, \
-the subject is the key pattern itself.
+A bucket is identified by its rule and its subject: the value of {user_id} in the key pattern, else of {ip}, else of \
+the first placeholder. --with gives the values of further placeholders. For a key pattern without placeholders, the \
+subject is the key pattern itself.
 
 Exit codes: 0 done, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
 
-/// Look into a customer's bucket, fill it, or give tokens to it
+/// Show a bucket, reset it, or add tokens to it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -40,16 +40,16 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show what is in a bucket, spending nothing
+    /// Show the state of a bucket, without charging it
     #[command(
         after_help = "Examples:\n  sluicegate buckets show 1 42\n  sluicegate buckets show 1 42 --json"
     )]
     Show(Bucket),
     Reset(Reset),
-    /// Give tokens that nobody paid for; a bucket never holds more than its limit
+    /// Add tokens to a bucket, up to its limit
     #[command(after_help = "Examples:\n  sluicegate buckets grant 1 42 --tokens 50")]
     Grant(Credit),
-    /// Give tokens back that were spent in vain; a bucket never holds more than its limit
+    /// Refund tokens to a bucket, up to its limit
     #[command(after_help = "Examples:\n  sluicegate buckets refund 1 42 --tokens 3")]
     Refund(Credit),
 }
@@ -57,18 +57,18 @@ enum Action {
 /// A bucket of a rule.
 #[derive(Debug, Args)]
 struct Bucket {
-    /// The rule, by its number
+    /// Id of the rule
     rule: u64,
 
-    /// Whose bucket: the user's id, the address
+    /// Subject: the user's id, the address
     subject: String,
 
-    /// A further placeholder of the key pattern; may be given several times
+    /// Value of a further placeholder of the key pattern; may be given several times
     #[arg(long = "with", value_name = "ATTRIBUTE=VALUE", value_parser = pair)]
     further: Vec<(String, String)>,
 }
 
-/// Forget a bucket: it is full again
+/// Reset a bucket, so that it is full again
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluicegate buckets reset 1 42\n  sluicegate buckets reset 1 42 --dry-run"
@@ -81,22 +81,22 @@ struct Reset {
     change: Change,
 }
 
-/// Tokens for a bucket.
+/// Tokens to add to a bucket.
 #[derive(Debug, Args)]
 struct Credit {
     #[command(flatten)]
     bucket: Bucket,
 
-    /// How many
+    /// Number of tokens
     #[arg(long, value_name = "N")]
     tokens: u64,
 
-    /// Show the bucket as it is, and give nothing
+    /// Show the bucket, and add nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let client = Client::of_server(&arguments.server)?;
     let bucket = match &arguments.action {
@@ -104,15 +104,15 @@ pub(super) fn run(arguments: &Arguments) -> CliResult {
         Action::Reset(reset) => {
             let now = client.json(&reset.bucket.look())?;
             if reset.change.dry_run {
-                say("Nothing was changed: this is the bucket.");
+                say("Nothing was changed; the bucket is:");
                 now
             } else {
                 let key = text_of(&now["bucket_key"]);
                 let (left, limit) = (text_of(&now["remaining"]), text_of(&now["limit"]));
-                let question = format!("Fill the bucket {key}, which has {left} of {limit}?");
+                let question = format!("Reset the bucket {key}, which has {left} of {limit}?");
                 confirm(&question, reset.change.yes)?;
                 let reset = client.json(&reset.bucket.act("reset", json!({})))?;
-                say("The bucket is full.");
+                say("The bucket was reset.");
                 reset
             }
         }
@@ -144,11 +144,11 @@ impl Bucket {
 impl Credit {
     fn give(&self, action: &str, client: &Client) -> CliResult<Value> {
         if self.dry_run {
-            say("Nothing was given: this is the bucket.");
+            say("Nothing was changed; the bucket is:");
             return client.json(&self.bucket.look());
         }
         let bucket = client.json(&self.bucket.act(action, json!({"tokens": self.tokens})))?;
-        say(&format!("The bucket has {} now.", text_of(&bucket["remaining"])));
+        say(&format!("The bucket now has {}.", text_of(&bucket["remaining"])));
         Ok(bucket)
     }
 }

@@ -16,8 +16,8 @@ Examples:
   sluicegate check --ip 203.0.113.9 --endpoint /login --method POST --cost 0
   sluicegate check --attribute tenant=acme --json
 
-This charges what it checks, as a request of a service does; --cost 0 only looks, and `sluicegate explain` says \
-why.
+The request is charged like one from a service. --cost 0 charges nothing, and `sluicegate explain` shows why a request \
+is allowed or denied.
 
 Exit codes: 0 allowed, 1 denied, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
 
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     server: Server,
 }
 
-/// Checks.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let client = Client::of_server(&arguments.server)?;
     let verdict = client.json(&Call::post("/v1/check", arguments.request.body()))?;

@@ -13,16 +13,16 @@ Examples:
   sluicegate completions zsh > ~/.zfunc/_sluicegate
   sluicegate completions fish > ~/.config/fish/completions/sluicegate.fish";
 
-/// Write the completions of a shell to standard output
+/// Write shell completions to standard output
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// For which shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Writes them.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "sluicegate", &mut script);

@@ -1,21 +1,22 @@
-//! Asking before something is destroyed.
+//! Confirmation of changes.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::failure::{CliResult, Failure};
 
-/// Asks whether to go on, unless that was said already. Where nobody can be asked, it must have been.
+/// Asks for confirmation, unless `--yes` was given. Without a terminal `--yes` is required.
 ///
 /// # Errors
 ///
-/// That the answer was no, or that nobody could be asked.
+/// If the answer is not yes, or there is no terminal.
 pub(super) fn confirm(question: &str, is_confirmed: bool) -> CliResult<()> {
     if is_confirmed {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let message =
-            format!("{question} Nobody can be asked here: say --yes, or look with --dry-run");
+        let message = format!(
+            "{question} There is no terminal to confirm on: confirm with --yes, or try with --dry-run"
+        );
         return Err(Failure::usage(message));
     }
     let _ = write!(io::stderr(), "{} [y/N] ", crate::observe::logging::escaped(question, true));

@@ -19,7 +19,7 @@ Nothing is charged.
 
 Exit codes: 0 explained, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
 
-/// Say which rules apply to a request, why others do not, and what is in the buckets now
+/// Show which rules apply to a request, why others do not, and the state of the buckets
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     server: Server,
 }
 
-/// Explains.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let client = Client::of_server(&arguments.server)?;
     let answer = client.json(&Call::post("/v1/explain", arguments.request.body()))?;
@@ -43,27 +43,27 @@ pub(super) fn run(arguments: &Arguments) -> CliResult {
 fn shown(answer: &Value, in_colours: bool) -> String {
     let rules: Vec<_> = answer["rules"].as_array().into_iter().flatten().collect();
     if rules.is_empty() {
-        return "There are no rules here: every request is allowed.\n".into();
+        return "No rules: every request is allowed.\n".into();
     }
     let (applying, others): (Vec<_>, Vec<_>) =
         rules.into_iter().partition(|rule| rule["applies"] == Value::Bool(true));
     let allowed = if answer["allowed"] == Value::Bool(true) { "allowed" } else { "denied" };
-    let mut text = format!("It would be {allowed} now.\n");
+    let mut text = format!("The request would be {allowed} now.\n");
     if applying.is_empty() {
         text += "\nNo rule applies.\n";
     } else {
-        text += &format!("\nThese apply:\n\n{}", apply(applying).render(in_colours));
+        text += &format!("\nApplicable rules:\n\n{}", apply(applying).render(in_colours));
     }
     if !others.is_empty() {
-        text += &format!("\nThese do not:\n\n{}", do_not(&others).render(in_colours));
+        text += &format!("\nOther rules:\n\n{}", do_not(&others).render(in_colours));
     }
     if let Some(more @ 1..) = answer["more"].as_u64() {
-        text += &format!("\nand {more} more that do not apply\n");
+        text += &format!("\n{more} more rules do not apply\n");
     }
     text
 }
 
-/// Rules that apply, and what is in their buckets: those first that deny.
+/// Table of the rules that apply, with the state of their buckets; denying rules first.
 fn apply(mut rules: Vec<&Value>) -> Table {
     rules.sort_by_key(|rule| (rule["would_allow"] != Value::Bool(false), rule["mode"] == "shadow"));
     let header = &["RULE", "KEY PATTERN", "PLAN", "BUCKET", "LEFT", "OF", "NOW", "NOTE"];
@@ -83,7 +83,7 @@ fn apply(mut rules: Vec<&Value>) -> Table {
     table
 }
 
-/// Rules that do not apply, and why.
+/// Table of the rules that do not apply, with the reason.
 fn do_not(rules: &[&Value]) -> Table {
     let mut table = Table::new(&["RULE", "KEY PATTERN", "PLAN", "WHY"]).sparing(&["PLAN"]);
     for rule in rules {
@@ -92,7 +92,7 @@ fn do_not(rules: &[&Value]) -> Table {
     table
 }
 
-/// What is special about a rule that applies.
+/// Mode and override of a rule that applies.
 fn note(rule: &Value) -> Shown {
     let mode = rule["mode"].as_str().filter(|mode| *mode != "enforce");
     let kind = rule["override"]["kind"].as_str();
@@ -104,7 +104,7 @@ fn note(rule: &Value) -> Shown {
     Shown::from(notes.into_iter().chain(instead).collect::<Vec<_>>().join(", "))
 }
 
-/// What a rule that applies says now.
+/// Decision of a rule that applies.
 fn now(rule: &Value) -> Shown {
     match rule["would_allow"].as_bool() {
         Some(true) => Shown::good("allows"),

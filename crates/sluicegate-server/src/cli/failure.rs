@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked to, and how it ends then.
+//! Failures of commands: message and exit code.
 
 use std::fmt;
 
@@ -6,41 +6,40 @@ use super::Exit;
 use crate::data::DataError;
 use crate::observe::logging::escaped;
 
-/// The end of a command that went wrong: what to say, and the exit code.
+/// Failure of a command: message and exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     exit: Exit,
     message: String,
-    /// `true` if the message says everything as it is to be shown, on lines of its own.
+    /// `true` if the message is already rendered for a terminal.
     is_report: bool,
 }
 
-/// How a command ends.
+/// Result of a command, or of a step of one.
 pub(super) type CliResult<T = Exit> = Result<T, Failure>;
 
 impl Failure {
-    /// What was asked for makes no sense, or was refused.
+    /// The arguments are wrong, or the server refused.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), is_report: false }
     }
 
-    /// Something that is needed cannot be reached.
+    /// The server or the database cannot be reached.
     pub(super) fn unavailable(message: impl Into<String>) -> Self {
         Self { exit: Exit::Unavailable, message: message.into(), is_report: false }
     }
 
-    /// What is wrong with a file, rendered already.
+    /// Errors in a file, already rendered.
     pub(super) fn report(text: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: text.into(), is_report: true }
     }
 
-    /// The exit code.
     pub(super) fn exit(&self) -> Exit {
         self.exit
     }
 }
 
-/// As it is shown to people, without anything that would control their terminal.
+/// The message with control characters escaped, so that it cannot control the terminal.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_report {

@@ -1,4 +1,4 @@
-//! Files that a command reads and writes, `-` among them.
+//! Files that commands read and write; `-` is standard input or output.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,17 +9,17 @@ use super::failure::{CliResult, Failure};
 use super::output::Output;
 use crate::config::reason;
 
-/// The mode of a new file that holds what not everybody may read.
+/// Mode of a new file that only its owner may read.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// Where data goes piece by piece.
+/// Destination of data that is written in parts.
 #[derive(Debug)]
 pub(super) enum Sink {
     Stdout,
     File(PathBuf, File),
 }
 
-/// The text of a file, or of standard input for `-`, that is no longer than this.
+/// Reads a file, or standard input for `-`, of at most `bytes_max` bytes.
 pub(super) fn read(path: &Path, bytes_max: u64) -> CliResult<String> {
     let cannot = |error: &io::Error| {
         Failure::usage(format!("cannot read {}: {}", path.display(), reason(error)))
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> CliResult<String> {
     Ok(text)
 }
 
-/// Writes a file, or to standard output for `-` and where none is named.
+/// Writes a file, or to standard output for `-` or no path.
 pub(super) fn write(path: Option<&Path>, text: &str) -> CliResult<()> {
     match path {
         None => Output::data(text),
@@ -47,12 +47,12 @@ pub(super) fn write(path: Option<&Path>, text: &str) -> CliResult<()> {
 }
 
 impl Sink {
-    /// A file that only its owner reads if it is new, or standard output for `-` and where none is named.
+    /// A file, readable by its owner only if it is new, or standard output for `-` or no path.
     pub(super) fn private(path: Option<&Path>) -> CliResult<Self> {
         Self::open(path, OpenOptions::new().create(true).truncate(true))
     }
 
-    /// The same, for what is too secret for a file that is there already.
+    /// Like [`private`](Self::private), but the file must not exist: an existing one may be readable by others.
     pub(super) fn secret(path: Option<&Path>) -> CliResult<Self> {
         Self::open(path, OpenOptions::new().create_new(true))
     }
@@ -68,15 +68,15 @@ impl Sink {
         }
     }
 
-    /// Takes a file away again that nothing was written to.
+    /// Removes the file, to which nothing was written.
     pub(super) fn discard(self) {
         if let Self::File(path, _) = self {
-            // If it stays, it is empty.
+            // If that fails, an empty file stays.
             let _ = fs::remove_file(path);
         }
     }
 
-    /// Writes a piece, and says whether anybody reads on.
+    /// Writes a part. Returns `false` if the pipe is closed.
     pub(super) fn write(&mut self, text: &str) -> CliResult<bool> {
         match self {
             Self::Stdout => Output::piece(text),

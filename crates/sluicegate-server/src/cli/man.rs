@@ -18,16 +18,16 @@ Examples:
   sluicegate man | man -l -
   sluicegate man --out /usr/local/share/man/man1";
 
-/// Write the manual: a page for every command
+/// Write the manual pages, one for every command
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The folder to write the pages to [default: the first page, to standard output]
+    /// Folder for the pages [default: the first page, to standard output]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
-/// Writes it.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let mut command = Cli::command();
     command.build();
@@ -40,13 +40,13 @@ pub(super) fn run(arguments: &Arguments) -> CliResult {
     let count = written.map_err(|error| {
         Failure::unavailable(format!("cannot write to {}: {}", folder.display(), reason(&error)))
     })?;
-    say(&format!("{count} pages are in {}.", folder.display()));
+    say(&format!("{count} pages were written to {}.", folder.display()));
     Ok(Exit::Done)
 }
 
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    // It would be running text, which breaks lines that are to be copied.
+    // clap_mangen would render it as running text, which breaks commands across lines.
     Man::new(command.clone().after_help(Resettable::Reset)).render(&mut page)?;
     if let Some(after) = command.get_after_help() {
         sections(&after.to_string()).to_writer(&mut page)?;
@@ -74,7 +74,7 @@ fn sections(after: &str) -> Roff {
     page
 }
 
-/// Writes the page of a command and those below it, and says how many.
+/// Writes the pages of a command and its subcommands, and returns their number.
 fn write(command: &Command, name: &str, folder: &Path) -> io::Result<usize> {
     fs::write(folder.join(format!("{name}.1")), page(command)?)?;
     let mut count = 1;

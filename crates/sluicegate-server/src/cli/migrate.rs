@@ -14,24 +14,24 @@ use crate::data::{DataError, Migration};
 
 const EXAMPLES: &str = "\
 Examples:
-  sluicegate migrate                     make the database of the settings ready for this version
-  sluicegate migrate --status            which migrations there are, and which are applied
-  sluicegate migrate --down-to 1         go back, for an older version of Sluicegate
+  sluicegate migrate                     migrate the database of the settings to this version
+  sluicegate migrate --status            list the migrations, and which are applied
+  sluicegate migrate --down-to 1         migrate back, for an older version of Sluicegate
   sluicegate migrate --database postgres://sluicegate@db/sluicegate
 
-`sluicegate serve` does the same when it starts. A database that is made gets the starter rules, once.
+`sluicegate serve` migrates when it starts. A new database gets the starter rules.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the database.";
 
-/// Make the database ready for this version, or for an older one
+/// Migrate the database to this version, or back to an older one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Only show which migrations there are
+    /// Only list the migrations
     #[arg(long, conflicts_with = "down_to")]
     status: bool,
 
-    /// Take back every migration above this one; what only they can hold is lost
+    /// Revert every migration above this one; data that only they can hold is lost
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     down_to: Option<i64>,
 
@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     direct: Direct,
 }
 
-/// Migrates.
+/// Runs the command.
 pub(super) async fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
     let target = Target::new(&arguments.direct, Needs::Nothing)?;
@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: &Arguments) -> CliResult {
     }
     let newest = known.iter().map(|migration| migration.version).max().unwrap_or_default();
     if let Some(down_to) = arguments.down_to.filter(|down_to| *down_to > newest) {
-        let message = format!("--down-to: there is no migration {down_to}; the newest is {newest}");
+        let message = format!("--down-to: no migration {down_to}; the newest is {newest}");
         return Err(Failure::usage(message));
     }
     let is_concerned = |migration: &&Migration| match arguments.down_to {
@@ -64,11 +64,11 @@ pub(super) async fn run(arguments: &Arguments) -> CliResult {
     };
     let concerned: Vec<_> = known.iter().filter(is_concerned).cloned().collect();
     if concerned.is_empty() {
-        say(&format!("{}: there is nothing to do.", target.url));
+        say(&format!("{}: nothing to do.", target.url));
         return changed(&[], output);
     }
     if arguments.change.dry_run {
-        say(&format!("{}: nothing was changed; these would be.", target.url));
+        say(&format!("{}: nothing was changed; these migrations would be:", target.url));
         show(&concerned, output)?;
         return Ok(Exit::Done);
     }
@@ -76,17 +76,19 @@ pub(super) async fn run(arguments: &Arguments) -> CliResult {
         None => database.migrate().await?,
         Some(down_to) => {
             let migrations = counted(concerned.len(), "migration", "migrations");
-            let question =
-                format!("Take back {migrations} of {}, and what only they can hold?", target.url);
+            let question = format!(
+                "Revert {migrations} of {}, and lose the data that only they can hold?",
+                target.url
+            );
             confirm(&question, arguments.change.yes)?;
-            // What a newer version made is not ours to take back.
+            // Migrations of a newer version cannot be reverted by this one.
             database.migrate_down(down_to).await.map_err(|error| match error {
                 DataError::Unexpected(why) => Failure::usage(why),
                 error => error.into(),
             })?
         }
     };
-    let what = if arguments.down_to.is_some() { "taken back" } else { "applied" };
+    let what = if arguments.down_to.is_some() { "reverted" } else { "applied" };
     for migration in &done {
         say(&format!("{what}: {} {}", migration.version, migration.description));
     }
@@ -99,7 +101,7 @@ fn changed(done: &[Migration], output: Output) -> CliResult {
 }
 
 fn show(migrations: &[Migration], output: Output) -> CliResult<()> {
-    let mut table = Table::new(&["VERSION", "APPLIED", "WHAT"]);
+    let mut table = Table::new(&["VERSION", "APPLIED", "DESCRIPTION"]);
     for migration in migrations {
         table.row([
             Shown::from(migration.version.to_string()),
@@ -107,7 +109,7 @@ fn show(migrations: &[Migration], output: Output) -> CliResult<()> {
             Shown::from(migration.description.as_str()),
         ]);
     }
-    output.list(&json!({"migrations": views(migrations)}), table, "There are no migrations.")
+    output.list(&json!({"migrations": views(migrations)}), table, "No migrations.")
 }
 
 fn views(migrations: &[Migration]) -> Vec<Value> {

@@ -31,34 +31,35 @@ use tokio::runtime::Runtime;
 use self::failure::{CliResult, Failure};
 use self::output::say_as_it_is;
 
-/// How a command ended, as exit codes.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Done = 0,
-    /// A request was checked, and is denied.
+    /// `check`: the request is denied.
     Denied = 1,
     /// Wrong arguments, settings or rules, or refused by the server.
     Usage = 2,
-    /// The server or the database cannot be reached; or a port is taken, or something else that serving needs.
+    /// The server or the database cannot be reached; or `serve` lacks something, such as a free port.
     Unavailable = 3,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   sluicegate serve                                    serve on port 8080
-  sluicegate check --user-id 42 --plan free           is this allowed?
-  sluicegate explain --user-id 42 --endpoint /login   which rules apply, and why
-  sluicegate rules list                               what the rules are
+  sluicegate check --user-id 42 --plan free           check a request, and charge it
+  sluicegate explain --user-id 42 --endpoint /login   show which rules apply, and why
+  sluicegate rules list                               list the rules
   sluicegate overrides set --rule 1 --subject 42 --rate 100/s --for 2h
-                                                    more for one customer, now
-  sluicegate violations top --since 1h                who is denied most
+                                                    give one user a higher rate
+  sluicegate violations top --since 1h                list who was denied most
 
-Commands but for serve talk to a running server: --server URL or SLUICEGATE_SERVER says where it is, and \
-SLUICEGATE_TOKEN or --token-file holds the token. --json is for programs.
+All commands but serve, tokens and migrate talk to a running server: --server URL or SLUICEGATE_SERVER names it, and \
+SLUICEGATE_TOKEN or --token-file holds the token. HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are honoured. With --json, \
+output is JSON.
 
-Exit codes: 0 done or allowed, 1 denied (check), 2 wrong arguments or refused, 3 cannot reach or serve.";
+Exit codes: 0 done or allowed, 1 denied (check), 2 wrong arguments or refused, 3 cannot reach the server or cannot serve.";
 
-/// Exact rate limiting over many tiers, as a service.
+/// Exact rate limiting by many rules at once, as a service.
 #[derive(Debug, Parser)]
 #[command(name = "sluicegate", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
@@ -82,12 +83,12 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Does what the arguments of this process say, and returns its exit code.
+/// Runs the command that the arguments of this process name, and returns its exit code.
 pub fn main() -> ExitCode {
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(error) => {
-            // Help and version are no errors and go to standard output. If nobody reads, so be it.
+            // Help and version go to standard output. A closed pipe is ignored.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
@@ -135,7 +136,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Every command says how it is used.
+    /// The help of every command has examples.
     #[test]
     fn every_command_has_examples() {
         fn look(command: &clap::Command) {

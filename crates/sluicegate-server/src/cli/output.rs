@@ -1,4 +1,4 @@
-//! What a command shows: data on standard output, messages on standard error.
+//! Output: data on standard output, messages on standard error.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -9,28 +9,28 @@ use super::failure::{CliResult, Failure};
 use super::table::Table;
 use crate::observe::logging::{Audience, escaped};
 
-/// In which form, and for whom.
+/// Output format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
-    /// JSON for programs, instead of tables for people.
+    /// JSON instead of tables.
     pub(super) json: bool,
-    /// Whether standard output is read in colours.
+    /// Colours on standard output.
     pub(super) in_colours: bool,
 }
 
 impl Output {
-    /// Output in this form, to whoever reads.
+    /// Output in this format, with colours on a terminal that wants them.
     pub(super) fn new(json: bool) -> Self {
         let is_wanted = Audience::wants_colours();
         Self { json, in_colours: io::stdout().is_terminal() && is_wanted }
     }
 
-    /// The value if programs read, the text if people do.
+    /// Prints the value as JSON, or the text.
     pub(super) fn show(self, value: &Value, text: impl FnOnce() -> String) -> CliResult<()> {
         if self.json { Self::json(value) } else { Self::data(&text()) }
     }
 
-    /// The value if programs read, the table if people do, or the remark if there is nothing in it.
+    /// Prints the value as JSON, or the table. An empty table becomes the message, on standard error.
     pub(super) fn list(self, value: &Value, table: Table, if_empty: &str) -> CliResult<()> {
         if self.json {
             return Self::json(value);
@@ -42,26 +42,26 @@ impl Output {
         Self::data(&table.render(self.in_colours))
     }
 
-    /// Tells people how to go on, where there is more than was shown. Programs read `next`.
+    /// Prints the cursor of the next page, if there is one. JSON has it as `next`.
     pub(super) fn more(self, next: Option<&str>) {
         if let Some(next) = next.filter(|_| !self.json) {
-            say(&format!("There are more: --after {next}"));
+            say(&format!("More rows follow: --after {next}"));
         }
     }
 
     fn json(value: &Value) -> CliResult<()> {
         let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
         text.push('\n');
-        // JSON leaves some characters as they are that a terminal acts on; escaped, they are the same text.
+        // JSON does not escape all characters that control a terminal.
         Self::data(&escaped(&text, true))
     }
 
-    /// Writes data. Whoever closes the pipe has seen enough.
+    /// Writes to standard output. A closed pipe is not an error.
     pub(super) fn data(text: &str) -> CliResult<()> {
         Self::piece(text).map(drop)
     }
 
-    /// Writes some of the data, and says whether anybody reads on.
+    /// Writes a part of the data. Returns `false` if the pipe is closed.
     pub(super) fn piece(text: &str) -> CliResult<bool> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -74,7 +74,7 @@ impl Output {
     }
 }
 
-/// So many of something: the words for one, or for another number.
+/// A count with its noun: singular for 1, else plural.
 pub(super) fn counted<N>(count: N, one: &str, many: &str) -> String
 where
     N: Copy + Display + From<u8> + PartialEq,
@@ -82,13 +82,12 @@ where
     format!("{count} {}", if count == N::from(1) { one } else { many })
 }
 
-/// Tells whoever started this process, without anything that would control their terminal. If nobody reads
-/// it, nothing can be done about that.
+/// Prints a message on standard error, with control characters escaped. Errors are ignored.
 pub(super) fn say(text: &str) {
     say_as_it_is(&escaped(text, true));
 }
 
-/// The same with what was rendered for a terminal.
+/// Prints a message that is already rendered for a terminal.
 pub(super) fn say_as_it_is(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

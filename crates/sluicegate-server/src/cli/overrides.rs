@@ -19,12 +19,12 @@ Examples:
   sluicegate overrides list --subject 42
   sluicegate overrides delete 3
 
-The subject of a rule is the value of its user_id, else its ip, else its first placeholder; for a rule without \
-placeholders it is the key pattern itself. An override is in force within two seconds everywhere.
+The subject of a rule is the value of {user_id} in its key pattern, else of {ip}, else of the first placeholder; for a key \
+pattern without placeholders it is the key pattern itself. An override is in force on all servers within two seconds.
 
 Exit codes: 0 done, 2 wrong arguments or refused by the server, 3 cannot reach the server.";
 
-/// Give one customer more, no limit, or nothing at all
+/// Give one subject another quota, no limit, or a block
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -50,63 +50,63 @@ Examples:
   sluicegate overrides list
   sluicegate overrides list --rule 1 --json")]
 struct List {
-    /// Only those of this rule
+    /// Only overrides of this rule
     #[arg(long, value_name = "ID")]
     rule: Option<u64>,
 
-    /// Only those of this subject
+    /// Only overrides of this subject
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
 
-    /// How many at most
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Go on behind this one: `next` of an earlier list
+    /// Continue after this cursor: `next` of an earlier list
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
 
-/// Make an override, or change the one that the subject has
+/// Create an override, or change the one of this subject
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
   sluicegate overrides set --rule 7 --subject 203.0.113.9 --block --dry-run")]
 struct Set {
-    /// The rule, by its number
+    /// Id of the rule
     #[arg(long, value_name = "ID")]
     rule: u64,
 
-    /// Whose bucket: the user's id, the address
+    /// Subject: the user's id, the address
     #[arg(long, value_name = "TEXT")]
     subject: String,
 
     #[command(flatten)]
     instead: Instead,
 
-    /// For how long: `30min`, `2h`, `1 day` [default: for ever]
+    /// Duration: `30min`, `2h`, `1 day` [default: no end]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
     duration: Option<String>,
 
-    /// Until when: 2026-08-01T12:00:00Z
+    /// End: 2026-08-01T12:00:00Z
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 
-    /// Why, for people
+    /// Reason, shown in lists
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Say what would be, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What the subject has instead of the rule's quota.
+/// Replacement for the rule's quota.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Instead {
-    /// Another rate: `100/s burst 500`. Unless it is given, the burst is the rule's
+    /// Another rate: `100/s burst 500`. Without a burst, the rule's burst stays
     #[arg(long, value_name = "RATE", value_parser = quota::parse)]
     rate: Option<Map<String, Value>>,
 
@@ -114,27 +114,27 @@ struct Instead {
     #[arg(long)]
     unlimited: bool,
 
-    /// Nothing at all
+    /// Deny everything
     #[arg(long)]
     block: bool,
 }
 
-/// Delete an override: the rule's quota is in force again
+/// Delete an override; the rule's quota applies again
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate overrides delete 3
   sluicegate overrides delete --rule 1 --subject 42 --yes")]
 struct Delete {
-    /// Its number
+    /// Id of the override
     #[arg(required_unless_present = "subject", conflicts_with_all = ["rule", "subject"])]
     override_id: Option<u64>,
 
-    /// Its rule, instead of its number
+    /// Rule of the override, instead of its id
     #[arg(long, value_name = "ID", requires = "subject")]
     rule: Option<u64>,
 
-    /// Its subject, instead of its number
+    /// Subject of the override, instead of its id
     #[arg(long, value_name = "TEXT", requires = "rule")]
     subject: Option<String>,
 
@@ -142,7 +142,7 @@ struct Delete {
     change: Change,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let client = Client::of_server(&arguments.server)?;
     let output = arguments.form.output();
@@ -169,7 +169,7 @@ fn list(arguments: &List, client: &Client, output: Output) -> CliResult {
         ]);
     }
     output.more(next.as_deref());
-    output.list(&json!({"overrides": found, "next": next}), table, "There are no overrides.")?;
+    output.list(&json!({"overrides": found, "next": next}), table, "No overrides.")?;
     Ok(Exit::Done)
 }
 
@@ -205,7 +205,7 @@ fn set(arguments: &Set, client: &Client, output: Output) -> CliResult {
     let call = Call::post("/v1/overrides", body.into()).dry_run(arguments.dry_run);
     let made = client.json(&call)?;
     if arguments.dry_run {
-        say("Nothing was changed: this would be the override.");
+        say("Nothing was changed; the override would be:");
     } else {
         say(&format!("Override {} is in force.", text_of(&made["override_id"])));
     }
@@ -223,11 +223,11 @@ fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
             let (rule, subject) = (arguments.rule, arguments.subject.clone());
             let list = List { rule, subject, limit: 1, after: None };
             let (mut found, _) = find(client, &list)?;
-            found.pop().ok_or_else(|| Failure::usage("there is no such override"))?
+            found.pop().ok_or_else(|| Failure::usage("no such override"))?
         }
     };
     if arguments.change.dry_run {
-        say("Nothing was deleted: this is the override.");
+        say("Nothing was deleted; the override is:");
         output.show(&found, || shown(&found))?;
         return Ok(Exit::Done);
     }
@@ -238,12 +238,12 @@ fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
     let override_id = text_of(&found["override_id"]);
     let call = Call::delete(format!("/v1/overrides/{override_id}"));
     client.send(&call.if_match(found["version"].as_u64()))?;
-    say(&format!("Override {override_id} is deleted."));
+    say(&format!("Override {override_id} was deleted."));
     output.show(&json!({"deleted": found}), String::new)?;
     Ok(Exit::Done)
 }
 
-/// What the subject has, in words.
+/// Replacement for the rule's quota, in short form.
 fn instead(row: &Value) -> String {
     match row["kind"].as_str() {
         Some(kind @ ("unlimited" | "blocked")) => kind.into(),

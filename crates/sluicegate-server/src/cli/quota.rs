@@ -1,20 +1,20 @@
-//! Quotas as people write them: `10/s burst 50`.
+//! Quotas in short form: `10/s burst 50`.
 
 use serde_json::{Map, Value, json};
 use sluicegate::Rate;
 
-/// A rate and perhaps a burst, as columns: `10/s`, `5 per 2min burst 20`.
+/// Parses a rate with an optional burst into columns: `10/s`, `5 per 2min burst 20`.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The reason, with examples of valid rates.
 pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     let (rate, burst) = match text.split_once(" burst ") {
         Some((rate, burst)) => (rate, Some(burst.trim())),
         None => (text, None),
     };
     let rate: Rate = rate.trim().parse().map_err(|error| {
-        format!("{error}; write it as \"10/s\", \"100/minute burst 500\" or \"5 per 2s\"")
+        format!("{error}; valid forms are \"10/s\", \"100/minute burst 500\" or \"5 per 2s\"")
     })?;
     let (tokens, period_us) = rate.tokens_and_period_us();
     let mut columns = Map::new();
@@ -22,13 +22,13 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     columns.insert("period".into(), json!(period(period_us)));
     if let Some(burst) = burst {
         let burst: u64 =
-            burst.parse().map_err(|_| "the burst is a whole number: \"10/s burst 50\"")?;
+            burst.parse().map_err(|_| "the burst must be a whole number: \"10/s burst 50\"")?;
         columns.insert("burst_capacity".into(), json!(burst));
     }
     Ok(columns)
 }
 
-/// Microseconds as a period that reads back exactly.
+/// Microseconds as a period that parses back exactly.
 fn period(micros: u64) -> String {
     let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
     if fraction == 0 {
@@ -38,8 +38,7 @@ fn period(micros: u64) -> String {
     format!("{seconds}.{}s", fraction.trim_end_matches('0'))
 }
 
-/// The quota in a JSON object, for people: `10/s burst 50`, `100/min (fixed_window)`; of a rule that limits nobody,
-/// `unlimited`.
+/// The quota of a JSON object in short form: `10/s burst 50`, `100/min (fixed_window)`, or `unlimited`.
 pub(super) fn shown(row: &Value) -> String {
     if row["mode"] == "unlimited" {
         return "unlimited".into();
@@ -59,7 +58,7 @@ pub(super) fn shown(row: &Value) -> String {
 
 fn rate_text(tokens: u64, period: f64) -> String {
     let period = std::time::Duration::try_from_secs_f64(period).unwrap_or_default();
-    // Rounded to the microsecond, as it was before it was seconds.
+    // Rounded to the microsecond: JSON has seconds, and periods are whole microseconds.
     let period = std::time::Duration::from_micros(
         u64::try_from((period.as_nanos() + 500) / 1000).unwrap_or(u64::MAX),
     );

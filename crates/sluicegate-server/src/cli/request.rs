@@ -1,51 +1,51 @@
-//! A request, as flags describe it: for `check` and `explain`.
+//! Flags that describe a request, for `check` and `explain`.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// What is known about a request. What is left out is missing from it.
+/// Attributes of a request. Those that are not given are absent.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 pub(super) struct Request {
-    /// Who asks
+    /// User
     #[arg(long, value_name = "ID")]
     user_id: Option<String>,
 
-    /// From which address
+    /// Client address
     #[arg(long, value_name = "ADDRESS")]
     ip: Option<String>,
 
-    /// For what: a path
+    /// Path
     #[arg(long, value_name = "PATH")]
     endpoint: Option<String>,
 
-    /// To do what with it: GET, POST
+    /// HTTP method: GET, POST
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// Under which plan
+    /// Plan
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 
-    /// How many tokens it takes; 0 only looks
+    /// Tokens that the request costs; 0 charges nothing [default: 1]
     #[arg(long, value_name = "N")]
     cost: Option<u64>,
 
-    /// Anything else that rules ask for; may be given several times
+    /// Further attribute; may be given several times
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = pair)]
     attributes: Vec<(String, String)>,
 }
 
-/// A name and a value with `=` between them.
+/// Parses `NAME=VALUE`.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("write it as NAME=VALUE".into()),
+        _ => Err("must have the form NAME=VALUE".into()),
     }
 }
 
 impl Request {
-    /// The body of a question about this request.
+    /// The body of a call about this request.
     pub(super) fn body(&self) -> Value {
         let mut body = Map::new();
         let texts = [

@@ -17,31 +17,31 @@ use crate::store::StoreError;
 
 const EXAMPLES: &str = "\
 Examples:
-  sluicegate serve                             the starter rules, on port 8080
-  sluicegate serve --rules rules.toml          your rules, followed as they change
-  sluicegate serve --listen-http 127.0.0.1:0   a free port; the start says which
-  sluicegate serve --store-url redis://redis   limits that all on one Redis share
+  sluicegate serve                             with the starter rules, on port 8080
+  sluicegate serve --rules rules.toml          with rules from a file, reloaded on change
+  sluicegate serve --listen-http 127.0.0.1:0   on a free port, which is printed
+  sluicegate serve --store-url redis://redis   with buckets shared through Redis
   sluicegate serve --database-url postgres://db/sluicegate
-                                             rules that all on it share
-  sluicegate serve --check-config              what is wrong, or in force
+                                             with rules shared through PostgreSQL
+  sluicegate serve --check-config              check settings and rules, and exit
 
-Every setting is section.key in sluicegate.toml, SLUICEGATE_SECTION_KEY in the environment and a flag here; flags win \
-over the environment, and that over the file. Secrets are no flags: SLUICEGATE_ADMIN_TOKEN and \
-SLUICEGATE_RESP_PASSWORD, or files named in SLUICEGATE_ADMIN_TOKEN_FILE and SLUICEGATE_RESP_PASSWORD_FILE. A URL with a password belongs into SLUICEGATE_STORE_URL or SLUICEGATE_DATABASE_URL, or a file \
+Every setting is section.key in sluicegate.toml, SLUICEGATE_SECTION_KEY in the environment and a flag here; flags take \
+precedence over the environment, and the environment over the file. Secrets have no flags: SLUICEGATE_ADMIN_TOKEN and \
+SLUICEGATE_RESP_PASSWORD, or files named in SLUICEGATE_ADMIN_TOKEN_FILE and SLUICEGATE_RESP_PASSWORD_FILE. A URL with a password belongs in SLUICEGATE_STORE_URL or SLUICEGATE_DATABASE_URL, or a file \
 named in SLUICEGATE_STORE_URL_FILE or SLUICEGATE_DATABASE_URL_FILE.
 
-Exit codes: 0 ended as asked, 2 wrong arguments, settings or rules, 3 cannot serve (a port is taken, Redis refuses \
+Exit codes: 0 stopped by a signal, 2 wrong arguments, settings or rules, 3 cannot serve (a port is in use, Redis refuses \
 the password, the database is down and there is no snapshot).";
 
-/// Serve HTTP, gRPC and the Redis protocol until a signal ends it
+/// Serve HTTP, gRPC and the Redis protocol until a signal stops it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The file of settings, which must be there [default: sluicegate.toml, if it is there]
+    /// File of settings, which must exist [default: sluicegate.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Check settings and rules, say what is wrong where or what is in force, and end
+    /// Check settings and rules, print the errors or the settings in force, and exit
     #[arg(long)]
     check_config: bool,
 
@@ -49,11 +49,11 @@ pub(super) struct Arguments {
     settings: Settings,
 }
 
-/// A flag for every setting that may be one, made from their table.
+/// Flags of the settings, generated from their table.
 #[derive(Debug, Default)]
 struct Settings(Vec<(&'static Key, String)>);
 
-/// Serves, or checks whether that would go well.
+/// Serves, or checks the settings and rules.
 pub(super) fn run(arguments: &Arguments) -> Exit {
     let audience = Audience::of_stderr();
     let sources = Sources {
@@ -122,7 +122,7 @@ fn serve(config: Config, audience: Audience) -> Exit {
     }
 }
 
-/// Tells whoever started this process. If nobody reads it, nothing can be done about that.
+/// Prints on standard error. Errors are ignored.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
@@ -184,8 +184,8 @@ fn flag(key: &'static Key) -> Option<Arg> {
 
 fn heading(section: &str) -> &'static str {
     match section {
-        "listen" => "Listening",
-        "resp" | "proxies" | "authorize" | "headers" => "Front doors",
+        "listen" => "Listeners",
+        "grpc" | "resp" | "proxies" | "authorize" | "headers" => "Protocols",
         "store" => "Store",
         "database" => "Database",
         "rules" => "Rules",
@@ -194,7 +194,7 @@ fn heading(section: &str) -> &'static str {
         "recent" => "Recent requests",
         "limits" => "Limits",
         "log" => "Log",
-        "shutdown" => "Ending",
+        "shutdown" => "Shutdown",
         _ => "Settings",
     }
 }

@@ -1,4 +1,4 @@
-//! Tables for people: as wide as the terminal, one line per row elsewhere.
+//! Tables: fitted to the width of the terminal; one line per row elsewhere.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{
@@ -9,31 +9,31 @@ use serde_json::Value;
 use crate::observe::logging::escaped;
 use crate::time::Timestamp;
 
-/// Columns of a terminal in which a table can still be read; in fewer, its lines are left to the terminal.
+/// Minimum width of a terminal for fitting; narrower ones wrap lines themselves.
 const WIDTH_MIN: u16 = 40;
 
-/// Columns between two columns of a table.
+/// Spaces between two columns.
 const PADDING: u16 = 2;
-/// What a column is left with at least when it is broken into lines, so that those before it need not be.
+/// Minimum width of a column that is wrapped so that columns before it need not be.
 const BROKEN_WIDTH_MIN: u16 = 10;
 
-/// Rows under a header. Whatever stands in them is shown as text: nothing in it controls a terminal.
+/// Rows under a header. Control characters in cells are escaped.
 #[derive(Debug)]
 pub(super) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Shown>>,
-    /// The columns that go first where there is no room for all.
+    /// Columns to drop, in this order, where the width does not suffice.
     spare: &'static [&'static str],
 }
 
-/// What stands in a cell.
+/// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     text: String,
     tone: Tone,
 }
 
-/// What a cell says before it is read.
+/// Colour of a cell, by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tone {
     Plain,
@@ -48,17 +48,17 @@ impl Table {
         Self { header: header.to_vec(), rows: Vec::new(), spare: &[] }
     }
 
-    /// The same, without these columns where words would have to be broken for them, one after the other.
+    /// Marks columns that are dropped one after the other, if words would have to be broken otherwise.
     pub(super) fn sparing(self, spare: &'static [&'static str]) -> Self {
         Self { spare, ..self }
     }
 
-    /// Another row.
+    /// Adds a row.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Shown>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The same, without this column if nothing stands in it.
+    /// Drops a column if all its cells are empty.
     pub(super) fn without_empty(mut self, name: &str) -> Self {
         let column = self.header.iter().position(|known| *known == name);
         let is_empty = |column: usize| self.rows.iter().all(|row| row[column].text.is_empty());
@@ -68,19 +68,19 @@ impl Table {
         self
     }
 
-    /// Whether there is no row.
+    /// Returns `true` if there are no rows.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// The table as text, ending in a line break.
     pub(super) fn render(self, in_colours: bool) -> String {
-        // Terminals that say nothing about their width say that it is 0.
+        // A terminal of unknown width reports 0.
         let width = Grid::new().width().filter(|width| *width >= WIDTH_MIN);
         self.render_in(width, in_colours)
     }
 
-    /// The same in so many columns; where there is no terminal, rows stay on one line.
+    /// Renders in this width; without one, every row is one line.
     fn render_in(mut self, width: Option<u16>, in_colours: bool) -> String {
         if let Some(width) = width {
             for name in self.spare {
@@ -99,7 +99,7 @@ impl Table {
         grid.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    /// The longest word of each column.
+    /// Length of the longest word of each column.
     fn words(&self) -> Vec<u16> {
         let mut grid = Grid::new();
         let a_line_each = |text: &str| text.replace(' ', "\n");
@@ -142,8 +142,8 @@ impl Table {
     }
 }
 
-/// What each column gets of a width: its longest word at least, and the first as much as they need. Where words
-/// have to be broken, it is those of the last columns. `None` if even that is not enough.
+/// Distributes a width over the columns: each gets its longest word at least, and the first ones as much as they need. Words
+/// are broken in the last columns first. `None` if even that does not suffice.
 fn shares(widths: &[u16], words: &[u16], width: u16) -> Option<Vec<u16>> {
     let mut shares = words.to_vec();
     let mut missing = sum(&shares).saturating_sub(width);
@@ -161,7 +161,7 @@ fn shares(widths: &[u16], words: &[u16], width: u16) -> Option<Vec<u16>> {
     (missing == 0).then_some(shares)
 }
 
-/// The width of columns with what stands between them.
+/// Total width of columns, with padding.
 fn sum(widths: &[u16]) -> u16 {
     widths.iter().fold(0, |sum, width| sum.saturating_add(width.saturating_add(PADDING)))
 }
@@ -171,22 +171,22 @@ impl Shown {
         Self { text: escaped(text, false).into_owned(), tone }
     }
 
-    /// Text that says that all is well.
+    /// Text in the colour of success.
     pub(super) fn good(text: &str) -> Self {
         Self::new(text, Tone::Good)
     }
 
-    /// Text that says that something is not.
+    /// Text in the colour of failure.
     pub(super) fn bad(text: &str) -> Self {
         Self::new(text, Tone::Bad)
     }
 
-    /// Text that matters less.
+    /// Dimmed text.
     pub(super) fn quiet(text: &str) -> Self {
         Self::new(text, Tone::Quiet)
     }
 
-    /// A member of a JSON object, as a person writes it.
+    /// A member of a JSON object, as plain text.
     pub(super) fn of(row: &Value, name: &str) -> Self {
         Self::from(text_of(&row[name]))
     }
@@ -237,13 +237,13 @@ impl From<&Option<String>> for Shown {
     }
 }
 
-/// A point in time as a person writes it, or nothing.
+/// A time to the second; empty for `null`.
 pub(super) fn time_of(value: &Value) -> String {
     let text = text_of(value);
     text.parse().map_or(text, Timestamp::to_the_second)
 }
 
-/// A JSON value as a person writes it: text without quotes, and nothing where there is nothing.
+/// A JSON value as plain text: strings without quotes, `null` as empty text.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -257,7 +257,7 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Names and values of one thing, a line each, ending in a line break.
+/// Names and values, one per line, ending in a line break.
 pub(super) fn card(members: &[(&str, String)]) -> String {
     let width = members.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, value): &(&str, String)| {
@@ -292,7 +292,7 @@ mod tests {
         table
     }
 
-    /// In a narrow terminal, what matters least goes first, and what matters most stays in one piece.
+    /// In a narrow terminal, spare columns are dropped first, and the first columns are wrapped last.
     #[test]
     fn narrow_tables_keep_what_matters_whole() {
         let columns = &["ID", "KEY PATTERN", "CONDITIONS", "DESCRIPTION"];

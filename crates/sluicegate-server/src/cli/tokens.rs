@@ -22,12 +22,12 @@ Examples:
   sluicegate tokens list
   sluicegate tokens revoke deploy
 
-They go straight to the database: that of sluicegate.toml and the environment, as `serve` finds it, or the one that \
---database names. A token is shown once, when it is made, and never again; servers know it within two seconds.
+These commands use the database directly: that of sluicegate.toml and the environment, like `serve`, or the one that \
+--database names. A token is printed only once, when it is created. Servers accept it within two seconds.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the database.";
 
-/// Make and revoke tokens for the administration
+/// Create and revoke tokens for the administration
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -42,42 +42,42 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Action {
     Create(Create),
-    /// List the tokens there are, by name
+    /// List the tokens
     #[command(after_help = "Examples:\n  sluicegate tokens list\n  sluicegate tokens list --json")]
     List,
     Revoke(Revoke),
 }
 
-/// Make a token, and write it to standard output or a new file
+/// Create a token, and write it to standard output or a new file
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate tokens create dashboard --role read
   SLUICEGATE_TOKEN=$(sluicegate tokens create me --role admin) sluicegate rules list")]
 struct Create {
-    /// What to call it
+    /// Name of the token
     name: String,
 
-    /// What it may do
+    /// Role of the token
     #[arg(long, value_enum)]
     role: RoleName,
 
-    /// The new file to write it to, which only its owner can read [default: standard output]
+    /// New file to write the token to, readable by its owner only [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Say what would be made, and make nothing
+    /// Show what would be created, and create nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Revoke a token: nobody gets in with it any more
+/// Revoke a token; it is no longer accepted
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sluicegate tokens revoke deploy\n  sluicegate tokens revoke deploy --yes"
 )]
 struct Revoke {
-    /// What it is called
+    /// Name of the token
     name: String,
 
     #[command(flatten)]
@@ -86,13 +86,13 @@ struct Revoke {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleName {
-    /// Look
+    /// Read everything
     Read,
-    /// Look and change
+    /// Read and change everything
     Admin,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(super) async fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
     let database = Target::new(&arguments.direct, Needs::Nothing)?.open_ready().await?;
@@ -112,15 +112,15 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
     let others = database.tokens().await?;
     if arguments.dry_run {
         if others.iter().any(|token| token.name == *name) {
-            return Err(Failure::usage(format!("name: there is a token called {name} already")));
+            return Err(Failure::usage(format!("name: a token called {name} exists already")));
         }
         say(&format!(
-            "Nothing was made: it would be a token called {name} that may {}.",
+            "Nothing was created; it would be the token {name}, which may {}.",
             may(role)
         ));
         return Ok(Exit::Done);
     }
-    let none = |error| Failure::unavailable(format!("there is no randomness to be had: {error}"));
+    let none = |error| Failure::unavailable(format!("no random numbers: {error}"));
     let (token, hash) = tokens::mint().map_err(none)?;
     let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let mut sink = files::Sink::secret(path)?;
@@ -137,7 +137,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
         sink.write(&line)?;
         output.show(&shown, String::new)?;
         let path = path.display();
-        say(&format!("The token {name}, which may {may}, is in {path}. It is not shown again."));
+        say(&format!("{path} holds the token {name}, which may {may}. It is not shown again."));
     } else {
         shown["token"] = json!(token.expose());
         output.show(&shown, || line)?;
@@ -145,7 +145,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
     }
     if others.is_empty() {
         say(
-            "It is the first in this database: from now on every call of the administration needs a token.",
+            "It is the first token in this database: from now on all calls of the administration need a token.",
         );
     }
     Ok(Exit::Done)
@@ -153,7 +153,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
 
 async fn list(database: &Database, output: Output) -> CliResult {
     let tokens: Vec<_> = database.tokens().await?.iter().map(view).collect();
-    let mut table = Table::new(&["NAME", "ROLE", "MADE", "BY"]);
+    let mut table = Table::new(&["NAME", "ROLE", "CREATED", "BY"]);
     for token in &tokens {
         table.row([
             Shown::of(token, "name"),
@@ -162,7 +162,7 @@ async fn list(database: &Database, output: Output) -> CliResult {
             Shown::of(token, "created_by"),
         ]);
     }
-    output.list(&json!({"tokens": tokens}), table, "There are no tokens in the database.")?;
+    output.list(&json!({"tokens": tokens}), table, "No tokens in the database.")?;
     Ok(Exit::Done)
 }
 
@@ -170,29 +170,29 @@ async fn revoke(arguments: &Revoke, database: &Database, output: Output) -> CliR
     let name = &arguments.name;
     let tokens = database.tokens().await?;
     let Some(token) = tokens.iter().find(|token| token.name == *name) else {
-        return Err(Failure::usage(format!("there is no token called {name}")));
+        return Err(Failure::usage(format!("no token is called {name}")));
     };
     if arguments.change.dry_run {
-        say("Nothing was revoked: this is the token.");
+        say("Nothing was revoked; the token is:");
         output.show(&view(token), || format!("{name}\n"))?;
         return Ok(Exit::Done);
     }
     let question = format!("Revoke the token {name}, which may {}?", may(token.role));
     confirm(&question, arguments.change.yes)?;
     let revoked = database.delete_token(name).await?;
-    say(&format!("The token {name} is revoked."));
+    say(&format!("The token {name} was revoked."));
     output.show(&json!({"revoked": view(&revoked)}), String::new)?;
     Ok(Exit::Done)
 }
 
 fn may(role: Role) -> &'static str {
     match role {
-        Role::Read => "look",
-        Role::Admin => "look and change",
+        Role::Read => "read",
+        Role::Admin => "read and change",
     }
 }
 
-/// A token without anything that it could be recognised by.
+/// A token without its hash.
 fn view(token: &StoredToken) -> Value {
     json!({
         "token_id": token.token_id,

@@ -26,7 +26,7 @@ Examples:
   sluicegate violations delete --user-id 42
   sluicegate violations list --database sqlite:sluicegate.db --json
 
-They talk to a running server, or with --database straight to the database.
+These commands talk to a running server, or with --database directly to the database.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the server or the database.";
 
@@ -36,12 +36,12 @@ const PATH: &str = "/v1/violations";
 const NO_KEY: &str = "users and addresses are recorded as hashes, and audit.privacy_key is not set here, so none can be \
                       found\n  Name the file of the key in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or ask a server: --server URL.";
 
-/// The most violations that are written to one file.
+/// Maximum number of violations in one export.
 const EXPORT_MAX: usize = 1_000_000;
-/// How many of them are in memory at a time.
+/// Violations in memory at a time.
 const EXPORT_PAGE: usize = 500;
 
-/// Show who was denied what, and delete records of it
+/// List denials, and delete the records of a subject
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -63,45 +63,45 @@ enum Action {
     Delete(Delete),
 }
 
-/// Whose violations.
+/// Filter by subject.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Whose")]
+#[command(next_help_heading = "Subject")]
 struct Subject {
-    /// Only those of this user
+    /// Only violations of this user
     #[arg(long, value_name = "ID")]
     user_id: Option<String>,
 
-    /// Only those from this address
+    /// Only violations from this address
     #[arg(long, value_name = "ADDRESS")]
     ip: Option<String>,
 
-    /// Only those of this bucket, as a list shows it
+    /// Only violations of this bucket, as `list` shows it
     #[arg(long, value_name = "KEY")]
     bucket_key: Option<String>,
 }
 
-/// Violations of which rule, and when.
+/// Filter by rule, mode and time.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Which")]
+#[command(next_help_heading = "Filter")]
 struct Filter {
-    /// Only those by this rule
+    /// Only violations of this rule
     #[arg(long, value_name = "ID")]
     rule: Option<u64>,
 
-    /// Only those that were denied, or that would have been
+    /// Only violations that were denied (enforce), or would have been (shadow)
     #[arg(long, value_name = "MODE", value_parser = ["enforce", "shadow"])]
     mode: Option<String>,
 
-    /// Only those of the last time: `30min`, `1h`, `7d`; or since 2026-08-01T12:00:00Z
+    /// Only violations since a time: `30min` ago, `1h`, `7d`; or 2026-08-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
 
-    /// Only those before 2026-08-01T12:00:00Z, or before so long ago
+    /// Only violations before a time: 2026-08-01T12:00:00Z, or `1h` ago
     #[arg(long, value_name = "TIME", value_parser = since)]
     until: Option<Timestamp>,
 }
 
-/// Both, and for what.
+/// All filters.
 #[derive(Debug, Args)]
 struct Which {
     #[command(flatten)]
@@ -110,7 +110,7 @@ struct Which {
     #[command(flatten)]
     filter: Filter,
 
-    /// Only those for this path
+    /// Only violations of this path
     #[arg(long, value_name = "PATH")]
     endpoint: Option<String>,
 }
@@ -125,27 +125,27 @@ struct List {
     #[command(flatten)]
     which: Which,
 
-    /// How many at most
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Go on behind this one: `next` of an earlier list
+    /// Continue after this cursor: `next` of an earlier list
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
 
-/// Show who was denied most
+/// List who was denied most
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate violations top --by ip --since 1h
   sluicegate violations top --by endpoint --limit 5 --json")]
 struct Top {
-    /// Summed up by what
+    /// Attribute to group by
     #[arg(long, value_enum, default_value = "user-id")]
     by: TopBy,
 
-    /// How many at most
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
@@ -160,14 +160,14 @@ Examples:
   sluicegate violations export --since 1d --out violations.csv
   sluicegate violations export --format json --user-id 42
 
-In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe. A new file can be read by \
-its owner only. It is complete if the command ends with 0.")]
+In CSV, an apostrophe is put before text that a spreadsheet would take for a formula. A new file is readable by its owner \
+only. It is complete if the exit code is 0.")]
 struct Export {
-    /// In which form [default: csv, or json with --json]
+    /// Format [default: csv, or json with --json]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The file to write [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -175,14 +175,14 @@ struct Export {
     which: Which,
 }
 
-/// Delete the records of somebody's violations
+/// Delete the records of a subject's violations
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate violations delete --user-id 42
   sluicegate violations delete --ip 203.0.113.9 --yes
 
-At least one of the options says whose. What is old goes by itself: audit.retention_days in the settings.")]
+At least one of the options must name the subject. Old records are deleted automatically: audit.retention_days in the settings.")]
 struct Delete {
     #[command(flatten)]
     subject: Subject,
@@ -193,13 +193,13 @@ struct Delete {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// With a header, for spreadsheets
+    /// CSV with a header
     Csv,
-    /// As the API shows them
+    /// JSON, as the API has it
     Json,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> CliResult {
     let output = arguments.form.output();
     let client = Client::open(&arguments.server, &arguments.direct, Needs::Audit)?;
@@ -237,7 +237,7 @@ fn list(arguments: &List, client: &Client, output: Output) -> CliResult {
         ]);
     }
     output.more(list.next.as_deref());
-    output.list(&json!(list), table, "There are no violations.")?;
+    output.list(&json!(list), table, "No violations.")?;
     Ok(Exit::Done)
 }
 
@@ -255,7 +255,7 @@ fn top(arguments: &Top, client: &Client, output: Output) -> CliResult {
         let value = Shown::from(row.value.as_str());
         table.row([value, Shown::from(row.count), Shown::from(row.last_at)]);
     }
-    output.list(&json!(found), table, "There are no violations.")?;
+    output.list(&json!(found), table, "No violations.")?;
     Ok(Exit::Done)
 }
 
@@ -267,7 +267,7 @@ fn export(arguments: &Export, client: &Client, output: Output) -> CliResult {
     let mut opened = None;
     let Found { count, next } =
         each_page(client, &arguments.which.narrow(Call::get(PATH)), |page| {
-            // Not before there is an answer: a file that is there stays if there is none.
+            // Opened after the first answer: without one, an existing file stays as it is.
             let Some(sink) = &mut opened else {
                 let sink = opened.insert(files::Sink::private(path)?);
                 return sink.write(&(format.head() + &format.rows(page, true)));
@@ -280,26 +280,25 @@ fn export(arguments: &Export, client: &Client, output: Output) -> CliResult {
     match (path, next) {
         (Some(path), Some(_)) => {
             let path = path.display();
-            say(&format!("There are more than {count}: the newest {count} are in {path}."));
+            say(&format!("There are more than {count}; {path} has the newest {count}."));
         }
-        (None, Some(_)) => say(&format!("There are more than {count}: these are the newest.")),
+        (None, Some(_)) => say(&format!("There are more than {count}; these are the newest.")),
         (Some(path), None) => {
-            let are = counted(count, "violation is", "violations are");
-            say(&format!("{are} in {}.", path.display()));
+            let are = counted(count, "violation", "violations");
+            say(&format!("{} has {are}.", path.display()));
         }
         (None, None) => {}
     }
     Ok(Exit::Done)
 }
 
-/// How many violations went by, and the cursor behind them if there are more.
+/// Number of violations read, and the cursor if there are more.
 struct Found {
     count: usize,
     next: Option<String>,
 }
 
-/// Shows violations that pass the filter page by page, newest first, until there are no more, or too many, or
-/// nobody reads on.
+/// Reads violations page by page, newest first, until there are no more, or [`EXPORT_MAX`], or `read` returns `false`.
 fn each_page(
     client: &Client,
     call: &Call,
@@ -321,7 +320,7 @@ fn each_page(
 }
 
 impl Format {
-    /// What comes before all rows.
+    /// Text before the first row.
     fn head(self) -> String {
         match self {
             Self::Csv => csv::header(),
@@ -329,7 +328,7 @@ impl Format {
         }
     }
 
-    /// Rows, which are the first of all or not.
+    /// Rows of a page.
     fn rows(self, rows: &[ViolationView], is_first: bool) -> String {
         if matches!(self, Self::Csv) {
             return csv::rows(rows);
@@ -342,7 +341,7 @@ impl Format {
         text
     }
 
-    /// What comes behind all rows: a cursor, if there are more.
+    /// Text after the last row; in JSON with the cursor, if there are more.
     fn tail(self, next: Option<&str>) -> String {
         match self {
             Self::Csv => String::new(),
@@ -363,14 +362,14 @@ fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
             each_page(client, &arguments.subject.narrow(Call::get(PATH)), |_| Ok(true))?;
         let more = if next.is_some() { "more than " } else { "" };
         let records = counted(count, "record", "records");
-        say(&format!("Nothing was deleted: it would be {more}{records}."));
+        say(&format!("Nothing was deleted; {more}{records} would be."));
         output.show(&json!({"deleted": 0, "found": count}), String::new)?;
         return Ok(Exit::Done);
     }
-    confirm("Delete these records of violations, for good?", arguments.change.yes)?;
+    confirm("Delete these records of violations?", arguments.change.yes)?;
     let answer = client.json(&arguments.subject.narrow(Call::delete(PATH)))?;
     let deleted = answer["deleted"].as_u64().unwrap_or_default();
-    say(&(counted(deleted, "record is", "records are") + " deleted."));
+    say(&(counted(deleted, "record was", "records were") + " deleted."));
     output.show(&json!({"deleted": deleted}), String::new)?;
     Ok(Exit::Done)
 }
@@ -417,12 +416,12 @@ impl Which {
     }
 }
 
-/// A point in time, or how long ago it was.
+/// Parses a time, or a duration before now.
 fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }
-    let wrong = |_| "write it as 30min, 1h, \"7 days\" or 2026-08-01T12:00:00Z".to_owned();
+    let wrong = |_| "valid forms are 30min, 1h, \"7 days\" and 2026-08-01T12:00:00Z".to_owned();
     let ago = sluicegate::parse_duration(text).map_err(wrong)?;
     let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
     Ok(Timestamp::now().plus_micros(-micros))

@@ -1,11 +1,11 @@
-//! Times as people read them.
+//! Durations in readable form.
 
 use serde_json::Value;
 
-/// What is no time.
+/// Text for a wait without end.
 const NEVER: &str = "never";
 
-/// When a denied request may come back.
+/// Retry hint of a denied request.
 pub(super) fn retry(answer: &Value) -> String {
     match answer["retry_after_ms"].as_u64() {
         Some(millis) => format!("retry in {}", text(millis)),
@@ -13,12 +13,12 @@ pub(super) fn retry(answer: &Value) -> String {
     }
 }
 
-/// How long a denied request has to wait.
+/// Wait of a denied request.
 pub(super) fn wait(answer: &Value) -> String {
     answer["retry_after_ms"].as_u64().map_or_else(|| NEVER.into(), text)
 }
 
-/// Milliseconds, if they are there.
+/// A duration in milliseconds; empty for `null`.
 pub(super) fn millis(value: &Value) -> String {
     value.as_u64().map(text).unwrap_or_default()
 }

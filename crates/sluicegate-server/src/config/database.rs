@@ -1,4 +1,4 @@
-//! Where rules, overrides, tokens and violations are kept.
+//! `[database]`: the database of rules, overrides, tokens and violations.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,29 +7,29 @@ use std::time::Duration;
 /// `[database]`
 #[derive(Clone, Debug, Default)]
 pub struct Database {
-    /// Where it is; there is none if none.
+    /// URL; without one there is no database.
     pub url: Option<DatabaseUrl>,
-    /// The file of the last good rules.
+    /// File with a copy of the last valid rules.
     pub snapshot: Option<PathBuf>,
-    /// The longest wait of a call.
+    /// Timeout of a statement.
     pub timeout: Duration,
 }
 
-/// The address of a database. What it shows of itself has no password.
+/// URL of a database. Printing it never shows a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// A file of SQLite.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A server of PostgreSQL, by its whole URL.
+    /// A PostgreSQL server: the whole URL.
     Postgres(Box<str>),
 }
 
 impl DatabaseUrl {
-    /// The address that a text names; none if it is empty.
+    /// Parses a URL; none if it is empty.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, without repeating it: it may hold a password.
+    /// The reason, without the URL: it may hold a password.
     pub fn parse(text: &str) -> Result<Option<Self>, String> {
         if text.is_empty() {
             return Ok(None);
@@ -37,17 +37,19 @@ impl DatabaseUrl {
         if let Some(path) = text.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path.starts_with(":memory:") || path.contains('?') {
-                return Err("after `sqlite:` comes the path of a file, and nothing else".into());
+                return Err(
+                    "`sqlite:` must be followed by the path of a file and nothing else".into()
+                );
             }
             return Ok(Some(Self::Sqlite(path.into())));
         }
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return match text.parse::<sqlx::postgres::PgConnectOptions>() {
                 Ok(_) => Ok(Some(Self::Postgres(text.into()))),
-                Err(_) => Err("is no URL such as postgres://user@host:5432/database".into()),
+                Err(_) => Err("is not a URL such as postgres://user@host:5432/database".into()),
             };
         }
-        Err("begins with neither `sqlite:` nor `postgres://`".into())
+        Err("must begin with `sqlite:` or `postgres://`".into())
     }
 }
 

@@ -11,11 +11,10 @@ use super::load::{Loader, Origin, read_bounded, reason};
 
 const PREFIX: &str = "SLUICEGATE_";
 
-/// What the other commands read: whom they talk to, and with which token. No settings.
+/// Variables of the other commands, which are not settings: the server and the token.
 const OF_COMMANDS: [&str; 3] = ["SLUICEGATE_SERVER", "SLUICEGATE_TOKEN", "SLUICEGATE_TOKEN_FILE"];
 
-/// Takes every variable that is ours. One that begins like ours and is not is a mistake: whoever wrote
-/// it believes that it has an effect.
+/// Reads every variable with the prefix. An unknown one is an error: it would have no effect.
 pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
     let mut ours: Vec<_> = environment
         .iter()
@@ -27,7 +26,7 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
     for (name, value) in &ours {
         let place = || Place::Variable((*name).to_owned());
         let Some(text) = value.to_str() else {
-            loader.problems.push(Problem::new(place(), "its value is no UTF-8"));
+            loader.problems.push(Problem::new(place(), "is not UTF-8"));
             continue;
         };
         let origin = Origin::Variable((*name).to_owned());
@@ -47,21 +46,21 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
 
 fn read_secret(key: &Key, path: &str, is_given_too: bool) -> Result<String, String> {
     if is_given_too {
-        return Err(format!("{} is set too: which of them is it?", key.variable()));
+        return Err(format!("{} is also set: unset one of them", key.variable()));
     }
-    // One more than allowed, and a line end: what is too long is found out where secrets are checked.
+    // One byte more than allowed, and a line end: the length is checked with the other rules for secrets.
     let secret = read_bounded(Path::new(path), SECRET_BYTES_MAX as u64 + 2)
         .map_err(|error| format!("cannot read {path}: {}", reason(&error)))?;
     let secret = secret.trim_end_matches(['\r', '\n']);
     if secret.is_empty() {
-        return Err(format!("{path} is empty"));
+        return Err(format!("{path}: is empty"));
     }
     Ok(secret.to_owned())
 }
 
 fn unknown(name: &str) -> Problem {
     let variables = keys().flat_map(|key| [Some(key.variable()), key.file_variable()]);
-    // The prefix is right anyhow: it must not make strangers look alike.
+    // Compared without the common prefix, which would make all names similar.
     let known: Vec<_> =
         variables.flatten().map(|name| name.trim_start_matches(PREFIX).to_owned()).collect();
     let bare = name.trim_start_matches(PREFIX);
@@ -72,8 +71,8 @@ fn unknown(name: &str) -> Problem {
     Problem::new(Place::Variable(name.to_owned()), message)
 }
 
-/// Whether Kubernetes made this variable: for a service called `sluicegate` (or `sluicegate-...`) it sets
-/// `SLUICEGATE_SERVICE_HOST`, `SLUICEGATE_PORT_8080_TCP_ADDR` and their like in every pod beside it.
+/// Returns `true` for variables that Kubernetes sets: for a service called `sluicegate` (or `sluicegate-...`) every pod of
+/// the namespace has `SLUICEGATE_SERVICE_HOST`, `SLUICEGATE_PORT_8080_TCP_ADDR` and so on.
 fn is_kubernetes_link(name: &str, value: &OsStr) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_port = |rest: &str| {
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_kubernetes_sets_are_nobodys_mistake() {
+    fn variables_that_kubernetes_sets_are_ignored() {
         for name in [
             "SLUICEGATE_SERVICE_HOST",
             "SLUICEGATE_SERVICE_PORT",

@@ -1,4 +1,4 @@
-//! What is wrong with the settings, shown where it stands.
+//! Errors in settings, shown with their place in the file.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::keys::{Key, keys};
 use super::load::{ConfigFile, Origin};
 
-/// Everything that is wrong with the settings.
+/// All errors in the settings.
 #[derive(Debug)]
 pub struct ConfigErrors {
     pub(super) file: Option<ConfigFile>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// An error in the settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) place: Place,
@@ -23,10 +23,10 @@ pub(super) struct Problem {
     help: Option<String>,
 }
 
-/// Where it is wrong.
+/// Place of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the file, at these bytes.
+    /// In the file, at this byte range.
     File(Range<usize>),
     Variable(String),
     Flag(&'static str),
@@ -45,7 +45,7 @@ impl Problem {
 }
 
 impl Place {
-    /// Where in the file.
+    /// Byte offset in the file; 0 elsewhere.
     pub(super) fn position(&self) -> usize {
         if let Self::File(span) = self { span.start } else { 0 }
     }
@@ -63,7 +63,7 @@ impl From<&Origin> for Place {
 }
 
 impl ConfigErrors {
-    /// All of it for people, in colours or without, ending in a line break.
+    /// Renders all errors for a terminal, ending in a line break.
     #[must_use]
     pub fn render(&self, in_colours: bool) -> String {
         let renderer = if in_colours { Renderer::styled() } else { Renderer::plain() };
@@ -101,10 +101,9 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// The text with asterisks in place of what may be a secret, byte for byte, so that places stay where
-/// they are. Broken text has no keys and values yet, so lines are judged by their looks: everything
-/// after `=` in a section that has a secret and wherever the name of a secret or of a URL stands, but for
-/// a URL's scheme.
+/// Masks possible secrets with asterisks, byte for byte, so that positions stay valid. Text that does not parse has no keys
+/// and values yet, so this works by line: everything after `=` in a section that has a secret, and on lines that name a
+/// secret or a URL, except a URL's scheme.
 fn masked(text: &str) -> String {
     let secrets = || keys().filter(|key| key.is_secret()).map(Key::section_and_name);
     let urls = || keys().filter(|key| key.is_url()).map(Key::section_and_name);
@@ -119,7 +118,7 @@ fn masked(text: &str) -> String {
         }
         let names_secret = secrets().any(|(_, name)| has_word(line, name));
         let names_url = urls().any(|(_, name)| has_word(line, name));
-        // Without `=` it may be the next line of a long value.
+        // A line without `=` may continue a multi-line value.
         let value = line.find('=').map_or(0, |equals| equals + 1);
         let scheme = line.find("://").map(|scheme| scheme + 3);
         let shown = match scheme {
@@ -135,7 +134,7 @@ fn masked(text: &str) -> String {
     masked
 }
 
-/// Whether a name begins somewhere in a line, and not in the middle of another.
+/// Returns `true` if a word of the line begins with this name.
 fn has_word(line: &str, name: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     line.match_indices(name).any(|(at, _)| !line[..at].ends_with(is_inner))

@@ -10,7 +10,7 @@ use super::error::{Place, Problem};
 use super::keys::{Key, Kind, keys};
 use super::load::{ConfigFile, Loader, Origin};
 
-/// Takes every value of the file, and notes everything that is wrong with it in the order of the text.
+/// Reads every value of the file, and records all errors in the order of the text.
 pub(super) fn read(file: &ConfigFile, loader: &mut Loader) {
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     let first = loader.problems.len();
@@ -18,7 +18,7 @@ pub(super) fn read(file: &ConfigFile, loader: &mut Loader) {
         let place = error.span().map_or(Place::Nowhere, Place::File);
         Problem::new(place, error.message())
     }));
-    // What was understood of broken text may not be what was meant: only the breaks are told.
+    // Values of text with syntax errors may not be what was meant: only the syntax errors are reported.
     if errors.is_empty() {
         for (section, value) in table.get_ref() {
             read_section(file, section, value, loader);
@@ -40,7 +40,7 @@ fn read_section(
         return;
     }
     let DeValue::Table(table) = value.get_ref() else {
-        let message = format!("`{name}` is a section: write [{name}]");
+        let message = format!("`{name}` must be a section: write [{name}]");
         loader.problems.push(Problem::new(Place::File(value.span()), message));
         return;
     };
@@ -76,7 +76,7 @@ fn read_value(
             match texts {
                 Some(texts) => loader.give(key, &texts.join(","), origin),
                 None => {
-                    let message = format!("`{}` is a list of texts in quotes", key.name);
+                    let message = format!("`{}` must be a list of strings", key.name);
                     loader.problems.push(Problem::new(Place::from(&origin), message));
                 }
             }
@@ -93,10 +93,10 @@ fn read_value(
         (kind, other) => {
             let wanted = match kind {
                 Kind::Number { .. } => "a whole number",
-                Kind::List { .. } => "a list of texts in quotes",
-                _ => "text in quotes",
+                Kind::List { .. } => "a list of strings",
+                _ => "a string",
             };
-            let message = format!("`{}` is {wanted}, not {}", key.name, a_kind_of(other));
+            let message = format!("`{}` must be {wanted}, not {}", key.name, a_kind_of(other));
             loader.problems.push(Problem::new(Place::from(&origin), message));
         }
     }
@@ -104,7 +104,7 @@ fn read_value(
 
 fn a_kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a fraction",
         DeValue::Boolean(_) => "true or false",
@@ -137,7 +137,7 @@ fn unknown_key(section: &str, name: &str, span: Range<usize>, keys: &[&Key]) -> 
     Problem::new(Place::File(span), message)
 }
 
-/// The section that has a key of this name.
+/// Section that has a key of this name.
 fn belongs_in(name: &str) -> Option<&'static str> {
     keys().map(Key::section_and_name).find(|(_, key)| *key == name).map(|(section, _)| section)
 }

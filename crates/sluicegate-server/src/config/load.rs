@@ -1,4 +1,4 @@
-//! From the sources to the settings: each source over the one before, and all mistakes at once.
+//! Loading: reads all sources in order of precedence, and collects all errors.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,32 +10,32 @@ use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{Key, keys};
 use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file};
 
-/// The file that is read if there is one and no other is named.
+/// File that is read if it exists and no other is named.
 pub const FILE_NAME: &str = "sluicegate.toml";
 
-/// Settings take a screen; what is longer than this is something else.
+/// Maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A shorter secret than this can be guessed by whoever tries them all.
+/// Minimum length of a secret: shorter ones can be guessed by brute force.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// Where settings come from.
+/// Sources of settings.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The file that was named; if none, [`FILE_NAME`] in the working directory, if it is there.
+    /// File that was named; if none, [`FILE_NAME`] in the working directory, if it exists.
     pub file: Option<PathBuf>,
     /// The environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Flags that were given, and their values.
+    /// Flags with their values.
     pub flags: Vec<(&'static Key, String)>,
 }
 
-/// Settings, and where each came from.
+/// Settings, and the origin of each.
 #[derive(Debug)]
 pub struct Loaded {
     /// The settings.
     pub config: Config,
-    /// The same as text, in the order of [`keys`], for people.
+    /// The same as text, in the order of [`keys`].
     pub settings: Vec<Setting>,
     /// The file that was read.
     pub file: Option<ConfigFile>,
@@ -44,29 +44,29 @@ pub struct Loaded {
 /// A file of settings.
 #[derive(Debug)]
 pub struct ConfigFile {
-    /// Its path, as it was given.
+    /// Path, as it was given.
     pub path: PathBuf,
-    /// What it says.
+    /// Content.
     pub text: String,
 }
 
-/// A setting's value and where it came from.
+/// A setting's value and origin.
 #[derive(Debug)]
 pub struct Setting {
-    /// Which.
+    /// The setting.
     pub key: &'static Key,
-    /// Its value without passwords, or that there is one where it is a secret.
+    /// Value without passwords; a placeholder if it is a secret.
     pub shown: String,
-    /// Where it came from.
+    /// Source of the value.
     pub origin: Origin,
 }
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything else.
+    /// The setting's default.
     Default,
-    /// The file, at these bytes.
+    /// The file, at this byte range.
     File(Range<usize>),
     /// An environment variable.
     Variable(String),
@@ -82,21 +82,21 @@ pub(super) struct Loader {
 }
 
 impl Sources {
-    /// Reads them all.
+    /// Loads all sources and checks the settings against each other.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong in any of them.
+    /// All errors of all sources.
     pub fn load(&self) -> Result<Loaded, ConfigErrors> {
         self.load_and(Loader::check_together)
     }
 
-    /// Reads them all for somebody who needs a few of them: what only a server minds is not looked at, such as a
-    /// listener without a token.
+    /// Loads all sources without checking settings against each other, for commands that need few of them: a listener
+    /// without a token, for example, concerns only a server.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with a setting alone.
+    /// All errors of single settings.
     pub fn load_apart(&self) -> Result<Loaded, ConfigErrors> {
         self.load_and(|_| {})
     }
@@ -116,7 +116,7 @@ impl Sources {
                 loader.give(key, text, Origin::Flag(flag));
             }
         }
-        // Only sound settings can be held against each other.
+        // Only valid settings can be checked against each other.
         if loader.problems.is_empty() {
             check(&mut loader);
         }
@@ -151,7 +151,7 @@ pub(super) fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// What an error says, without the number of the operating system.
+/// Message of an I/O error, in lower case and without the operating system's number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -170,7 +170,7 @@ impl Loader {
         }
     }
 
-    /// Takes a value from a source.
+    /// Sets a value from a source, or records the error.
     pub(super) fn give(&mut self, key: &'static Key, text: &str, origin: Origin) {
         if let Err(wrong) = key.set(&mut self.config, text) {
             self.problems.push(Problem::new(Place::from(&origin), wrong));
@@ -188,7 +188,7 @@ impl Loader {
         setting.map_or(Origin::Default, |setting| setting.origin.clone())
     }
 
-    /// What no setting alone can say.
+    /// Checks settings against each other.
     fn check_together(&mut self) {
         self.check_rules();
         self.check_audit();
@@ -211,12 +211,13 @@ impl Loader {
         let listeners: Vec<_> = self.config.listen.addresses().collect();
         if listeners.is_empty() {
             let place = Place::from(&self.origin("listen.http"));
-            let message = "every listener is switched off: there is nothing to serve";
+            let message = "all listeners are disabled: enable one of listen.http, listen.grpc and listen.resp";
             self.problems.push(Problem::new(place, message));
         }
         if !self.config.listen.proxied.is_empty() && self.config.proxies.trusted.is_empty() {
             let place = Place::from(&self.origin("listen.proxy_protocol"));
-            let message = "the PROXY protocol is expected, and no proxy is trusted to speak it";
+            let message =
+                "listen.proxy_protocol needs trusted proxies, and proxies.trusted is empty";
             let help = "set trusted in [proxies] to the networks of your proxies";
             self.problems.push(Problem::new(place, message).help(help));
         }
@@ -225,7 +226,7 @@ impl Loader {
                 continue;
             }
             let setting = if is_loopback(address) {
-                // A proxy on this machine brings others with it.
+                // A proxy on this machine forwards requests of others.
                 "listen.proxy_protocol"
             } else {
                 listener.setting()
@@ -237,32 +238,30 @@ impl Loader {
         }
     }
 
-    /// The Redis protocol knows no token: where others can come, there should be a password.
+    /// Warns if other machines can reach the Redis protocol and it has no password.
     fn check_password(&mut self) {
         let listen = &self.config.listen;
         let others = listen.resp.filter(|address| !listen.is_local(Door::Resp, *address));
         if let (Some(address), None) = (others, &self.config.resp.password) {
             self.config.notes.push(format!(
-                "others can reach the Redis protocol at {address} without a password, and take from every \
-                 bucket: write one to a file and name that in SLUICEGATE_RESP_PASSWORD_FILE"
+                "other machines can reach the Redis protocol at {address} without a password, and charge every \
+                 bucket: write a password to a file and name the file in SLUICEGATE_RESP_PASSWORD_FILE"
             ));
         }
     }
 
-    /// Where others can come, there is a token, and it should be one that they do not guess. Says whether there
-    /// is one.
+    /// Requires a token where other machines can connect, and warns if it is short. Returns `false` if there is none.
     fn check_token(&mut self, address: SocketAddr, place: Place) -> bool {
         let Some(token) = &self.config.admin.token else {
-            let message =
-                format!("others can reach {address}, and there is no token for administration");
-            let help = "write one to a file and name that in SLUICEGATE_ADMIN_TOKEN_FILE, \
+            let message = format!("other machines can reach {address}, and admin.token is not set");
+            let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
                         or set token in [admin], or listen on 127.0.0.1";
             self.problems.push(Problem::new(place, message).help(help));
             return false;
         };
         if token.expose().len() < SECRET_BYTES_MIN {
             self.config.notes.push(format!(
-                "others can reach {address}, and admin.token has less than {SECRET_BYTES_MIN} bytes: \
+                "other machines can reach {address}, and admin.token has less than {SECRET_BYTES_MIN} bytes: \
                  make one with `openssl rand -hex 32`"
             ));
         }
@@ -284,7 +283,7 @@ impl Loader {
             }
         }
         if self.config.rules.source == RulesFrom::Database && self.config.database.url.is_none() {
-            let message = "rules come from the database, and there is none";
+            let message = "rules.source is \"database\", and database.url is empty";
             let help = "set url in [database], or source in [rules] to \"file\"";
             let place = Place::from(&self.origin("database.url"));
             self.problems.push(Problem::new(place, message).help(help));
@@ -293,21 +292,21 @@ impl Loader {
 
     fn check_audit(&mut self) {
         if self.config.database.url.is_none() {
-            // There is nowhere to record anything.
+            // No database to record in.
             self.config.audit.record = Record::Nothing;
         }
         let audit = &self.config.audit;
         if audit.privacy == Privacy::Hashed && audit.privacy_key.is_none() {
             let place = Place::from(&self.origin("audit.privacy"));
             let help = "write one to a file and name that in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or set privacy_key in [audit]";
-            let message = "hashing needs a key";
+            let message = "privacy \"hashed\" needs audit.privacy_key";
             self.problems.push(Problem::new(place, message).help(help));
         }
         let key = self.config.audit.privacy_key.as_ref();
         if key.is_some_and(|key| key.expose().len() < SECRET_BYTES_MIN) {
             let place = Place::from(&self.origin("audit.privacy_key"));
-            let message = format!("audit.privacy_key has at least {SECRET_BYTES_MIN} bytes");
-            let help = "make one with `openssl rand -hex 32`: whoever guesses it can tell whose the hashes are";
+            let message = format!("audit.privacy_key must have at least {SECRET_BYTES_MIN} bytes");
+            let help = "generate one with `openssl rand -hex 32`: the key tells whose the hashes are, so it must not be guessable";
             self.problems.push(Problem::new(place, message).help(help));
         }
     }
@@ -321,12 +320,12 @@ impl Loader {
             _ => return,
         };
         let place = Place::from(&self.origin(given));
-        self.problems.push(Problem::new(place, format!("{missing} is needed, too")));
+        self.problems.push(Problem::new(place, format!("{given} needs {missing} as well")));
     }
 }
 
 impl Origin {
-    /// Of two, the higher one counts.
+    /// Precedence: the higher rank wins.
     fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,
@@ -337,7 +336,7 @@ impl Origin {
     }
 }
 
-/// Whether only this machine can reach an address.
+/// Returns `true` if only this machine can reach an address.
 pub(super) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

@@ -1,7 +1,7 @@
-//! Settings: what there is to set, where values come from, and what is wrong with them.
+//! Settings: the table, the sources and the errors.
 //!
-//! Values come, each over the one before, from the defaults, the file, the environment and the flags.
-//! [`keys()`] is the one place that says what can be set; everything else here works from it.
+//! Sources are the defaults, the file, the environment and the flags; each takes precedence over the one before. [`keys()`]
+//! is the table of all settings, and everything else here works from it.
 
 mod database;
 mod env;
@@ -65,28 +65,28 @@ pub struct Config {
     pub log: Log,
     /// `[shutdown]`
     pub shutdown: Shutdown,
-    /// What was set and has no effect in this version.
+    /// Warnings: settings that have no effect, or are unsafe.
     pub notes: Vec<String>,
 }
 
-/// Where to listen.
+/// Listeners.
 #[derive(Clone, Debug, Default)]
 pub struct Listen {
-    /// For HTTP; nowhere if none.
+    /// Address for HTTP; disabled if none.
     pub http: Option<SocketAddr>,
-    /// For gRPC.
+    /// Address for gRPC; disabled if none.
     pub grpc: Option<SocketAddr>,
-    /// For the Redis protocol.
+    /// Address for the Redis protocol; disabled if none.
     pub resp: Option<SocketAddr>,
-    /// The listeners whose connections begin with a header of the PROXY protocol.
+    /// Listeners whose connections begin with a PROXY protocol header.
     pub proxied: Vec<Door>,
-    /// With TLS, if there are any.
+    /// Files for TLS.
     pub tls: ListenTls,
 }
 
-/// A front door: a protocol that is listened for.
+/// A protocol with a listener of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are what they are called")]
+#[expect(missing_docs, reason = "the names of the variants say it")]
 pub enum Door {
     Http,
     Grpc,
@@ -101,7 +101,7 @@ named_values! {
 }
 
 impl Door {
-    /// The setting that says where to listen for it.
+    /// Name of the setting for its address.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -113,12 +113,12 @@ impl Door {
 }
 
 impl Listen {
-    /// Whether only this machine can come to a listener on this address: a proxy before it brings others.
+    /// Returns `true` if only this machine can reach a listener on this address. Behind a proxy others can.
     pub(crate) fn is_local(&self, door: Door, address: SocketAddr) -> bool {
         is_loopback(address) && !self.proxied.contains(&door)
     }
 
-    /// Where to listen for what.
+    /// Enabled listeners with their addresses.
     pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
         let addresses = Door::ALL.into_iter().zip([self.http, self.grpc, self.resp]);
         addresses.filter_map(|(door, address)| Some((door, address?)))
@@ -128,20 +128,20 @@ impl Listen {
 /// Envoy's rate limit protocol over gRPC.
 #[derive(Clone, Debug, Default)]
 pub struct Grpc {
-    /// Whether calls may give tokens back.
+    /// `true` if calls may refund tokens.
     pub has_refunds: bool,
 }
 
 /// The Redis protocol.
 #[derive(Clone, Debug, Default)]
 pub struct Resp {
-    /// What clients must show first, if anything.
+    /// Password that clients must send first, if any.
     pub password: Option<Secret>,
-    /// The longest that a connection may be quiet, if there is such.
+    /// Idle timeout of a connection; none if absent.
     pub idle_timeout: Option<Duration>,
 }
 
-/// Whom to believe about clients.
+/// Trusted proxies, and where they write client addresses.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Proxies {
@@ -153,7 +153,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// What finds out whom a request is from.
+    /// The resolver of client addresses for these settings.
     pub(crate) fn client_ip(&self) -> ClientIp {
         ClientIp::default()
             .trust(self.trusted.iter().copied())
@@ -164,7 +164,7 @@ impl Proxies {
     }
 }
 
-/// What limited answers tell about the limits.
+/// Header fields of limited answers.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct AnswerHeaders {
@@ -174,7 +174,7 @@ pub struct AnswerHeaders {
 }
 
 impl AnswerHeaders {
-    /// What writes them.
+    /// The writer of header fields for these settings.
     pub(crate) fn headers(&self) -> Headers {
         let legacy =
             if self.has_legacy { Legacy::XRateLimit(self.legacy_reset) } else { Legacy::Off };
@@ -182,7 +182,7 @@ impl AnswerHeaders {
     }
 }
 
-/// What `/v1/authorize` reads beside the headers of proxies.
+/// Headers that `/v1/authorize` reads beside those of proxies.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Authorize {
@@ -191,7 +191,7 @@ pub struct Authorize {
     pub attribute_headers: Vec<(String, HeaderName)>,
 }
 
-/// The files of TLS for listeners.
+/// Files for TLS on the listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct ListenTls {
@@ -201,23 +201,23 @@ pub struct ListenTls {
 }
 
 impl ListenTls {
-    /// All of them, as they are read.
+    /// The same files, in the form in which they are loaded.
     pub(crate) fn files(&self) -> TlsFiles {
         let Self { certificate, key, client_ca } = self.clone();
         TlsFiles { ca: client_ca, certificate, key }
     }
 }
 
-/// Where rules come from.
+/// Source of the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// Which of the two.
+    /// Database or file.
     pub source: RulesFrom,
-    /// Their file; the starter rules if none, where neither is a database.
+    /// File of rules; without file and database the starter rules are used.
     pub file: Option<PathBuf>,
 }
 
-/// Where rules come from.
+/// Source of the rules: database or file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RulesFrom {
     /// The database.
@@ -227,16 +227,16 @@ pub enum RulesFrom {
     File,
 }
 
-/// Who may administer.
+/// Access to the administration.
 #[derive(Clone, Debug, Default)]
 pub struct Admin {
-    /// Whoever has this.
+    /// Token from the settings, if any.
     pub token: Option<Secret>,
-    /// How many wrong tokens one address may show in a minute.
+    /// Wrong tokens that one address may send per minute.
     pub failures_per_minute: u64,
 }
 
-/// What is recorded of violations.
+/// Recording of violations.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Audit {
@@ -248,40 +248,40 @@ pub struct Audit {
     pub retention_days: u32,
 }
 
-/// Which violations are recorded.
+/// Violations to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Record {
-    /// All, also those of rules in shadow mode.
+    /// All, including those of rules in shadow mode.
     #[default]
     All,
-    /// Those that were denied.
+    /// Only those of enforced rules.
     Enforced,
     /// None.
     Nothing,
 }
 
-/// How addresses and ids are recorded.
+/// Form in which addresses and ids are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Privacy {
-    /// As they are.
+    /// Unchanged.
     #[default]
     Raw,
-    /// Addresses cut to their network, /24 or /48.
+    /// Addresses truncated to their network, /24 or /48.
     Truncated,
     /// Hashed with a key.
     Hashed,
 }
 
-/// What is remembered of the last requests.
+/// Recent requests, for previews.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
-    /// How many; none if zero.
+    /// Maximum number; 0 keeps none.
     pub requests_max: usize,
-    /// For how long.
+    /// Maximum age.
     pub age_max: Duration,
 }
 
-/// Bounds on what clients may do.
+/// Limits on clients.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Limits {
@@ -295,31 +295,31 @@ pub struct Limits {
     pub idle_timeout: Duration,
 }
 
-/// What is logged, and how.
+/// Log format and level.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// In which form.
+    /// Text or JSON.
     pub format: LogFormat,
-    /// Which events: a level, or a filter such as `info,sluicegate_server=debug`.
+    /// A level, or a filter such as `info,sluicegate_server=debug`.
     pub level: String,
 }
 
-/// The form of a log.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
     #[default]
     Auto,
-    /// Lines for people.
+    /// Readable lines.
     Text,
     /// Lines of JSON.
     Json,
 }
 
-/// How to end.
+/// Shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    /// How long requests are still taken after readiness is off.
+    /// Time between failing readiness and refusing new requests.
     pub grace: Duration,
 }
 
@@ -344,7 +344,7 @@ impl Default for Config {
             notes: Vec::new(),
         };
         for key in keys() {
-            // Every default is a sound value: a test sets them all.
+            // Cannot fail: a test sets every default.
             let _ = key.set(&mut config, &key.default_text());
         }
         config

@@ -1,4 +1,4 @@
-//! The settings in force and where each came from, for `--check-config`.
+//! Report of the settings in force and their origins, for `--check-config`.
 
 use super::load::{Loaded, Origin, Setting};
 

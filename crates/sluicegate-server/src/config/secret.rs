@@ -1,22 +1,22 @@
-//! Text that must not be seen.
+//! Secrets: text that is never printed.
 
 use std::fmt;
 
-/// A password or token. Printing it in any way shows that it is there, never what it is; whoever needs
-/// it asks with [`expose`](Self::expose), which is easy to search for.
+/// A password or token. Printing it shows only that it is set; [`expose`](Self::expose) returns it, and is easy to search
+/// for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<str>);
 
-/// What is shown in place of a secret.
+/// Placeholder for a secret.
 pub(crate) const SHOWN: &str = "(set, not shown)";
 
 impl Secret {
-    /// Keeps this text secret.
+    /// Wraps a text.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself.
+    /// The text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! Where buckets are kept.
+//! `[store]`: the store of buckets.
 
 use std::fmt;
 use std::fs::File;
@@ -10,30 +10,30 @@ use sluicegate::{
 
 use super::load::reason;
 
-/// `[store]`. What is said of Redis plays no part in memory.
+/// `[store]`. Settings of Redis have no effect in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    /// Where.
+    /// Memory or Redis.
     pub url: StoreUrl,
-    /// What keys in Redis begin with.
+    /// Prefix of keys in Redis.
     pub prefix: String,
-    /// How long a decision waits for Redis at most.
+    /// Timeout of a decision in Redis.
     pub budget: Duration,
-    /// How many denied buckets are remembered, to deny again without asking Redis.
+    /// Maximum size of the deny cache; 0 disables it.
     pub deny_cache_max: usize,
-    /// What to do about a Redis that may forget buckets.
+    /// Reaction to a Redis that may evict buckets.
     pub on_eviction: OnEviction,
-    /// How much of a quota this process grants by itself while Redis is in trouble.
+    /// Share of a quota that this process grants on its own while Redis fails.
     pub local_share_percent: u8,
     /// Files for TLS.
     pub tls: TlsFiles,
-    /// How many buckets this process keeps, at most.
+    /// Maximum number of buckets in this process.
     pub max_buckets: usize,
-    /// What becomes of new keys beyond, in memory.
+    /// Treatment of new keys when the memory store is full.
     pub on_full: OnFull,
 }
 
-/// Where buckets are. Printing it never shows a password.
+/// URL of the store. Printing it never shows a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoreUrl {
     /// In this process.
@@ -44,7 +44,7 @@ pub enum StoreUrl {
 }
 
 impl StoreUrl {
-    /// What is wrong with a URL never repeats it: it may hold a password.
+    /// Parses a URL. The error never repeats it: it may hold a password.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text == "memory:" {
             return Ok(Self::Memory);
@@ -66,7 +66,7 @@ impl fmt::Display for StoreUrl {
 }
 
 impl Store {
-    /// A builder of the store in Redis, if it is to be there.
+    /// Builder of the Redis store, if the URL names one.
     pub(crate) fn redis(&self) -> Option<RedisStoreBuilder> {
         let StoreUrl::Redis(url) = &self.url else { return None };
         let builder = RedisStoreBuilder::from(url.clone())
@@ -80,7 +80,7 @@ impl Store {
         Some(builder)
     }
 
-    /// Whether these settings can be used together; if not, which key is to blame for what.
+    /// Checks these settings against each other. The error names the key at fault.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let Some(redis) = self.redis() else { return Ok(()) };
         let tls = &self.tls;
@@ -89,7 +89,7 @@ impl Store {
                 Some(_) => ("store.tls_key", "store.tls_certificate"),
                 None => ("store.tls_certificate", "store.tls_key"),
             };
-            return Err((key, format!("`{key}` needs `{other}`: the one is of no use alone")));
+            return Err((key, format!("`{key}` needs `{other}` as well")));
         }
         redis.check().map_err(|error| (to_blame(&error), error.to_string()))?;
         let files = [
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// The key that a store's settings are refused for.
+/// The key at fault.
 fn to_blame(error: &SettingsError) -> &'static str {
     match error {
         SettingsError::PrefixLength { .. } | SettingsError::PrefixCharacter { .. } => {

@@ -60,7 +60,7 @@ fn mistakes_are_usage_errors_with_a_suggestion() {
         (&["violations", "list", "--since", "soon"], "7 days"),
         (&["tokens", "create", "x", "--role", "root"], "read, admin"),
         (&["check", "--server", "127.0.0.1:1"], "--server: must be a URL"),
-        (&["rules", "list", "--database", "mysql://h"], "--database: begins with neither"),
+        (&["rules", "list", "--database", "mysql://h"], "--database: must begin with"),
     ] {
         let finished = Launch::new(arguments).run();
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{arguments:?}");
@@ -119,7 +119,8 @@ fn a_page_of_the_manual_for_every_command() {
         assert!(page.contains(&format!(".TH {page_name} 1")), "{page}");
     }
     // Commands stay on separate lines, to be copied.
-    let lines = "\nsluicegate migrate \\-\\-status            which migrations there are, and which are applied\n";
+    let lines =
+        "\nsluicegate migrate \\-\\-status            list the migrations, and which are applied\n";
     assert!(page("sluicegate-migrate").contains(lines), "{}", page("sluicegate-migrate"));
     let first = Launch::new(&["man"]).run();
     assert!(first.code == Some(0) && first.stdout.contains(".SH NAME"), "{first:?}");

@@ -14,11 +14,11 @@ fn a_bucket_is_looked_into_and_filled() {
     assert_eq!(gate.json(&["buckets", "show", "6", "42"])["remaining"], json!(0));
 
     let dry = gate.run(&["buckets", "grant", "6", "42", "--tokens", "2", "--dry-run"]);
-    assert!(dry.stderr.contains("Nothing was given"), "{dry:?}");
+    assert!(dry.stderr.contains("Nothing was changed"), "{dry:?}");
     let granted = gate.run(&["buckets", "grant", "6", "42", "--tokens", "2"]);
     assert_eq!(
         (granted.code, granted.stderr.as_str()),
-        (Some(0), "The bucket has 2 now.\n"),
+        (Some(0), "The bucket now has 2.\n"),
         "{granted:?}"
     );
     gate.ok(&["check", "--user-id", "42", "--endpoint", "/payment", "--cost", "2"]);
@@ -28,13 +28,13 @@ fn a_bucket_is_looked_into_and_filled() {
     );
 
     let unasked = gate.refused(2, &["buckets", "reset", "6", "42"]);
-    assert!(unasked.contains("Fill the bucket payment:42, which has 1 of 3?"), "{unasked}");
+    assert!(unasked.contains("Reset the bucket payment:42, which has 1 of 3?"), "{unasked}");
     gate.ok(&["buckets", "reset", "6", "42", "--dry-run"]);
     assert_eq!(gate.json(&["buckets", "show", "6", "42"])["remaining"], json!(1));
     let reset = gate.run(&["buckets", "reset", "6", "42", "--yes"]);
     assert_eq!(
         (reset.code, reset.stderr.as_str()),
-        (Some(0), "The bucket is full.\n"),
+        (Some(0), "The bucket was reset.\n"),
         "{reset:?}"
     );
     assert!(reset.stdout.contains("remaining   3\n"), "{reset:?}");

@@ -45,7 +45,7 @@ fn a_check_without_rules_is_allowed() {
     let empty = gate.file("empty.toml", "rule = []\n");
     gate.ok(&["rules", "import", &empty, "--yes"]);
     assert_eq!(gate.ok(&["check", "--attribute", "tenant=acme"]), "allowed: no rule applies\n");
-    assert_eq!(gate.ok(&["explain"]), "There are no rules here: every request is allowed.\n");
+    assert_eq!(gate.ok(&["explain"]), "No rules: every request is allowed.\n");
     assert!(gate.refused(2, &["check", "--ip", "300.1.1.1"]).contains("ip"));
 }
 
@@ -54,9 +54,9 @@ fn an_explanation_says_why_and_spends_nothing() {
     let gate = Gate::server();
     let explain = ["explain", "--user-id", "42", "--plan", "free", "--endpoint", "/login"];
     let shown = gate.ok(&explain);
-    let head = "It would be allowed now.\n\nThese apply:\n\nRULE  KEY PATTERN";
+    let head = "The request would be allowed now.\n\nApplicable rules:\n\nRULE  KEY PATTERN";
     assert!(shown.starts_with(head), "{shown}");
-    let (apply, do_not) = shown.split_once("\nThese do not:\n\nRULE  KEY PATTERN").unwrap();
+    let (apply, do_not) = shown.split_once("\nOther rules:\n\nRULE  KEY PATTERN").unwrap();
     let line = |id: &str| {
         let line = shown.lines().find(|line| line.starts_with(&format!("{id} ")));
         line.unwrap_or_else(|| panic!("{id}: {shown}")).to_owned()
@@ -76,7 +76,10 @@ fn what_denies_comes_first() {
     let of = ["--user-id", "42", "--plan", "free", "--endpoint", "/payment"];
     gate.ok(&[&["check", "--cost", "3"][..], &of].concat());
     let shown = gate.ok(&[&["explain"][..], &of].concat());
-    assert!(shown.starts_with("It would be denied now.\n\nThese apply:\n\n"), "{shown}");
+    assert!(
+        shown.starts_with("The request would be denied now.\n\nApplicable rules:\n\n"),
+        "{shown}"
+    );
     let rules: Vec<_> = shown.lines().skip(5).take_while(|line| !line.is_empty()).collect();
     assert!(rules[0].starts_with("6 ") && rules[0].contains("retry in "), "{shown}");
     assert!(rules[1..].iter().all(|line| line.contains("allows")), "{shown}");

@@ -97,7 +97,7 @@ fn rules_that_are_not_in_force_are_not_passed_off_as_such() {
     let refused = r#"{"rules":[],"next":null,"version":3,"source":"sqlite:t.db","refused":"rule 12: key_pattern: no"}"#;
     let finished = ask(toy(problem("200 OK", refused)));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let warning = "warning: these are not in force: rule 12: key_pattern: no; version 3 stays\n";
+    let warning = "warning: these rules are not in force: rule 12: key_pattern: no; version 3 stays in force\n";
     assert!(finished.stderr.starts_with(warning), "{finished:?}");
     let url = format!("http://{}", toy(problem("200 OK", refused)));
     let json = Launch::new(&["rules", "list", "--json", "--server", &url]).run();

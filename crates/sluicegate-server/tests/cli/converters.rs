@@ -13,12 +13,12 @@ fn envoys_limits_come_in_with_a_list_of_what_does_not() {
         assert_eq!(dry.code, Some(0), "{dry:?}");
         assert!(dry.stdout.contains("+ rule 10 edge:{ip}: 600/min where descriptor=remote_address domain=edge ip=!198.51.100.7|192.0.2.1\n"), "{dry:?}");
         assert!(dry.stdout.contains("+ rule 13 edge:path=/login:{user_id}: 20/h where descriptor=path,user domain=edge endpoint=/login [shadow]\n"), "{dry:?}");
-        assert!(dry.stdout.contains("7 added, 0 removed, 0 changed, 9 as they are."), "{dry:?}");
+        assert!(dry.stdout.contains("7 added, 0 removed, 0 changed, 9 unchanged."), "{dry:?}");
         let left_out: Vec<_> =
             dry.stderr.lines().filter(|line| line.contains(": left out: ")).collect();
         assert_eq!(left_out.len(), 6, "{dry:?}");
         assert!(dry.stderr.ends_with("6 limits were left out: see above.\n"), "{dry:?}");
-        let others = "note: 9 other rules apply to requests of every domain, also of these: --replace removes them\n";
+        let others = "note: 9 other rules apply to requests of every domain, including these: --replace removes them\n";
         assert!(dry.stderr.contains(others), "{dry:?}");
         let alone = gate.run(&[&import[..], &["--dry-run", "--replace"]].concat());
         assert!(!alone.stderr.contains("other rules"), "{alone:?}");
@@ -81,7 +81,7 @@ fn a_file_of_which_nothing_maps_is_refused() {
         (
             "closed.yaml",
             "domain: a\ndescriptors:\n- key: b\n  rate_limit: {unit: second, requests_per_unit: 0}\n",
-            "nothing in it that maps",
+            "contains nothing that can be converted",
         ),
         ("twice.yaml", "domain: a\ndomain: b\ndescriptors: []\n", "twice.yaml:2:1\n"),
         ("other.yaml", "a: 1\n", "no `descriptors`"),

@@ -51,11 +51,8 @@ fn a_customer_is_raised_freed_and_blocked() {
     gate.ok(&["overrides", "delete", "--rule", "1", "--subject", "42", "--yes"]);
     assert_eq!(gate.json(&check)["limit"], json!(50));
     let none = gate.run(&["overrides", "list"]);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "There are no overrides.\n"));
-    assert!(
-        gate.refused(2, &["overrides", "delete", "1", "--yes"])
-            .contains("there is no such override")
-    );
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "No overrides.\n"));
+    assert!(gate.refused(2, &["overrides", "delete", "1", "--yes"]).contains("no such override"));
 }
 
 #[test]
@@ -83,7 +80,7 @@ fn long_lists_go_on() {
     }
     let first = gate.run(&["overrides", "list", "--limit", "2"]);
     assert!(first.stdout.contains("b\\u001b[2J"), "{first:?}");
-    let next = first.stderr.trim().strip_prefix("There are more: --after ").unwrap().to_owned();
+    let next = first.stderr.trim().strip_prefix("More rows follow: --after ").unwrap().to_owned();
     let rest = gate.json(&["overrides", "list", "--limit", "2", "--after", &next]);
     assert_eq!(rest["overrides"].as_array().unwrap().len(), 1);
     assert_eq!((&rest["overrides"][0]["subject"], &rest["next"]), (&json!("c"), &json!(null)));

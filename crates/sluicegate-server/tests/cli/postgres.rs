@@ -17,7 +17,7 @@ fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
 
     let made =
         run(&["rules", "create", "--key-pattern", "pg:{a}", "--rate", "1 per 62.5s burst 2"]);
-    assert_eq!((made.code, made.stderr.as_str()), (Some(0), "Rule 10 is made.\n"), "{made:?}");
+    assert_eq!((made.code, made.stderr.as_str()), (Some(0), "Rule 10 was created.\n"), "{made:?}");
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("rules.toml").display().to_string();
     assert_eq!(run(&["rules", "export", "--out", &out]).code, Some(0));
@@ -32,7 +32,7 @@ fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
 
     assert_eq!(run(&["tokens", "create", "a", "--role", "read"]).code, Some(0));
     assert!(run(&["tokens", "list"]).stdout.contains("a     read"));
-    assert_eq!(run(&["violations", "top"]).stderr, "There are no violations.\n");
+    assert_eq!(run(&["violations", "top"]).stderr, "No violations.\n");
 
     // Only a newer version can undo its migrations.
     let newer = "INSERT INTO rate_limit_migrations (version, description, applied_at) \

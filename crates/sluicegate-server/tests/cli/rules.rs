@@ -33,7 +33,7 @@ fn rules_are_listed() {
         );
         let none = gate.run(&["rules", "list", "--inactive"]);
         assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
-        assert_eq!(none.stderr, "There are no rules here: every request is allowed.\n");
+        assert_eq!(none.stderr, "No rules: every request is allowed.\n");
     }
 }
 
@@ -98,11 +98,15 @@ fn a_rule_is_made_changed_and_deleted() {
         ];
         let dry = gate.run(&[&create[..], &["--dry-run"]].concat());
         assert_eq!(dry.code, Some(0), "{dry:?}");
-        assert!(dry.stderr.contains("Nothing was made"), "{dry:?}");
+        assert!(dry.stderr.contains("Nothing was created"), "{dry:?}");
         assert_eq!(gate.json(&["rules", "list"])["rules"].as_array().unwrap().len(), 9);
 
         let made = gate.run(&create);
-        assert_eq!((made.code, made.stderr.as_str()), (Some(0), "Rule 10 is made.\n"), "{made:?}");
+        assert_eq!(
+            (made.code, made.stderr.as_str()),
+            (Some(0), "Rule 10 was created.\n"),
+            "{made:?}"
+        );
         assert!(made.stdout.contains("quota           10/s burst 50\n"), "{made:?}");
         let again = gate.refused(2, &create);
         assert!(again.contains("key_pattern"), "{again}");
@@ -124,7 +128,7 @@ fn a_rule_is_made_changed_and_deleted() {
         let updated = gate.run(&update);
         assert_eq!(
             (updated.code, updated.stderr.as_str()),
-            (Some(0), "Rule 10 is changed.\n"),
+            (Some(0), "Rule 10 was changed.\n"),
             "{updated:?}"
         );
         assert!(updated.stdout.contains("conditions: (none) -> method=POST\n"), "{updated:?}");
@@ -147,7 +151,7 @@ fn a_rule_is_made_changed_and_deleted() {
         let deleted = gate.run(&["rules", "delete", "10", "--yes"]);
         assert_eq!(
             (deleted.code, deleted.stderr.as_str()),
-            (Some(0), "Rule 10 is deleted.\n"),
+            (Some(0), "Rule 10 was deleted.\n"),
             "{deleted:?}"
         );
         for arguments in [["rules", "show", "10"], ["rules", "delete", "10"]] {
@@ -159,7 +163,7 @@ fn a_rule_is_made_changed_and_deleted() {
         assert_eq!(lines.len(), 5, "{history}");
         assert!(lines[1].contains("deleted: cli:{user_id}"), "{history}");
         assert!(lines[3].contains("tokens: 10 -> 20"), "{history}");
-        assert!(lines[4].contains("made: cli:{user_id} 10/s burst 50"), "{history}");
+        assert!(lines[4].contains("created: cli:{user_id} 10/s burst 50"), "{history}");
         let changes = gate.json(&["rules", "history", "10", "--limit", "1"]);
         let by = if gate.is_server() { "local" } else { "command line (tester)" };
         assert_eq!(changes["changes"][0]["changed_by"], json!(by));
@@ -180,7 +184,7 @@ fn a_rule_is_made_changed_and_deleted() {
         }
         assert_eq!(json!(seen), gate.json(&["rules", "history", "10"])["changes"]);
         let first = gate.run(&["rules", "history", "--limit", "1"]);
-        assert!(first.stderr.starts_with("There are more: --after "), "{first:?}");
+        assert!(first.stderr.starts_with("More rows follow: --after "), "{first:?}");
         let wrong = gate.refused(2, &["rules", "history", "--after", "soon"]);
         assert!(wrong.contains("after"), "{wrong}");
         assert!(gate.refused(2, &["rules", "history", "99"]).contains("there is no such rule"));
@@ -267,7 +271,8 @@ fn columns_come_from_a_file_too() {
         );
         let wrong = gate.file("wrong.json", "{");
         assert!(
-            gate.refused(2, &["rules", "create", "--file", &wrong]).contains("is no rule in JSON")
+            gate.refused(2, &["rules", "create", "--file", &wrong])
+                .contains("is not a rule in JSON")
         );
         let unknown =
             gate.file("unknown.json", r#"{"key_pattern": "g", "rate_per_second": 1, "brust": 5}"#);

@@ -72,7 +72,7 @@ fn a_person_is_asked_before_something_is_destroyed() {
     }
     assert!(gate.ok(&["rules", "list"]).contains("search:{user_id}"));
     let (seen, code) = at_a_terminal(&delete, &[("TERM", "xterm")], "y\n");
-    assert!(seen.contains("Rule 9 is deleted.") && code == 0, "{code}: {seen}");
+    assert!(seen.contains("Rule 9 was deleted.") && code == 0, "{code}: {seen}");
     assert!(!gate.ok(&["rules", "list"]).contains("search:{user_id}"));
 }
 
@@ -85,7 +85,7 @@ fn a_person_sees_the_difference_before_the_question() {
     let import = ["rules", "import", &file, "--database", &url];
     let (seen, code) = at_a_terminal(&import, &[("TERM", "xterm")], "y\n");
     let (difference, question) =
-        (seen.find("- rule 9").unwrap(), seen.find("Make these the rules?").unwrap());
+        (seen.find("- rule 9").unwrap(), seen.find("Apply this change?").unwrap());
     assert!(difference < question && code == 0, "{code}: {seen}");
     assert!(seen.contains("\u{1b}[31m- rule 9"), "{seen:?}");
     assert!(seen.contains("1 rule is in force."), "{seen}");

@@ -11,12 +11,9 @@ use crate::common::{Launch, eventually};
 fn tokens_are_made_shown_once_and_revoked() {
     let gate = Gate::database();
     let none = gate.run(&["tokens", "list"]);
-    assert_eq!(
-        (none.stdout.as_str(), none.stderr.as_str()),
-        ("", "There are no tokens in the database.\n")
-    );
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "No tokens in the database.\n"));
     let dry = gate.run(&["tokens", "create", "deploy", "--role", "admin", "--dry-run"]);
-    assert!(dry.stdout.is_empty() && dry.stderr.contains("Nothing was made"), "{dry:?}");
+    assert!(dry.stdout.is_empty() && dry.stderr.contains("Nothing was created"), "{dry:?}");
 
     let made = gate.run(&["tokens", "create", "deploy", "--role", "admin"]);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -29,7 +26,7 @@ fn tokens_are_made_shown_once_and_revoked() {
         made.stderr.contains("It is not shown again.") && !made.stderr.contains(token),
         "{made:?}"
     );
-    assert!(made.stderr.contains("from now on every call"), "{made:?}");
+    assert!(made.stderr.contains("from now on all calls"), "{made:?}");
     assert!(gate.refused(2, &["tokens", "create", "deploy", "--role", "read"]).contains("deploy"));
 
     let shown = gate.json(&["tokens", "create", "viewer", "--role", "read"]);
@@ -49,12 +46,12 @@ fn tokens_are_made_shown_once_and_revoked() {
     let revoked = gate.run(&["tokens", "revoke", "deploy", "--yes"]);
     assert_eq!(
         (revoked.code, revoked.stderr.as_str()),
-        (Some(0), "The token deploy is revoked.\n"),
+        (Some(0), "The token deploy was revoked.\n"),
         "{revoked:?}"
     );
     assert!(
         gate.refused(2, &["tokens", "revoke", "deploy", "--yes"])
-            .contains("no token called deploy")
+            .contains("no token is called deploy")
     );
 }
 

@@ -38,11 +38,11 @@ fn rules_go_out_and_come_in_again_as_they_were() {
         let out = gate.path("rules.toml");
         let exported = gate.run(&["rules", "export", "--out", &out]);
         assert_eq!((exported.code, exported.stdout.as_str()), (Some(0), ""), "{exported:?}");
-        assert!(exported.stderr.starts_with("11 rules are in "), "{exported:?}");
+        assert!(exported.stderr.ends_with("has 11 rules.\n"), "{exported:?}");
         assert_eq!(gate.ok(&["rules", "export"]), gate.read("rules.toml"));
 
         let same = gate.ok(&["rules", "diff", &out]);
-        assert_eq!(same, "No difference: 11 rules stay as they are.\n");
+        assert_eq!(same, "No difference: 11 rules are unchanged.\n");
         let nothing = gate.run(&["rules", "import", &out]);
         assert_eq!(
             (nothing.code, nothing.stderr.as_str()),
@@ -108,7 +108,7 @@ fn a_difference_is_shown_before_anything_changes() {
             shown.contains("~ rule 1 user:{user_id} for free:\n    tokens: 10 -> 20\n"),
             "{shown}"
         );
-        assert!(shown.ends_with("1 added, 8 removed, 1 changed, 0 as they are.\n"), "{shown}");
+        assert!(shown.ends_with("1 added, 8 removed, 1 changed, 0 unchanged.\n"), "{shown}");
         let diff = gate.json(&["rules", "diff", &file]);
         assert_eq!(
             diff["changed"][0]["columns"],

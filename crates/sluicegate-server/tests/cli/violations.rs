@@ -88,7 +88,7 @@ fn violations_go_to_a_file_that_is_safe_to_open() {
     let out = gate.path("violations.json");
     let exported =
         gate.run(&["violations", "export", "--format", "json", "--out", &out, "--user-id", "42"]);
-    assert!(exported.stderr.starts_with("1 violation is in "), "{exported:?}");
+    assert!(exported.stderr.ends_with("has 1 violation.\n"), "{exported:?}");
     assert_eq!(
         serde_json::from_str::<Value>(&gate.read("violations.json")).unwrap()["violations"][0]["user_id"],
         json!("42")
@@ -122,7 +122,7 @@ fn many_violations_are_written_page_by_page() {
     assert_eq!(list["next"], json!(null));
     let out = gate.path("all.csv");
     let exported = gate.run(&[&rule[..], &["--out", &out]].concat());
-    assert_eq!(exported.stderr, format!("{USERS} violations are in {out}.\n"));
+    assert_eq!(exported.stderr, format!("{out} has {USERS} violations.\n"));
     let empty: Value = serde_json::from_str(&gate.ok(&[
         "violations",
         "export",
@@ -144,7 +144,7 @@ fn somebodys_violations_are_deleted() {
     let unasked = gate.refused(2, &["violations", "delete", "--user-id", "42"]);
     assert!(unasked.contains("--yes"), "{unasked}");
     let dry = gate.run(&["violations", "delete", "--user-id", "42", "--dry-run"]);
-    assert!(dry.stderr.contains("it would be 1 record."), "{dry:?}");
+    assert!(dry.stderr.contains("1 record would be."), "{dry:?}");
     assert_eq!(
         gate.json(&["violations", "delete", "--user-id", "42", "--yes"]),
         json!({"deleted": 1})
@@ -152,11 +152,11 @@ fn somebodys_violations_are_deleted() {
     let deleted = direct(&["violations", "delete", "--ip", "203.0.113.9", "--yes"]);
     assert_eq!(
         (deleted.code, deleted.stderr.as_str()),
-        (Some(0), "1 record is deleted.\n"),
+        (Some(0), "1 record was deleted.\n"),
         "{deleted:?}"
     );
     let none = gate.run(&["violations", "list"]);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "There are no violations.\n"));
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "No violations.\n"));
 }
 
 /// Filters take the original ids where pseudonyms are recorded, also without a server.
@@ -191,9 +191,9 @@ fn what_is_recorded_of_somebody_is_found_without_a_server() {
 
         let delete = ["violations", "delete", "--user-id", "42", "--database", "settings"];
         let dry = by_environment(&[&delete[..], &["--dry-run"]].concat()).run();
-        assert!(dry.stderr.contains("it would be 1 record."), "{dry:?}");
+        assert!(dry.stderr.contains("1 record would be."), "{dry:?}");
         let deleted = by_environment(&[&delete[..], &["--yes"]].concat()).run();
-        assert_eq!(deleted.stderr, "1 record is deleted.\n", "{deleted:?}");
+        assert_eq!(deleted.stderr, "1 record was deleted.\n", "{deleted:?}");
         let none = gate.run(&list);
         assert!(none.stdout.contains("[]"), "{none:?}");
         let wrong =

@@ -38,7 +38,7 @@ error: unknown key `htp`: did you mean `http`?
 3 | htp = "127.0.0.1:0"
   | ^^^
 
-error: `listen.http` is text in quotes, not a whole number
+error: `listen.http` must be a string, not a whole number
  --> sluicegate.toml:4:8
   |
 4 | http = 8080
@@ -74,7 +74,7 @@ error: unknown section `limts`: did you mean `limits`?
 11 | [limts]
    |  ^^^^^
 
-error: `limits.batch_max` is a whole number, not a fraction
+error: `limits.batch_max` must be a whole number, not a fraction
   --> sluicegate.toml:14:13
    |
 14 | batch_max = 1.5
@@ -86,15 +86,15 @@ error: `on_full` belongs in [store]
 15 | on_full = "deny"
    | ^^^^^^^
 
-error: SLUICEGATE_LIMITS_BATCH_MAX: `x` is no whole number
+error: SLUICEGATE_LIMITS_BATCH_MAX: `x` is not a whole number
 
 error: SLUICEGATE_LISTEN_HTPT: unknown variable: did you mean SLUICEGATE_LISTEN_HTTP?
 
 error: SLUICEGATE_NONSENSE: unknown variable: `sluicegate serve --help` lists them
 
-error: --listen-http: `:80` is no address and port, such as 127.0.0.1:8080 or [::1]:8080
+error: --listen-http: `:80` is not an address and port, such as 127.0.0.1:8080 or [::1]:8080
 
-error: --log-level: `verbose` is no level: try off, error, warn, info, debug or trace
+error: --log-level: `verbose` is not a level: must be one of off, error, warn, info, debug, trace
 "#;
 
 #[test]
@@ -127,10 +127,10 @@ fn lists_are_written_in_two_ways() {
         assert!(line.contains("10.0.0.0/8") && line.contains("::1"), "{line}");
     }
     for (file, wrong) in [
-        ("[proxies]\ntrusted = [\"10.0.0.0/33\"]\n", "`10.0.0.0/33` is no network"),
-        ("[proxies]\ntrusted = [10]\n", "`proxies.trusted` is a list of texts in quotes"),
+        ("[proxies]\ntrusted = [\"10.0.0.0/33\"]\n", "`10.0.0.0/33` is not a network"),
+        ("[proxies]\ntrusted = [10]\n", "`proxies.trusted` must be a list of strings"),
         ("[listen]\nproxy_protocol = [\"htp\"]\n", "`htp` must be one of http, grpc, resp"),
-        ("[authorize]\nuser_header = \"x y\"\n", "`x y` is no name of a header"),
+        ("[authorize]\nuser_header = \"x y\"\n", "`x y` is not the name of a header"),
         ("[authorize]\nattribute_headers = [\"tenant\"]\n", "such as tenant=x-tenant-id"),
     ] {
         let finished = checked(Launch::serve(&[]).file("sluicegate.toml", file));
@@ -158,23 +158,23 @@ fn others_are_not_let_in_without_a_token() {
     assert_eq!(finished.code, Some(2));
     assert_eq!(
         finished.stderr,
-        r#"error: others can reach 0.0.0.0:0, and there is no token for administration
+        r#"error: other machines can reach 0.0.0.0:0, and admin.token is not set
  --> sluicegate.toml:2:8
   |
 2 | http = "0.0.0.0:0"
   |        ^^^^^^^^^^^
   |
-  = help: write one to a file and name that in SLUICEGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
+  = help: write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
 "#
     );
     let empty = launch().env("SLUICEGATE_ADMIN_TOKEN", "").run();
     assert_eq!(empty.code, Some(2));
     let ipv6 = Launch::serve(&["--listen-http", "[::]:0"]).run();
     assert_eq!(ipv6.code, Some(2));
-    assert!(ipv6.stderr.starts_with("error: --listen-http: others can reach [::]:0"));
+    assert!(ipv6.stderr.starts_with("error: --listen-http: other machines can reach [::]:0"));
     let resp = Launch::serve(&["--listen-resp", "0.0.0.0:0"]).run();
     assert_eq!(resp.code, Some(2));
-    assert!(resp.stderr.starts_with("error: --listen-resp: others can reach 0.0.0.0:0"));
+    assert!(resp.stderr.starts_with("error: --listen-resp: other machines can reach 0.0.0.0:0"));
 
     let short = launch().env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
     short.wait_for_line(|line| line.contains("admin.token has less than 16 bytes"));
@@ -188,7 +188,7 @@ fn others_are_not_let_in_without_a_token() {
 
 #[test]
 fn the_redis_protocol_needs_a_password_where_others_can_come() {
-    let warning = "others can reach the Redis protocol at 0.0.0.0:0 without a password";
+    let warning = "other machines can reach the Redis protocol at 0.0.0.0:0 without a password";
     let launch = |address: &str| {
         Launch::new(&["serve", "--check-config", "--listen-resp", address])
             .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
@@ -212,7 +212,7 @@ fn a_key_that_is_guessed_hides_nothing() {
     };
     let short = launch("fifteen-letters").run();
     assert_eq!(short.code, Some(2));
-    let said = "error: audit.privacy_key has at least 16 bytes\n --> sluicegate.toml:3:15\n";
+    let said = "error: audit.privacy_key must have at least 16 bytes\n --> sluicegate.toml:3:15\n";
     assert!(short.stderr.starts_with(said), "{}", short.stderr);
     assert!(!short.stderr.contains("fifteen"), "{}", short.stderr);
     assert_eq!(launch("sixteen-letters!").run().code, Some(0));
@@ -356,8 +356,8 @@ fn settings_of_redis_that_do_not_go_together_are_refused() {
     for (settings, said) in [
         (
             &["--store-url", "redis://h", "--store-prefix", "{x}"][..],
-            "error: --store-prefix: the prefix must be of ASCII letters, digits, `_`, `-`, `.` and `:`, \
-             and has a '{'\n",
+            "error: --store-prefix: the prefix must consist of ASCII letters, digits, `_`, `-`, `.` and \
+             `:`, not '{'\n",
         ),
         (
             &["--store-url", "redis://h", "--store-tls-ca", "ca.pem"],
@@ -409,7 +409,7 @@ fn nothing_to_serve_is_a_mistake() {
     assert_eq!(finished.code, Some(2));
     assert_eq!(
         finished.stderr,
-        "error: --listen-http: every listener is switched off: there is nothing to serve\n"
+        "error: --listen-http: all listeners are disabled: enable one of listen.http, listen.grpc and listen.resp\n"
     );
 }
 

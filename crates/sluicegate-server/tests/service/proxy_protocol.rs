@@ -59,11 +59,7 @@ fn show_wrong_token(client: &mut Client, token: &str) -> u16 {
 fn a_proxied_listener_needs_a_token() {
     let finished = expecting(LOOPBACK).without_env("SLUICEGATE_ADMIN_TOKEN").run();
     assert_eq!(finished.code, Some(2), "{}", finished.stderr);
-    assert!(
-        finished.stderr.contains("there is no token for administration"),
-        "{}",
-        finished.stderr
-    );
+    assert!(finished.stderr.contains("admin.token is not set"), "{}", finished.stderr);
 }
 
 #[test]
@@ -282,7 +278,7 @@ fn somebody_must_be_trusted_to_say_it() {
     let launch = Launch::serve(&["--listen-proxy-protocol", "http"]);
     let finished = launch.run();
     assert_eq!(finished.code, Some(2));
-    let message = "the PROXY protocol is expected, and no proxy is trusted to speak it";
+    let message = "listen.proxy_protocol needs trusted proxies, and proxies.trusted is empty";
     assert!(finished.stderr.contains(message), "{}", finished.stderr);
     let finished = Launch::serve(&["--listen-proxy-protocol", "http,htp"]).run();
     assert_eq!(finished.code, Some(2));
@@ -299,7 +295,7 @@ fn others_need_a_token() {
             .env("SLUICEGATE_PROXIES_TRUSTED", LOOPBACK)
             .run();
         assert_eq!(finished.code, Some(2), "{door}");
-        let message = "and there is no token for administration";
+        let message = "and admin.token is not set";
         assert!(finished.stderr.contains(message), "{}", finished.stderr);
         assert!(finished.stderr.contains("--listen-proxy-protocol"), "{}", finished.stderr);
     }

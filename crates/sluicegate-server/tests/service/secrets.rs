@@ -111,12 +111,12 @@ fn a_file_with_a_secret_must_hold_one() {
         "error: SLUICEGATE_ADMIN_TOKEN_FILE: cannot read token: no such file or directory\n"
     );
     let empty = named(Launch::serve(&[]).file("token", "\n"));
-    assert_eq!(empty.stderr, "error: SLUICEGATE_ADMIN_TOKEN_FILE: token is empty\n");
+    assert_eq!(empty.stderr, "error: SLUICEGATE_ADMIN_TOKEN_FILE: token: is empty\n");
     let twice = Launch::serve(&[]).file("token", CANARY).env("SLUICEGATE_ADMIN_TOKEN", CANARY);
     let twice = named(twice);
     assert_eq!(
         twice.stderr,
-        "error: SLUICEGATE_ADMIN_TOKEN_FILE: SLUICEGATE_ADMIN_TOKEN is set too: which of them is it?\n"
+        "error: SLUICEGATE_ADMIN_TOKEN_FILE: SLUICEGATE_ADMIN_TOKEN is also set: unset one of them\n"
     );
     let huge = named(Launch::serve(&[]).file("token", &CANARY.repeat(1000)));
     assert_eq!(huge.code, Some(2));

@@ -13,7 +13,7 @@ use crate::cli::options::Change;
 use crate::cli::output::{Output, say};
 use crate::cli::table::text_of;
 
-/// Make a rule
+/// Create a rule
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,11 +24,11 @@ pub(super) struct Create {
     #[command(flatten)]
     columns: Columns,
 
-    /// Its number, which names its buckets [default: the next one]
+    /// Id of the rule, part of its buckets' keys [default: the next id]
     #[arg(long, value_name = "ID")]
     rule_id: Option<u64>,
 
-    /// Say what would be made, and make nothing
+    /// Show what would be created, and create nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -41,30 +41,30 @@ Examples:
   sluicegate rules update 1 --mode shadow --dry-run
   sluicegate rules update 5 --condition method=POST --inactive
 
-Tokens that are spent stay spent: a change refills nothing. If somebody else has changed the rule in between, \
-nothing happens.")]
+Buckets keep their spent tokens: a change refills nothing. If the rule was changed by others in the meantime, nothing is \
+changed.")]
 pub(super) struct Update {
-    /// Its number
+    /// Id of the rule
     rule_id: u64,
 
     #[command(flatten)]
     columns: Columns,
 
-    /// Say what would be changed, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Delete a rule, and its overrides with it
+/// Delete a rule and its overrides
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   sluicegate rules delete 7
   sluicegate rules delete 7 --yes
 
-`sluicegate rules update 7 --inactive` switches it off and keeps it.")]
+`sluicegate rules update 7 --inactive` disables a rule without deleting it.")]
 pub(super) struct Delete {
-    /// Its number
+    /// Id of the rule
     rule_id: u64,
 
     #[command(flatten)]
@@ -77,14 +77,14 @@ pub(super) fn create(arguments: &Create, client: &Client, output: Output) -> Cli
         columns.insert("rule_id".into(), json!(rule_id));
     }
     if columns.is_empty() {
-        return Err(Failure::usage("a rule has at least --key-pattern and --rate"));
+        return Err(Failure::usage("a rule needs at least --key-pattern and --rate"));
     }
     let call = Call::post("/v1/rules", columns.into());
     let rule = client.json(&call.dry_run(arguments.dry_run))?;
     if arguments.dry_run {
-        say("Nothing was made: this would be the rule.");
+        say("Nothing was created; the rule would be:");
     } else {
-        say(&format!("Rule {} is made.", text_of(&rule["rule_id"])));
+        say(&format!("Rule {} was created.", text_of(&rule["rule_id"])));
     }
     output.show(&rule, || list::shown(&rule))?;
     Ok(Exit::Done)
@@ -95,15 +95,15 @@ pub(super) fn update(arguments: &Update, client: &Client, output: Output) -> Cli
     let old = client.json(&Call::get(path(rule_id)))?;
     let columns = arguments.columns.read_for(&old)?;
     if columns.is_empty() {
-        return Err(Failure::usage("nothing to change: name a column, such as --rate 20/s"));
+        return Err(Failure::usage("nothing to change: give a column, such as --rate 20/s"));
     }
     let call = Call::patch(path(rule_id), columns.into()).if_match(old["version"].as_u64());
     let new = client.json(&call.dry_run(arguments.dry_run))?;
     let changes = changes(&old, &new);
     match (arguments.dry_run, changes.is_empty()) {
-        (_, true) => say(&format!("Rule {rule_id} is so already.")),
-        (true, false) => say(&format!("Nothing was changed: this would change in rule {rule_id}.")),
-        (false, false) => say(&format!("Rule {rule_id} is changed.")),
+        (_, true) => say(&format!("Rule {rule_id} has these values already.")),
+        (true, false) => say(&format!("Nothing was changed; in rule {rule_id} this would change:")),
+        (false, false) => say(&format!("Rule {rule_id} was changed.")),
     }
     output.show(&new, || changes)?;
     Ok(Exit::Done)
@@ -113,7 +113,7 @@ pub(super) fn delete(arguments: &Delete, client: &Client, output: Output) -> Cli
     let rule_id = arguments.rule_id;
     let rule = client.json(&Call::get(path(rule_id)))?;
     if arguments.change.dry_run {
-        say("Nothing was deleted: this is the rule.");
+        say("Nothing was deleted; the rule is:");
         output.show(&rule, || list::shown(&rule))?;
         return Ok(Exit::Done);
     }
@@ -121,12 +121,12 @@ pub(super) fn delete(arguments: &Delete, client: &Client, output: Output) -> Cli
     let question = format!("Delete rule {rule_id} ({pattern}) and its overrides?");
     confirm(&question, arguments.change.yes)?;
     client.send(&Call::delete(path(rule_id)).if_match(rule["version"].as_u64()))?;
-    say(&format!("Rule {rule_id} is deleted."));
+    say(&format!("Rule {rule_id} was deleted."));
     output.show(&json!({"deleted": rule}), String::new)?;
     Ok(Exit::Done)
 }
 
-/// The columns that differ, a line each: `tokens: 10 -> 20`.
+/// Columns that differ, one per line: `tokens: 10 -> 20`.
 pub(super) fn changes(old: &Value, new: &Value) -> String {
     let none = serde_json::Map::new();
     let members = new.as_object().unwrap_or(&none).iter();
@@ -142,7 +142,7 @@ pub(super) fn changes(old: &Value, new: &Value) -> String {
         .collect()
 }
 
-/// A value for people, who see that there is none.
+/// A value as plain text; `(none)` if it is empty.
 pub(super) fn or_none(value: &Value) -> String {
     let text = text_of(value);
     if text.is_empty() { "(none)".into() } else { text }

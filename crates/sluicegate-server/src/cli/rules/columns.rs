@@ -11,16 +11,16 @@ use crate::cli::failure::{CliResult, Failure};
 use crate::cli::request::pair;
 use crate::cli::{files, quota};
 
-/// What a rule is to have. What is left out has its default in a new rule, and stays in another.
+/// Columns of a rule. One that is not given has its default in a new rule, and stays unchanged in an existing one.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Columns")]
 pub(super) struct Columns {
-    /// Which requests share a bucket: `user:{user_id}`, `ip:{ip}`, `global`
+    /// Pattern of bucket keys; requests with the same key share a bucket: `user:{user_id}`, `ip:{ip}`, `global`
     #[arg(long, value_name = "PATTERN")]
     key_pattern: Option<String>,
 
-    /// The rate and the burst: `10/s`, `100/minute burst 500`, `5 per 2s`. Unless it is given, the burst of a new
-    /// rule is its tokens per period, and that of another stays as it is
+    /// Rate and burst: `10/s`, `100/minute burst 500`, `5 per 2s`. Without a burst, a new rule's burst is its tokens
+    /// per period, and an existing rule's burst stays
     #[arg(long, value_name = "RATE", value_parser = quota::parse, conflicts_with_all = ["tokens", "period"])]
     rate: Option<Map<String, Value>>,
 
@@ -28,83 +28,83 @@ pub(super) struct Columns {
     #[arg(long, value_name = "N", requires = "period")]
     tokens: Option<u64>,
 
-    /// In what time they come in: `1s`, `1 minute`, `62.5s`
+    /// Period: `1s`, `1 minute`, `62.5s`
     #[arg(long, value_name = "TIME", requires = "tokens")]
     period: Option<String>,
 
-    /// The most that can be taken at once
+    /// Burst: tokens that can be taken at once
     #[arg(long, value_name = "N")]
     burst_capacity: Option<u64>,
 
-    /// For which plan; empty for all
+    /// Plan that the rule is for; empty for all
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 
-    /// An attribute and the glob that it must match, or behind `!` those that it must not: `endpoint=/login`,
+    /// Attribute and the glob that it must match, or after `!` must not match: `endpoint=/login`,
     /// `endpoint=!/login|/signup`; may be given several times
     #[arg(long = "condition", value_name = "ATTRIBUTE=GLOB", value_parser = pair)]
     conditions: Vec<(String, String)>,
 
-    /// Take all conditions away that are not given here
+    /// Remove all conditions that are not given here
     #[arg(long)]
     no_conditions: bool,
 
-    /// By what name others replace it; empty for none
+    /// Name by which other rules replace it; empty for none
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The name of rules that do not apply where it does; may be given several times, and takes the place of those
-    /// that it had
+    /// Name of rules that do not apply where this one does; may be given several times, and replaces the earlier
+    /// names
     #[arg(long = "replaces-name", value_name = "NAME", conflicts_with = "no_replaces")]
     replaces_names: Vec<String>,
 
-    /// Let it replace no others
+    /// Replace no other rules
     #[arg(long)]
     no_replaces: bool,
 
-    /// What it is about
+    /// Scope
     #[arg(long, value_name = "SCOPE", value_parser = Scope::NAMES)]
     scope: Option<String>,
 
-    /// How it is counted
+    /// Algorithm
     #[arg(long, value_name = "NAME", value_parser = Algorithm::NAMES)]
     algorithm: Option<String>,
 
-    /// How a token bucket refills
+    /// Refill of a token bucket
     #[arg(long, value_name = "HOW", value_parser = Refill::NAMES)]
     refill: Option<String>,
 
-    /// The longest wait in line of a leaky bucket
+    /// Maximum wait in the queue of a leaky bucket
     #[arg(long, value_name = "TIME")]
     max_wait: Option<String>,
 
-    /// Whether its denials count, or it has none
+    /// Mode: enforced, only recorded (shadow), or without limit (unlimited)
     #[arg(long, value_name = "MODE", value_parser = Mode::NAMES)]
     mode: Option<String>,
 
-    /// What it answers while its store is in trouble
+    /// Answer while the store fails
     #[arg(long, value_name = "WHAT", value_parser = OnError::NAMES)]
     on_error: Option<String>,
 
-    /// Switch it on
+    /// Activate the rule
     #[arg(long, conflicts_with = "inactive")]
     active: bool,
 
-    /// Switch it off
+    /// Deactivate the rule
     #[arg(long)]
     inactive: bool,
 
-    /// A note for people
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 
-    /// Read the columns from a file of JSON, `-` for standard input; flags come on top
+    /// Read the columns from a JSON file, `-` for standard input; flags take precedence
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 impl Columns {
-    /// The columns that are given, as JSON.
+    /// The given columns, as JSON.
     pub(super) fn read(&self) -> CliResult<Map<String, Value>> {
         let mut columns = self.read_file()?;
         columns.extend(self.rate.clone().unwrap_or_default());
@@ -147,7 +147,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// The same, for a rule that is there already and may lose conditions.
+    /// The same for an existing rule, with conditions to remove.
     pub(super) fn read_for(&self, rule: &Value) -> CliResult<Map<String, Value>> {
         let mut columns = self.read()?;
         if self.no_conditions {
@@ -167,7 +167,7 @@ impl Columns {
         let Some(path) = &self.file else { return Ok(Map::new()) };
         let text = files::read(path, RULES_FILE_BYTES_MAX as u64)?;
         let wrong = |error: serde_json::Error| {
-            Failure::usage(format!("{}: is no rule in JSON: {error}", path.display()))
+            Failure::usage(format!("{}: is not a rule in JSON: {error}", path.display()))
         };
         serde_json::from_str(&text).map_err(wrong)
     }

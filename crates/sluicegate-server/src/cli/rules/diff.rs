@@ -1,4 +1,4 @@
-//! `sluicegate rules diff`, and how a difference is shown.
+//! `sluicegate rules diff`, and the text of a difference.
 
 use std::path::PathBuf;
 
@@ -21,9 +21,9 @@ Examples:
   sluicegate rules diff rules.toml
   sluicegate rules diff rules.toml --database settings --json
 
-It ends with 0, whether there is a difference or not.")]
+The exit code is 0 with or without a difference.")]
 pub(super) struct Arguments {
-    /// The file of rules, `-` for standard input
+    /// File of rules, `-` for standard input
     file: PathBuf,
 }
 
@@ -34,16 +34,16 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
     Ok(Exit::Done)
 }
 
-/// The colours of what comes, what goes and what changes.
+/// Colours of added, removed and changed rules.
 const GREEN: &str = "\x1b[32m";
 const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-/// A difference for people, ending in a line break.
+/// A difference as text, ending in a line break.
 pub(super) fn shown(diff: &RulesDiff, in_colours: bool) -> String {
     if diff.is_empty() {
-        let rules = counted(diff.unchanged, "rule stays as it is", "rules stay as they are");
+        let rules = counted(diff.unchanged, "rule is unchanged", "rules are unchanged");
         return format!("No difference: {rules}.\n");
     }
     let line = |colour: &str, text: &str| {
@@ -67,9 +67,7 @@ pub(super) fn shown(diff: &RulesDiff, in_colours: bool) -> String {
     }
     let (added, removed, changed) = (diff.added.len(), diff.removed.len(), diff.changed.len());
     let unchanged = diff.unchanged;
-    text + &format!(
-        "{added} added, {removed} removed, {changed} changed, {unchanged} as they are.\n"
-    )
+    text + &format!("{added} added, {removed} removed, {changed} changed, {unchanged} unchanged.\n")
 }
 
 /// One rule on one line.
@@ -92,7 +90,7 @@ fn summary(rule: &Map<String, Value>) -> String {
         line += " [shadow]";
     }
     if rule.get("is_active") == Some(&Value::Bool(false)) {
-        line += " [switched off]";
+        line += " [inactive]";
     }
     line
 }
@@ -121,12 +119,9 @@ mod tests {
             "+ rule 7 c: 2/min [shadow]\n\
              - rule 2 b for pro: 2/min\n\
              ~ rule 1 a:{x}:\n    conditions: (none) -> ip=1.*\n    tokens: 1 -> 9\n    burst_capacity: 1 -> 9\n\
-             1 added, 1 removed, 1 changed, 0 as they are.\n"
+             1 added, 1 removed, 1 changed, 0 unchanged.\n"
         );
         assert!(shown(&diff, true).starts_with("\x1b[32m+ rule 7"));
-        assert_eq!(
-            shown(&RulesDiff::default(), false),
-            "No difference: 0 rules stay as they are.\n"
-        );
+        assert_eq!(shown(&RulesDiff::default(), false), "No difference: 0 rules are unchanged.\n");
     }
 }

@@ -13,7 +13,7 @@ use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 
-/// Write the rules to a file that `serve --rules` and `import` read
+/// Write the rules to a file for `serve --rules` and `import`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -21,20 +21,20 @@ Examples:
   sluicegate rules export --format json | jq '.rules[].key_pattern'
   sluicegate rules export --database sqlite:sluicegate.db > rules.toml")]
 pub(super) struct Arguments {
-    /// In which form [default: toml, or json with --json]
+    /// Format [default: toml, or json with --json]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The file to write [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// As `rules.toml` has them
+    /// TOML, like `rules.toml`
     Toml,
-    /// As the API shows them
+    /// JSON, as the API has it
     Json,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
     };
     files::write(arguments.out.as_deref(), &text)?;
     if let Some(path) = &arguments.out {
-        let are = counted(count, "rule is", "rules are");
-        say(&format!("{are} in {}.", path.display()));
+        let rules = counted(count, "rule", "rules");
+        say(&format!("{} has {rules}.", path.display()));
     }
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use crate::cli::output::Output;
 use crate::cli::table::{Shown, Table};
 use crate::cli::{Exit, quota};
 
-/// Show who changed rules when, newest first
+/// List changes of rules, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,14 +20,14 @@ Examples:
   sluicegate rules history 1 --limit 5
   sluicegate rules history --after 118 --json")]
 pub(super) struct Arguments {
-    /// Only the changes of this rule
+    /// Only changes of this rule
     rule_id: Option<u64>,
 
-    /// How many at most
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u16).range(1..))]
     limit: u16,
 
-    /// Go on behind this one: `next` of an earlier list
+    /// Continue after this cursor: `next` of an earlier list
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
     let (after, limit) = (arguments.after.as_deref(), usize::from(arguments.limit));
     let (changes, next) = client.pages("changes", &call, after, limit)?;
     let list = ChangeList { changes, next };
-    let mut table = Table::new(&["WHEN", "WHO", "RULE", "WHAT"]);
+    let mut table = Table::new(&["TIME", "BY", "RULE", "CHANGE"]);
     for change in &list.changes {
         table.row([
             Shown::from(change.changed_at),
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
         ]);
     }
     output.more(list.next.as_deref());
-    output.list(&json!(list), table, "Nothing has been changed.")?;
+    output.list(&json!(list), table, "No changes.")?;
     Ok(Exit::Done)
 }
 
@@ -61,7 +61,7 @@ fn what(change: &ChangeView) -> Shown {
     };
     match (&change.old, &change.new) {
         (Some(old), Some(new)) => Shown::from(changes(old, new).trim_end().replace('\n', ", ")),
-        (None, Some(new)) => Shown::good(&format!("made: {}", rule(new))),
+        (None, Some(new)) => Shown::good(&format!("created: {}", rule(new))),
         (Some(old), None) => Shown::bad(&format!("deleted: {}", rule(old))),
         (None, None) => Shown::from(""),
     }

@@ -20,7 +20,7 @@ use crate::observe::logging::Audience;
 use crate::rules::convert::{self, ConvertError, Converted, Note};
 use crate::rules::diff::{RulesDiff, columns};
 
-/// Make the rules of a file the rules in the database, all or none
+/// Replace the rules in the database by those of a file, all or none
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,22 +30,21 @@ Examples:
   sluicegate rules import --from envoy-ratelimit config.yaml --dry-run
   sluicegate rules import --from limitador limits.yaml --replace
 
-The file has all the rules: others are removed. Of another format, or with --merge, it has some, and others stay. \
-The difference is shown first, and nothing happens until it is agreed to, or if anything has changed since. A rule \
-is the same one as before if it has the same id; rules of another format, and those of --merge, if they have \
-the same key pattern and plan.
+Rules that are not in the file are removed; with --merge, and by default with --from, they stay. The difference is shown \
+and must be confirmed; if the rules change in the meantime, nothing is changed. A rule replaces the one with the same id; with \
+--merge and --from, the one with the same key pattern and plan.
 
-Of other formats, what does not map is listed with its line and the reason. Their limits become token buckets, or with \
-`--algorithm fixed_window` stay what they are there.")]
+With --from, limits that cannot be converted are listed with their line and the reason. Limits become token buckets, or \
+fixed windows with `--algorithm fixed_window`.")]
 pub(super) struct Arguments {
-    /// The file, `-` for standard input
+    /// File of rules, `-` for standard input
     file: PathBuf,
 
-    /// The format, where it is another one's
+    /// Convert from the format of another rate limiter
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<From>,
 
-    /// How limits of another format are counted, all of which are fixed windows there
+    /// Algorithm for converted limits, which are fixed windows in their own format
     #[arg(long, value_name = "NAME", value_enum, requires = "from", default_value_t = Counted::TokenBucket)]
     algorithm: Counted,
 
@@ -72,9 +71,9 @@ enum From {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Counted {
-    /// As many at once, and as many again evenly over the time that was a window
+    /// The limit as burst, refilled evenly over the window's length
     TokenBucket,
-    /// As there
+    /// The same window
     FixedWindow,
 }
 
@@ -88,7 +87,7 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
     let rules = if is_merged || is_foreign {
         let settled = settled(&rules, &rule_set(client)?, is_merged)?;
         if is_foreign {
-            // Those that stay come after those of the file.
+            // Rules that stay come after those of the file.
             tell_of_others(&settled[rules.len()..]);
         }
         settled
@@ -105,7 +104,7 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
         if !output.json {
             Output::data(&diff::shown(&planned, output.in_colours))?;
         }
-        confirm("Make these the rules?", arguments.change.yes)?;
+        confirm("Apply this change?", arguments.change.yes)?;
         Ok(true)
     };
     tell(&notes, &arguments.file);
@@ -147,7 +146,7 @@ pub(super) fn read_rules(path: &Path) -> CliResult<Vec<Rule>> {
     }
 }
 
-/// The rules of a file in another format, and what is to be said about them.
+/// Converts a file of another format into rules, with notes about what was converted differently or not at all.
 fn read_foreign(path: &Path, from: From, counted: Counted) -> CliResult<(Vec<Rule>, Vec<Note>)> {
     let text = files::read(path, convert::FILE_BYTES_MAX)?;
     let algorithm = match counted {
@@ -162,13 +161,14 @@ fn read_foreign(path: &Path, from: From, counted: Counted) -> CliResult<(Vec<Rul
     let Converted { rules, notes, .. } = converted.map_err(wrong)?;
     if rules.is_empty() {
         tell(&notes, path);
-        let message = format!("{}: there is nothing in it that maps to a rule", path.display());
+        let message =
+            format!("{}: contains nothing that can be converted to a rule", path.display());
         return Err(Failure::usage(message));
     }
     Ok((rules, notes))
 }
 
-/// Says what keeps a file from being read, and shows the place if it is one.
+/// The error of a file that cannot be parsed, with its place if it has one.
 fn unreadable(path: &Path, text: &str, wrong: &ConvertError) -> Failure {
     let Some(at) = wrong.at else {
         return Failure::usage(format!("{}: {}", path.display(), wrong.message));
@@ -182,14 +182,14 @@ fn unreadable(path: &Path, text: &str, wrong: &ConvertError) -> Failure {
     Failure::report(renderer.render(&[Group::with_title(title).element(snippet)]))
 }
 
-/// Lists what does not map, and what does so only nearly.
+/// Prints the notes of a conversion.
 fn tell(notes: &[Note], path: &Path) {
     for note in notes {
         say(&format!("{}:{}: {note}", path.display(), note.line));
     }
 }
 
-/// Says how many rules are in force beside those of a file in another format, whose limits are for one domain each.
+/// Warns of rules that also apply to requests of the converted domains. Converted limits are for one domain each.
 fn tell_of_others(others: &[Rule]) {
     let is_of_any_domain = |rule: &&Rule| {
         rule.is_active() && rule.conditions().iter().all(|(name, _)| name.name() != "domain")
@@ -198,13 +198,13 @@ fn tell_of_others(others: &[Rule]) {
     if count > 0 {
         let rules = counted(count, "other rule applies", "other rules apply");
         say(&format!(
-            "note: {rules} to requests of every domain, also of these: --replace removes them"
+            "note: {rules} to requests of every domain, including these: --replace removes them"
         ));
     }
 }
 
-/// Rules with the ids of those that they take the place of, or 0, for which the database has one that no rule has ever
-/// had; those that stay come along.
+/// Gives rules the ids of those that they replace, or 0, for which the database assigns a new id; appends the rules that
+/// stay.
 fn settled(rules: &[Rule], old: &[Rule], keep_others: bool) -> CliResult<Vec<Rule>> {
     let mut known: BTreeMap<_, _> = old.iter().map(|rule| (claim(rule), rule)).collect();
     let mut settled = Vec::new();
@@ -218,7 +218,7 @@ fn settled(rules: &[Rule], old: &[Rule], keep_others: bool) -> CliResult<Vec<Rul
     Ok(settled)
 }
 
-/// What no two rules have in common.
+/// Key that identifies a rule where ids do not.
 fn claim(rule: &Rule) -> (&str, Option<&str>) {
     (rule.key_pattern().as_str(), rule.plan())
 }

@@ -20,19 +20,19 @@ Examples:
   sluicegate rules list --plan free --json
   sluicegate rules list --inactive --database sqlite:sluicegate.db")]
 pub(super) struct List {
-    /// Only those for this plan
+    /// Only rules for this plan
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 
-    /// Only those about this
+    /// Only rules with this scope
     #[arg(long, value_name = "SCOPE", value_parser = Scope::NAMES)]
     scope: Option<String>,
 
-    /// Only those that are switched on
+    /// Only active rules
     #[arg(long, conflicts_with = "inactive")]
     active: bool,
 
-    /// Only those that are switched off
+    /// Only inactive rules
     #[arg(long)]
     inactive: bool,
 }
@@ -44,7 +44,7 @@ Examples:
   sluicegate rules show 1
   sluicegate rules show 1 --json")]
 pub(super) struct Show {
-    /// Its number
+    /// Id of the rule
     rule_id: u64,
 }
 
@@ -81,22 +81,24 @@ pub(super) fn list(arguments: &List, client: &Client, output: Output) -> CliResu
             Shown::of(rule, "description"),
         ]);
     }
-    // Few rules are replaced by name.
+    // Shown only where they are used.
     let table = table.without_empty("NAME").without_empty("REPLACES");
     if let Some(refused) = list["refused"].as_str() {
         let version = text_of(&list["version"]);
         say(&match client {
             Client::Server(_) => {
-                format!("warning: these are not in force: {refused}; version {version} stays")
+                format!(
+                    "warning: these rules are not in force: {refused}; version {version} stays in force"
+                )
             }
             Client::InProcess(_) => format!("warning: servers refuse these rules: {refused}"),
         });
     }
-    output.list(&list, table, "There are no rules here: every request is allowed.")?;
+    output.list(&list, table, "No rules: every request is allowed.")?;
     Ok(Exit::Done)
 }
 
-/// Whether a rule decides, only counts, or does nothing.
+/// State of a rule: on, shadow or off.
 fn state(rule: &Value) -> Shown {
     match (rule["is_active"].as_bool(), rule["mode"].as_str()) {
         (Some(false), _) => Shown::quiet("off"),
@@ -111,7 +113,7 @@ pub(super) fn show(arguments: &Show, client: &Client, output: Output) -> CliResu
     Ok(Exit::Done)
 }
 
-/// All columns of a rule, a line each.
+/// All columns of a rule, one per line.
 pub(super) fn shown(rule: &Value) -> String {
     let mut members = Vec::new();
     let (before, after) = (["rule_id"], ["created_at", "version"]);

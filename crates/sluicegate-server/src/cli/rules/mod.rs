@@ -34,12 +34,12 @@ Examples:
   sluicegate rules import --from envoy-ratelimit config.yaml --dry-run
   sluicegate rules list --database sqlite:sluicegate.db
 
-They talk to a running server, or with --database straight to the database; servers on it notice within two \
-seconds.
+These commands talk to a running server, or with --database directly to the database; servers on it apply changes within \
+two seconds.
 
 Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the server or the database.";
 
-/// Show and change the rules, and move them between files and the database
+/// Show and change rules, and move them between files and the database
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

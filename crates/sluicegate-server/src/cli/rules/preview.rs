@@ -10,7 +10,7 @@ use crate::cli::failure::{CliResult, Failure};
 use crate::cli::output::Output;
 use crate::cli::table::{Shown, Table, card, text_of, time_of};
 
-/// Show what a rule would have done to the last requests
+/// Show what a rule would have done to recent requests
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,12 +18,12 @@ Examples:
   sluicegate rules preview --key-pattern 'user:{user_id}' --plan free --rate 5/s --replaces 1
   sluicegate rules preview --file candidate.json --json
 
-The server keeps the last requests in memory for this ([recent] in its settings); nothing is charged.")]
+The server keeps recent requests in memory for this ([recent] in its settings). Nothing is charged.")]
 pub(super) struct Arguments {
     #[command(flatten)]
     columns: Columns,
 
-    /// The rule in force that it would take the place of
+    /// Rule in force that the new one would replace
     #[arg(long, value_name = "ID")]
     replaces: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! The table of settings: each with its name, flag, meaning, default and range. The file, the
-//! environment, the flags, `--help` and `--check-config` all work from it.
+//! The table of settings: name, flag, meaning, default and range of each. The file, the environment, the flags, `--help`
+//! and `--check-config` all use it.
 
 mod table;
 
@@ -17,10 +17,10 @@ pub use self::table::keys;
 use super::Config;
 use super::secret::{SHOWN, Secret};
 
-/// The longest secret that makes sense.
+/// Maximum length of a secret.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
 
-/// The attributes that `/v1/authorize` finds in headers of proxies, or that have a setting of their own.
+/// Attributes that `/v1/authorize` reads from headers of proxies, or that have a setting of their own.
 const FOUND_OTHERWISE: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan", "host"];
 
 /// One setting.
@@ -28,39 +28,39 @@ const FOUND_OTHERWISE: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan
 pub struct Key {
     /// `section.key`, as the file has it.
     pub name: &'static str,
-    /// The flag of `sluicegate serve`, without dashes; none for secrets, which everybody on the machine
-    /// could read there.
+    /// Flag of `sluicegate serve`, without dashes; none for secrets: other users of the machine can read a process's
+    /// arguments.
     pub flag: Option<&'static str>,
-    /// What a value looks like, in one word.
+    /// Placeholder for a value in `--help`.
     pub value: &'static str,
-    /// What it is for.
+    /// Description for `--help` and the reference.
     pub doc: &'static str,
-    /// What values there are.
+    /// Type, default and setter.
     pub kind: Kind,
 }
 
-/// What values a setting has, which it has by default, and where they go.
+/// Type of a setting's values, with the default and a setter.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the fields are what they are called")]
+#[expect(missing_docs, reason = "the names of the fields say it")]
 pub enum Kind {
-    /// Text with a form of its own.
+    /// Text that the setter parses.
     Text { default: &'static str, set: fn(&mut Config, &str) -> Result<(), String> },
-    /// One of a few words.
+    /// One of a fixed list of words.
     Choice { default: &'static str, choices: &'static [&'static str], set: fn(&mut Config, &str) },
     /// A whole number in a range.
     Number { default: u64, min: u64, max: u64, set: fn(&mut Config, u64) },
-    /// A file's path. In the file it is relative to the file's folder.
+    /// Path of a file. In the settings file it is relative to that file's folder.
     Path { default: &'static str, set: fn(&mut Config, Option<PathBuf>) },
-    /// A URL, which may hold a password: what is wrong with one never repeats it.
+    /// A URL, which may hold a password: messages never repeat it.
     Url {
         default: &'static str,
-        /// A sound one without its password.
+        /// A valid URL without its password.
         show: fn(&str) -> Option<String>,
         set: fn(&mut Config, &str) -> Result<(), String>,
     },
-    /// A few texts, parted by commas or as a list in the file; none by default.
+    /// Texts separated by commas, or a list in the file; empty by default.
     List { set: fn(&mut Config, &[&str]) -> Result<(), String> },
-    /// Text that is never shown, empty by default.
+    /// Text that is never shown; empty by default.
     Secret { set: fn(&mut Config, Option<Secret>) },
 }
 
@@ -70,7 +70,7 @@ pub(super) fn variable(name: &str) -> String {
 }
 
 impl Key {
-    /// Its section and its name there.
+    /// Section, and name within it.
     #[must_use]
     pub fn section_and_name(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').unwrap_or(("", self.name))
@@ -82,20 +82,20 @@ impl Key {
         variable(self.name)
     }
 
-    /// The environment variable that names a file with its value: where that is secret, or a part of it.
+    /// The environment variable that names a file with the value; only for secrets and URLs.
     #[must_use]
     pub fn file_variable(&self) -> Option<String> {
         let has_one = self.is_secret() || self.is_url();
         has_one.then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Whether it is a URL, of which a part must not be shown.
+    /// Returns `true` for a URL, whose password must not be shown.
     #[must_use]
     pub fn is_url(&self) -> bool {
         matches!(self.kind, Kind::Url { .. })
     }
 
-    /// Whether its value must not be shown.
+    /// Returns `true` if the value must not be shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         matches!(self.kind, Kind::Secret { .. })
@@ -114,7 +114,7 @@ impl Key {
         }
     }
 
-    /// A sound value as people may see it.
+    /// A valid value as it may be shown.
     pub(super) fn shown(&self, text: &str) -> String {
         match self.kind {
             Kind::Secret { .. } if !text.is_empty() => SHOWN.into(),
@@ -123,7 +123,7 @@ impl Key {
         }
     }
 
-    /// Sets it to a value given as text, or says what is wrong with that. A secret is never repeated.
+    /// Parses and sets a value. The error never repeats a secret.
     pub(super) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
         match self.kind {
             Kind::Text { set, .. } | Kind::Url { set, .. } => set(config, text),
@@ -152,8 +152,8 @@ impl Key {
     }
 }
 
-/// A socket address; none if empty. Names are not looked up: what is listened on should not depend on
-/// what somebody answers. `localhost` is the exception that everybody types.
+/// A socket address; none if empty. Names are not resolved: the address to listen on must not depend on DNS. `localhost` is
+/// the only exception.
 fn address(text: &str) -> Result<Option<SocketAddr>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -161,12 +161,13 @@ fn address(text: &str) -> Result<Option<SocketAddr>, String> {
     if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
         return Ok(Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
     }
-    let wrong = || format!("`{text}` is no address and port, such as 127.0.0.1:8080 or [::1]:8080");
+    let wrong =
+        || format!("`{text}` is not an address and port, such as 127.0.0.1:8080 or [::1]:8080");
     text.parse().map(Some).map_err(|_| wrong())
 }
 
 fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let number = text.parse().map_err(|_| format!("`{text}` is no whole number"))?;
+    let number = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
     if (min..=max).contains(&number) {
         Ok(number)
     } else {
@@ -178,7 +179,7 @@ fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
 fn network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse().ok().map(|ip: IpAddr| IpNet::from(ip.to_canonical()));
     let network = text.parse().ok().or_else(address);
-    network.ok_or_else(|| format!("`{text}` is no network, such as 10.0.0.0/8 or 2001:db8::/32"))
+    network.ok_or_else(|| format!("`{text}` is not a network, such as 10.0.0.0/8 or 2001:db8::/32"))
 }
 
 /// The name of a header; none if empty.
@@ -186,41 +187,43 @@ fn header_name(text: &str) -> Result<Option<HeaderName>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| format!("`{text}` is no name of a header"))
+    text.parse().map(Some).map_err(|_| format!("`{text}` is not the name of a header"))
 }
 
 /// An attribute and the header that it is read from: `tenant=x-tenant-id`.
 fn attribute_header(text: &str) -> Result<(String, HeaderName), String> {
-    let wrong = || format!("`{text}` is no attribute and header, such as tenant=x-tenant-id");
+    let wrong = || format!("`{text}` is not an attribute and header, such as tenant=x-tenant-id");
     let (attribute, header) = text.split_once('=').ok_or_else(wrong)?;
     if !Attribute::is_name(attribute) {
         return Err(wrong());
     }
     if FOUND_OTHERWISE.contains(&attribute) {
-        return Err(format!("`{attribute}` is found otherwise, and not in a header of choice"));
+        return Err(format!(
+            "`{attribute}` is read from the proxy's own headers or has a setting of its own"
+        ));
     }
     Ok((attribute.into(), header_name(header)?.ok_or_else(wrong)?))
 }
 
-/// A level, or levels of parts: `info,sluicegate_server=debug`. A word alone that is no level would
-/// be taken for a part, and nothing else would be logged.
+/// A level, or levels of modules: `info,sluicegate_server=debug`. A single word that is not a level would be taken for a
+/// module, and nothing else would be logged.
 fn log_filter(text: &str) -> Result<String, String> {
     let is_word = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
     let is_level = |part: &str| part.contains('=') || is_word(part);
     if text.split(',').all(is_level) && EnvFilter::try_new(text).is_ok() {
         Ok(text.into())
     } else {
-        Err(format!("`{text}` is no level: try off, error, warn, info, debug or trace"))
+        Err(format!("`{text}` is not a level: must be one of off, error, warn, info, debug, trace"))
     }
 }
 
 /// A token that can be sent in a header; none if empty.
 fn secret(text: &str) -> Result<Option<Secret>, String> {
     if text.len() > SECRET_BYTES_MAX {
-        return Err(format!("has more than {SECRET_BYTES_MAX} bytes"));
+        return Err(format!("must not have more than {SECRET_BYTES_MAX} bytes"));
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("has a character other than visible ASCII".into());
+        return Err("must consist of visible ASCII characters".into());
     }
     Ok((!text.is_empty()).then(|| Secret::new(text)))
 }

@@ -1,4 +1,4 @@
-//! Rules, who may change them, and what is remembered of requests.
+//! Settings of the database, the rules, the administration, the audit and recent requests.
 
 use std::time::Duration;
 
@@ -6,15 +6,14 @@ use super::TIMEOUT_MS_MIN;
 use crate::config::keys::{Key, Kind};
 use crate::config::{DatabaseUrl, Privacy, Record, RulesFrom};
 
-/// Beside the embedded database.
+/// In the folder of the embedded database.
 const SNAPSHOT_DEFAULT: &str = "sluicegate.snapshot.json";
-/// Milliseconds that somebody at a terminal waits without wondering.
 const DATABASE_MS_DEFAULT: u64 = 2_000;
 const DATABASE_MS_MAX: u64 = 60_000;
-/// Wrong tokens per minute and address: more than somebody who types, less than somebody who guesses.
+/// Wrong tokens per minute and address: enough for typing errors, too few for guessing.
 const FAILURES_DEFAULT: u64 = 10;
 const FAILURES_MAX: u64 = 1_000_000;
-/// Rows of violations per second: some nine million in a day at the very worst.
+/// Rows of violations per second: at most some nine million per day.
 const ROWS_PER_SECOND_DEFAULT: u64 = 100;
 const ROWS_PER_SECOND_MAX: u64 = 100_000;
 /// Rows in memory, at some hundreds of bytes each.
@@ -32,7 +31,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "database.url",
         flag: Some("database-url"),
         value: "URL",
-        doc: "Where rules, overrides, tokens and violations are kept: `sqlite:FILE` or `postgres://`; empty for nowhere",
+        doc: "URL of the database for rules, overrides, tokens and violations: `sqlite:FILE` or `postgres://`; empty for none",
         kind: Kind::Url {
             default: "sqlite:sluicegate.db",
             show: |text| {
@@ -50,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "database.snapshot",
         flag: Some("database-snapshot"),
         value: "FILE",
-        doc: "Where the last good rules are written, to start from while the database is down; empty for nowhere",
+        doc: "File with a copy of the last valid rules, to start from while the database is down; empty for none",
         kind: Kind::Path {
             default: SNAPSHOT_DEFAULT,
             set: |config, path| config.database.snapshot = path,
@@ -60,7 +59,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "database.timeout_ms",
         flag: Some("database-timeout-ms"),
         value: "MS",
-        doc: "The longest that a call to the administration waits for the database",
+        doc: "Timeout of a database statement",
         kind: Kind::Number {
             default: DATABASE_MS_DEFAULT,
             min: TIMEOUT_MS_MIN,
@@ -72,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "rules.source",
         flag: Some("rules-source"),
         value: "SOURCE",
-        doc: "Where rules come from: the database, or the file below, which needs no mention here",
+        doc: "Source of the rules: the database, or rules.file; naming a file implies `file`",
         kind: Kind::Choice {
             default: "database",
             choices: &["database", "file"],
@@ -86,21 +85,21 @@ pub(super) const KEYS: &[Key] = &[
         name: "rules.file",
         flag: Some("rules"),
         value: "FILE",
-        doc: "The file of rules; watched, and reloaded when it changes",
+        doc: "File of rules; watched, and reloaded when it changes",
         kind: Kind::Path { default: "", set: |config, path| config.rules.file = path },
     },
     Key {
         name: "admin.token",
         flag: None,
         value: "TOKEN",
-        doc: "What administration needs; required as soon as a listener is not loopback",
+        doc: "Token for the administration; required as soon as a listener is not on a loopback address",
         kind: Kind::Secret { set: |config, secret| config.admin.token = secret },
     },
     Key {
         name: "admin.failures_per_minute",
         flag: Some("admin-failures-per-minute"),
         value: "N",
-        doc: "How many wrong tokens one address may show in a minute before it must wait",
+        doc: "Wrong tokens that one address may send per minute before it must wait",
         kind: Kind::Number {
             default: FAILURES_DEFAULT,
             min: 1,
@@ -112,7 +111,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.record",
         flag: Some("audit-record"),
         value: "WHAT",
-        doc: "Which violations are recorded in the database",
+        doc: "Violations that are recorded in the database",
         kind: Kind::Choice {
             default: "all",
             choices: &["all", "enforced", "none"],
@@ -129,7 +128,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.privacy",
         flag: Some("audit-privacy"),
         value: "HOW",
-        doc: "How addresses and ids are recorded: as they are, addresses cut to /24 and /48, or all hashed with a key",
+        doc: "Form in which addresses and ids are recorded: unchanged, addresses truncated to /24 and /48, or all hashed with a key",
         kind: Kind::Choice {
             default: "raw",
             choices: &["raw", "truncated", "hashed"],
@@ -146,14 +145,14 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.privacy_key",
         flag: None,
         value: "KEY",
-        doc: "What addresses and ids are hashed with, at least 16 bytes; needed for `hashed`",
+        doc: "Key of the hashes of addresses and ids, at least 16 bytes; required for `hashed`",
         kind: Kind::Secret { set: |config, secret| config.audit.privacy_key = secret },
     },
     Key {
         name: "audit.rows_per_second",
         flag: Some("audit-rows-per-second"),
         value: "N",
-        doc: "The most rows of violations that this process writes in a second, on average",
+        doc: "Rows of violations that this process writes per second at most, on average",
         kind: Kind::Number {
             default: ROWS_PER_SECOND_DEFAULT,
             min: 1,
@@ -165,7 +164,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.queue_max",
         flag: Some("audit-queue-max"),
         value: "N",
-        doc: "The most rows of violations that wait in memory to be written; more are dropped, and counted",
+        doc: "Rows of violations that wait in memory to be written at most; more are dropped, and counted",
         kind: Kind::Number {
             default: AUDIT_QUEUE_DEFAULT,
             min: 16,
@@ -177,7 +176,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.retention_days",
         flag: Some("audit-retention-days"),
         value: "DAYS",
-        doc: "How long violations are kept; 0 for ever",
+        doc: "Days after which violations are deleted; 0 for never",
         kind: Kind::Number {
             default: RETENTION_DAYS_DEFAULT,
             min: 0,
@@ -189,7 +188,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "recent.requests_max",
         flag: Some("recent-requests-max"),
         value: "N",
-        doc: "How many of the last requests are remembered to try a rule on; 0 switches that off",
+        doc: "Number of recent requests that are kept for previews of rules; 0 for none",
         kind: Kind::Number {
             default: RECENT_DEFAULT,
             min: 0,
@@ -201,7 +200,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "recent.seconds_max",
         flag: Some("recent-seconds-max"),
         value: "SECONDS",
-        doc: "How long they are remembered at most",
+        doc: "Time for which recent requests are kept at most",
         kind: Kind::Number {
             default: RECENT_SECONDS_DEFAULT,
             min: 1,

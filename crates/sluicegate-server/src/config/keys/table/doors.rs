@@ -1,4 +1,4 @@
-//! Front doors: where they listen, whom they believe, and what they say.
+//! Settings of the protocols: listeners, trusted proxies and header fields.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sluicegate::headers::{Draft, Reset};
 use super::TIMEOUT_MS_MAX;
 use crate::config::keys::{Key, Kind, address, attribute_header, header_name, network};
 
-/// More proxies in a row are a mistake.
+/// Maximum number of proxies in a row; more are taken for a mistake.
 const HOPS_MAX: u64 = 16;
 
 pub(super) const KEYS: &[Key] = &[
@@ -17,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.http",
         flag: Some("listen-http"),
         value: "ADDRESS",
-        doc: "Where to listen for HTTP; port 0 takes a free one, empty switches it off",
+        doc: "Address to listen on for HTTP; port 0 takes a free port, empty disables HTTP",
         kind: Kind::Text {
             default: "127.0.0.1:8080",
             set: |config, text| {
@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.grpc",
         flag: Some("listen-grpc"),
         value: "ADDRESS",
-        doc: "Where to listen for gRPC, that is, Envoy's rate limit protocol; empty switches it off",
+        doc: "Address to listen on for gRPC, Envoy's rate limit protocol; empty disables gRPC",
         kind: Kind::Text {
             default: "127.0.0.1:8081",
             set: |config, text| {
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.resp",
         flag: Some("listen-resp"),
         value: "ADDRESS",
-        doc: "Where to listen for the Redis protocol; empty switches it off",
+        doc: "Address to listen on for the Redis protocol; empty disables it",
         kind: Kind::Text {
             default: "127.0.0.1:6380",
             set: |config, text| {
@@ -56,7 +56,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.proxy_protocol",
         flag: Some("listen-proxy-protocol"),
         value: "LISTENERS",
-        doc: "The listeners, of http, grpc and resp, where every connection begins with a header of the PROXY protocol, from a proxy in proxies.trusted",
+        doc: "Listeners (http, grpc, resp) on which every connection begins with a PROXY protocol header from a proxy in proxies.trusted",
         kind: Kind::List {
             set: |config, members| {
                 let door = |name: &&str| {
@@ -71,28 +71,28 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.tls_certificate",
         flag: Some("listen-tls-certificate"),
         value: "FILE",
-        doc: "The certificate of every listener, in PEM, with those that lead to its authority; with it, only TLS is spoken",
+        doc: "Certificate of every listener, in PEM, with its intermediate certificates; enables TLS, and plain connections are refused",
         kind: Kind::Path { default: "", set: |config, path| config.listen.tls.certificate = path },
     },
     Key {
         name: "listen.tls_key",
         flag: Some("listen-tls-key"),
         value: "FILE",
-        doc: "The private key of that certificate, in PEM",
+        doc: "Private key of the certificate, in PEM",
         kind: Kind::Path { default: "", set: |config, path| config.listen.tls.key = path },
     },
     Key {
         name: "listen.tls_client_ca",
         flag: Some("listen-tls-client-ca"),
         value: "FILE",
-        doc: "The authorities, in PEM, of which every client must show a certificate",
+        doc: "Certificate authorities, in PEM; every client must then present a certificate that one of them issued",
         kind: Kind::Path { default: "", set: |config, path| config.listen.tls.client_ca = path },
     },
     Key {
         name: "grpc.refunds",
         flag: Some("grpc-refunds"),
-        value: "WHETHER",
-        doc: "Whether calls over gRPC may give tokens back (is_negative_hits), which whoever reaches the listener then can, without a token",
+        value: "ON",
+        doc: "Refunds by gRPC calls (is_negative_hits); any client that reaches the listener can then refund, without a token",
         kind: Kind::Choice {
             default: "on",
             choices: &["on", "off"],
@@ -103,14 +103,14 @@ pub(super) const KEYS: &[Key] = &[
         name: "resp.password",
         flag: None,
         value: "TEXT",
-        doc: "What clients of the Redis protocol must show by AUTH or HELLO before anything else; empty for nothing",
+        doc: "Password that clients of the Redis protocol must send by AUTH or HELLO first; empty for none",
         kind: Kind::Secret { set: |config, secret| config.resp.password = secret },
     },
     Key {
         name: "resp.idle_timeout_ms",
         flag: Some("resp-idle-timeout-ms"),
         value: "MS",
-        doc: "The longest that a connection of the Redis protocol may be quiet; 0 for as long as it likes, as clients keep them open for later",
+        doc: "Idle timeout of a connection of the Redis protocol; 0 for none, as connection pools expect",
         kind: Kind::Number {
             default: 0,
             min: 0,
@@ -124,7 +124,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "proxies.trusted",
         flag: Some("proxies-trusted"),
         value: "NETWORKS",
-        doc: "The networks of proxies that are believed about whom they speak for, such as 10.0.0.0/8; nobody else is",
+        doc: "Networks of proxies whose forwarded client addresses are trusted, such as 10.0.0.0/8; those of other peers are ignored",
         kind: Kind::List {
             set: |config, members| {
                 config.proxies.trusted =
@@ -137,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "proxies.hops",
         flag: Some("proxies-hops"),
         value: "N",
-        doc: "How many proxies there are in a row, where their networks are not known: so many addresses from the right are theirs; 0 goes by proxies.trusted alone",
+        doc: "Number of proxies in a row, where their networks are not known: that many addresses from the right are theirs; 0 uses proxies.trusted alone",
         kind: Kind::Number {
             default: 0,
             min: 0,
@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "proxies.header",
         flag: Some("proxies-header"),
         value: "HEADER",
-        doc: "The header that proxies write clients' addresses to",
+        doc: "Header in which proxies forward client addresses",
         kind: Kind::Choice {
             default: "x-forwarded-for",
             choices: &["x-forwarded-for", "forwarded", "x-real-ip"],
@@ -166,7 +166,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "proxies.ipv4_prefix",
         flag: Some("proxies-ipv4-prefix"),
         value: "BITS",
-        doc: "IPv4 addresses that share so many bits are one client",
+        doc: "IPv4 addresses with the same prefix of this length are one client",
         kind: Kind::Number {
             default: 32,
             min: 1,
@@ -178,7 +178,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "proxies.ipv6_prefix",
         flag: Some("proxies-ipv6-prefix"),
         value: "BITS",
-        doc: "IPv6 addresses that share so many bits are one client: everybody has a whole network of them",
+        doc: "IPv6 addresses with the same prefix of this length are one client, because a client usually has a whole network",
         kind: Kind::Number {
             default: 64,
             min: 1,
@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "headers.draft",
         flag: Some("headers-draft"),
         value: "REVISION",
-        doc: "The revision of the IETF's draft whose RateLimit-Policy and RateLimit fields limited answers have, or none",
+        doc: "Revision of the IETF draft for the RateLimit-Policy and RateLimit fields of limited answers, or none",
         kind: Kind::Choice {
             default: Draft::Ietf11.name(),
             choices: &Draft::NAMES,
@@ -203,7 +203,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "headers.legacy",
         flag: Some("headers-legacy"),
         value: "WHICH",
-        doc: "Whether limited answers have X-RateLimit-Limit, -Remaining and -Reset as well",
+        doc: "X-RateLimit-Limit, -Remaining and -Reset on limited answers as well",
         kind: Kind::Choice {
             default: "x-ratelimit",
             choices: &["x-ratelimit", "off"],
@@ -214,7 +214,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "headers.legacy_reset",
         flag: Some("headers-legacy-reset"),
         value: "FORM",
-        doc: "What X-RateLimit-Reset is: seconds from now, or seconds since the Unix epoch as GitHub has it",
+        doc: "Value of X-RateLimit-Reset: seconds from now, or seconds since the Unix epoch as on GitHub",
         kind: Kind::Choice {
             default: "delta",
             choices: &["delta", "epoch"],
@@ -228,7 +228,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.user_header",
         flag: Some("authorize-user-header"),
         value: "HEADER",
-        doc: "The header that says whose request `/v1/authorize` is asked about; your proxy must set or check it",
+        doc: "Header with the user of a request to `/v1/authorize`; your proxy must set or check it",
         kind: Kind::Text {
             default: "",
             set: |config, text| {
@@ -241,7 +241,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.plan_header",
         flag: Some("authorize-plan-header"),
         value: "HEADER",
-        doc: "The header that says under which plan; your proxy must set it, or clients choose their own",
+        doc: "Header with the plan of a request to `/v1/authorize`; your proxy must set it, or clients choose their own plan",
         kind: Kind::Text {
             default: "",
             set: |config, text| {
@@ -254,7 +254,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.attribute_headers",
         flag: Some("authorize-attribute-headers"),
         value: "LIST",
-        doc: "Other attributes and their headers, such as tenant=x-tenant-id",
+        doc: "Further attributes and the headers they are read from, such as tenant=x-tenant-id",
         kind: Kind::List {
             set: |config, members| {
                 config.authorize.attribute_headers = members

@@ -1,4 +1,4 @@
-//! The rows of the table, section by section.
+//! Rows of the table of settings, section by section.
 
 mod data;
 mod doors;
@@ -10,7 +10,7 @@ use super::Key;
 const TIMEOUT_MS_MIN: u64 = 10;
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
-/// Everything that can be set, in the order in which people are shown it.
+/// All settings, in the order of the reference.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
     [doors::KEYS, store::KEYS, data::KEYS, service::KEYS].into_iter().flatten()
 }

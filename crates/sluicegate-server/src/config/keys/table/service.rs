@@ -1,4 +1,4 @@
-//! The service itself: its bounds, its log and its end.
+//! Settings of the service itself: limits, log and shutdown.
 
 use std::time::Duration;
 
@@ -8,15 +8,14 @@ use crate::config::keys::{Key, Kind, log_filter};
 
 /// Bytes in the body of one request.
 const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
-/// Beyond this a body is no request for a verdict.
 const BODY_BYTES_MAX_MAX: u64 = 16 * 1024 * 1024;
-/// Milliseconds for a body, and for a header, to arrive: seconds are an eternity for a few hundred bytes.
+/// Milliseconds for a body, and for a header, to arrive: generous for a few hundred bytes.
 const ARRIVAL_MS_DEFAULT: u64 = 5_000;
-/// Milliseconds that a connection may be quiet between requests: as long as proxies keep theirs.
+/// Idle timeout in milliseconds: as long as proxies usually keep their connections.
 const IDLE_MS_DEFAULT: u64 = 60_000;
-/// Milliseconds between readiness off and no more requests: load balancers that watch see it.
+/// Milliseconds between failing readiness and refusing requests, for load balancers to notice.
 const GRACE_MS_DEFAULT: u64 = 100;
-/// Leaves time to answer what is in flight before the five seconds are over.
+/// Leaves time to answer requests in flight within the five seconds of a shutdown.
 const GRACE_MS_MAX: u64 = 3_000;
 const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
 const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
@@ -26,7 +25,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.body_bytes_max",
         flag: Some("limits-body-bytes-max"),
         value: "BYTES",
-        doc: "The longest body of a request; of a batch sixteen times as much",
+        doc: "Maximum size of a request body; sixteen times as much for a batch",
         kind: Kind::Number {
             default: BODY_BYTES_MAX_DEFAULT,
             min: 64,
@@ -38,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.body_timeout_ms",
         flag: Some("limits-body-timeout-ms"),
         value: "MS",
-        doc: "The longest that a body may take to arrive",
+        doc: "Timeout for a body to arrive",
         kind: Kind::Number {
             default: ARRIVAL_MS_DEFAULT,
             min: TIMEOUT_MS_MIN,
@@ -50,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.batch_max",
         flag: Some("limits-batch-max"),
         value: "N",
-        doc: "The most requests in one batch",
+        doc: "Maximum number of requests in a batch",
         kind: Kind::Number {
             default: 100,
             min: 1,
@@ -62,7 +61,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.attributes_max",
         flag: Some("limits-attributes-max"),
         value: "N",
-        doc: "The most attributes of one request",
+        doc: "Maximum number of attributes of a request",
         kind: Kind::Number {
             default: 32,
             min: 1,
@@ -74,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.value_bytes_max",
         flag: Some("limits-value-bytes-max"),
         value: "BYTES",
-        doc: "The longest key or value of an attribute",
+        doc: "Maximum length of a key or of an attribute's value",
         kind: Kind::Number {
             default: 1024,
             min: 16,
@@ -86,7 +85,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.connections_max",
         flag: Some("limits-connections-max"),
         value: "N",
-        doc: "The most connections at once, over all listeners; more are closed as they come",
+        doc: "Maximum number of connections over all listeners; further ones are closed at once",
         kind: Kind::Number {
             default: CONNECTIONS_MAX_DEFAULT,
             min: 1,
@@ -98,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.header_timeout_ms",
         flag: Some("limits-header-timeout-ms"),
         value: "MS",
-        doc: "The longest that the header of a request may take to arrive",
+        doc: "Timeout for the header of a request to arrive",
         kind: Kind::Number {
             default: ARRIVAL_MS_DEFAULT,
             min: TIMEOUT_MS_MIN,
@@ -110,7 +109,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.idle_timeout_ms",
         flag: Some("limits-idle-timeout-ms"),
         value: "MS",
-        doc: "The longest that a connection may be quiet between requests",
+        doc: "Idle timeout of a connection between requests",
         kind: Kind::Number {
             default: IDLE_MS_DEFAULT,
             min: TIMEOUT_MS_MIN,
@@ -122,7 +121,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "log.format",
         flag: Some("log-format"),
         value: "FORMAT",
-        doc: "The form of the log: `auto` is text on a terminal and JSON elsewhere",
+        doc: "Format of the log: `auto` is text on a terminal and JSON elsewhere",
         kind: Kind::Choice {
             default: "auto",
             choices: &["auto", "text", "json"],
@@ -139,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "log.level",
         flag: Some("log-level"),
         value: "LEVEL",
-        doc: "What is logged: error, warn, info, debug, trace, or a filter as `info,sluicegate_server=debug`",
+        doc: "Log level: error, warn, info, debug, trace, or a filter such as `info,sluicegate_server=debug`",
         kind: Kind::Text {
             default: "info",
             set: |config, text| {
@@ -152,7 +151,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "shutdown.grace_ms",
         flag: Some("shutdown-grace-ms"),
         value: "MS",
-        doc: "How long requests are still taken at the end, after readiness is off",
+        doc: "Time between failing readiness and refusing new requests at shutdown",
         kind: Kind::Number {
             default: GRACE_MS_DEFAULT,
             min: 0,

@@ -1,4 +1,4 @@
-//! Where buckets are kept.
+//! Settings of the store of buckets.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sluicegate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, Redis
 use crate::config::StoreUrl;
 use crate::config::keys::{Key, Kind};
 
-/// Milliseconds that a decision waits for Redis: half of what proxies wait for a decision.
+/// Milliseconds that a decision waits for Redis: half of the usual timeout of proxies.
 const BUDGET_MS_DEFAULT: u64 = RedisStoreBuilder::BUDGET_DEFAULT.as_millis() as u64;
 const BUDGET_MS_MAX: u64 = RedisStoreBuilder::BUDGET_MAX.as_millis() as u64;
 const DENY_CACHE_MAX_DEFAULT: u64 = RedisStoreBuilder::DENY_CACHE_DEFAULT as u64;
@@ -18,7 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.url",
         flag: Some("store-url"),
         value: "URL",
-        doc: "Where buckets are kept: `memory:` is this process, and Redis has URLs of its own",
+        doc: "Store of the buckets: `memory:` for this process, or the URL of a Redis",
         kind: Kind::Url {
             default: "memory:",
             show: |text| Some(StoreUrl::parse(text).ok()?.to_string()),
@@ -32,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.prefix",
         flag: Some("store-prefix"),
         value: "TEXT",
-        doc: "What keys in Redis begin with: services with different prefixes share nothing",
+        doc: "Prefix of keys in Redis; services with different prefixes share no buckets",
         kind: Kind::Text {
             default: RedisStoreBuilder::PREFIX_DEFAULT,
             set: |config, text| {
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.budget_ms",
         flag: Some("store-budget-ms"),
         value: "MS",
-        doc: "The longest that a decision waits for Redis before each rule's `on_error` answers",
+        doc: "Timeout of a decision in Redis, after which each rule's `on_error` answers",
         kind: Kind::Number {
             default: BUDGET_MS_DEFAULT,
             min: 1,
@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.deny_cache_max",
         flag: Some("store-deny-cache-max"),
         value: "N",
-        doc: "How many denied buckets are remembered, to deny again without asking Redis; 0 switches that off",
+        doc: "Maximum size of the deny cache, which denies again without asking Redis; 0 disables it",
         kind: Kind::Number {
             default: DENY_CACHE_MAX_DEFAULT,
             min: 0,
@@ -69,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.on_eviction",
         flag: Some("store-on-eviction"),
         value: "POLICY",
-        doc: "What to do about a Redis that may forget buckets before they are full: warn, or do not start",
+        doc: "Reaction to a Redis whose eviction policy may drop buckets before they are full: warn, or refuse to start",
         kind: Kind::Choice {
             default: "warn",
             choices: &["warn", "refuse"],
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.local_share_percent",
         flag: Some("store-local-share-percent"),
         value: "PERCENT",
-        doc: "How much of a quota this process grants by itself while Redis is in trouble",
+        doc: "Share of a quota that this process grants on its own while Redis fails",
         kind: Kind::Number {
             default: RedisStoreBuilder::LOCAL_SHARE_PERCENT_DEFAULT as u64,
             min: 1,
@@ -96,28 +96,28 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.tls_ca",
         flag: Some("store-tls-ca"),
         value: "FILE",
-        doc: "The authorities to trust for Redis over TLS, in PEM; without it, those of the system",
+        doc: "Certificate authorities to trust for Redis over TLS, in PEM; empty for those of the system",
         kind: Kind::Path { default: "", set: |config, path| config.store.tls.ca = path },
     },
     Key {
         name: "store.tls_certificate",
         flag: Some("store-tls-certificate"),
         value: "FILE",
-        doc: "The certificate to show to Redis, in PEM",
+        doc: "Client certificate for Redis, in PEM",
         kind: Kind::Path { default: "", set: |config, path| config.store.tls.certificate = path },
     },
     Key {
         name: "store.tls_key",
         flag: Some("store-tls-key"),
         value: "FILE",
-        doc: "The private key of that certificate, in PEM",
+        doc: "Private key of the certificate, in PEM",
         kind: Kind::Path { default: "", set: |config, path| config.store.tls.key = path },
     },
     Key {
         name: "store.max_buckets",
         flag: Some("store-max-buckets"),
         value: "N",
-        doc: "How many buckets this process remembers at most, at some 50 bytes each; with Redis, its stand-ins",
+        doc: "Maximum number of buckets in this process, some 50 bytes each; with Redis, of its local fallback",
         kind: Kind::Number {
             default: MAX_BUCKETS_DEFAULT as u64,
             min: 1,
@@ -129,7 +129,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.on_full",
         flag: Some("store-on-full"),
         value: "POLICY",
-        doc: "What becomes of new keys when the store is full: one bucket for all of a rule's, or denied",
+        doc: "Treatment of new keys when the store is full: one overflow bucket per rule, or denied",
         kind: Kind::Choice {
             default: "overflow",
             choices: &["overflow", "deny"],
