@@ -1,4 +1,4 @@
-//! Any text is read or refused, and what was read is shown as text that reads back as the same.
+//! Any text is parsed or rejected, and a parsed rate is displayed as text that parses to the same rate.
 
 #![no_main]
 

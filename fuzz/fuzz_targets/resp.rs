@@ -1,5 +1,5 @@
-//! Whatever comes over the Redis protocol, in whatever pieces: no panic, the same commands, and nothing beyond
-//! the bounds.
+//! Arbitrary bytes in the Redis protocol, in pieces of any size: no panic, the same commands for every size, and no
+//! command beyond the limits.
 
 #![no_main]
 
@@ -8,10 +8,10 @@ use libfuzzer_sys::fuzz_target;
 use self::parser::{ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, COMMAND_BYTES_MAX, Malformed, Parser};
 
 // The parser alone: the service is not built with sanitizers.
-#[path = "../../crates/sluicegate-server/src/doors/resp/parser.rs"]
+#[path = "../../crates/sluicegate-server/src/doors/resp/parser/mod.rs"]
 mod parser;
 
-/// What comes out of a stream that arrives in pieces of this size.
+/// Parses a stream that arrives in pieces of this size.
 fn parse(bytes: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
     let (mut parser, mut input, mut commands) = (Parser::default(), Vec::new(), Vec::new());
     for piece in bytes.chunks(piece) {

@@ -1,5 +1,5 @@
-//! Redis clients as applications use them: at their defaults, in both versions of the protocol, in pipelines of thousands,
-//! with a password, and after an error. What is asked for is in the programs beside this file.
+//! Redis clients as applications use them: with their defaults, in both versions of the protocol, in pipelines of
+//! thousands, with a password, and after an error. The commands are in the programs beside this file.
 
 use std::path::Path;
 

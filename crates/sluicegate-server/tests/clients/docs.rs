@@ -1,4 +1,4 @@
-//! The pages about clients show the programs to the letter, and every program is on a page.
+//! The pages about clients show the exact programs, and every program is on a page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,7 +40,7 @@ fn pages_show_the_programs() {
     assert_eq!(shown, files(&examples), "a page for every language");
 }
 
-/// Whatever is not run says so, in the program and on its page.
+/// A program that is not tested says so, in its source and on its page.
 #[test]
 fn what_is_not_run_says_so() {
     let runs = include_str!("examples.rs");

@@ -1,12 +1,12 @@
-//! The programs in `examples/clients`: each is let through, told to wait, waits, and is let through.
+//! The programs in `examples/clients`: each is allowed, denied with a wait, waits, and is allowed again.
 
 use crate::clients::program::{Program, root, serve};
 
-/// How often a program is tried, each time with a new service: on a slow machine a token may come back between two
-/// calls, and nothing is denied.
+/// Maximum number of attempts, each with a new service: on a slow machine a token may be refilled between two calls,
+/// and nothing is denied.
 const TRIES: usize = 5;
 
-/// What is printed, but for how long it waits.
+/// Expected output, without the waits.
 const PRINTED: [&str; 5] =
     ["allowed, 2 left", "allowed, 1 left", "allowed, 0 left", "denied", "allowed, 0 left"];
 
@@ -26,7 +26,7 @@ fn waits_and_is_let_through(example: &str) {
     panic!("{example} never printed what it should, but:\n{printed}");
 }
 
-/// A line, where a wait that can be is left out.
+/// A line without its wait, if the wait is plausible.
 fn without_wait(line: &str) -> &str {
     let Some(wait) = line.strip_prefix("denied, waiting ") else { return line };
     let milliseconds = wait.strip_suffix(" ms").and_then(|wait| wait.parse::<u64>().ok());

@@ -1,7 +1,7 @@
-//! Clients in many languages, as they are, against the real binary: the programs in `examples/clients`, and the usual
-//! Redis clients at their defaults.
+//! Unmodified clients in many languages against the real binary: the programs in `examples/clients`, and the usual
+//! Redis clients with their defaults.
 //!
-//! `make clients` fetches languages and clients; if one is missing, that is a panic, never a skipped test.
+//! `make clients` fetches languages and clients. A missing one fails the test; it is never skipped.
 
 mod defaults;
 mod docs;

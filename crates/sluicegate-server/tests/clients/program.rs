@@ -1,4 +1,4 @@
-//! Running a program in its language.
+//! Runs a program in its language.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -9,22 +9,22 @@ use tempfile::TempDir;
 
 use crate::common::{Launch, Server, eventually};
 
-/// A program that is yet to run, and the folder it runs in.
+/// A program to run, and its folder.
 #[derive(Debug)]
 pub(crate) struct Program {
     command: Command,
     folder: TempDir,
 }
 
-/// A program that runs. Dropping it kills it.
+/// A running program. Dropping it kills it.
 struct Running(Child);
 
-/// A service for HTTP and the Redis protocol.
+/// Service with HTTP and the Redis protocol.
 pub(crate) fn serve() -> Server {
     Launch::serve(&[]).with_resp().start()
 }
 
-/// The folder that everything is in.
+/// Folder of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -32,7 +32,7 @@ pub(crate) fn root() -> PathBuf {
 // ===== impl Program =====
 
 impl Program {
-    /// A source file, in the language that its name tells.
+    /// Program of a source file, whose name tells the language.
     pub(crate) fn new(source: &Path) -> Self {
         assert!(source.exists(), "there is no {}", source.display());
         let folder = tempfile::tempdir().unwrap();
@@ -49,19 +49,19 @@ impl Program {
         Self { command, folder }
     }
 
-    /// Another environment variable.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Whom to ask, where the programs look for it.
+    /// Sets the addresses of the service in the environment.
     pub(crate) fn ask(self, server: &Server) -> Self {
         self.env("SLUICEGATE_RESP", &server.address_of("resp").to_string())
             .env("SLUICEGATE_URL", &format!("http://{}", server.address))
     }
 
-    /// What it prints. It must end well, and have nothing to complain about.
+    /// Runs the program and returns its output. It must succeed and write nothing to standard error.
     pub(crate) fn run(mut self) -> String {
         let stdout = self.folder.path().join("stdout");
         let stderr = self.folder.path().join("stderr");
@@ -83,7 +83,7 @@ impl Program {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // By its id, and only if it has not ended: no other process can be hit.
+        // Kills by process id, and only a child that has not been waited for: no other process can have the id.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -97,7 +97,7 @@ fn run_by(interpreter: PathBuf, source: &Path) -> Command {
     command
 }
 
-/// A copy in a folder that has the packages, for modules look for them where they are themselves.
+/// Copies a source to a folder with the packages: modules are resolved relative to the file.
 fn beside_modules(source: &Path, folder: &Path) -> PathBuf {
     symlink(fetched("node/node_modules"), folder.join("node_modules")).unwrap();
     let copy = folder.join(source.file_name().unwrap());
@@ -105,7 +105,7 @@ fn beside_modules(source: &Path, folder: &Path) -> PathBuf {
     copy
 }
 
-/// Go's packages are Debian's, and what was compiled once is kept.
+/// Builds with Go, with the packages of Debian and a build cache.
 fn built_by_go(source: &Path, folder: &Path) -> PathBuf {
     let program = folder.join("program");
     let output = Command::new("go")
@@ -121,7 +121,7 @@ fn built_by_go(source: &Path, folder: &Path) -> PathBuf {
     program
 }
 
-/// Cargo builds examples beside the tests.
+/// Path of an example that Cargo built with the tests.
 fn built_by_cargo() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/client");
@@ -130,7 +130,7 @@ fn built_by_cargo() -> PathBuf {
     program
 }
 
-/// What `make clients` fetched.
+/// Path of a file fetched by `make clients`.
 fn fetched(path: &str) -> PathBuf {
     let fetched = root().join("target/clients").join(path);
     if !fetched.exists() {

@@ -1,4 +1,4 @@
-//! Whoever watches hears of changes, whoever makes them.
+//! Watching for changes, made by any process or by hand.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::database::common::{Place, on_both, spec};
 
 on_both!(changes_are_heard_from_everywhere, nothing_is_heard_while_nothing_changes);
 
-/// In force on every node within 2 s: what it takes to hear of it must be well below.
+/// Maximum time until a change is noticed: below the 2 s within which it must be in force everywhere.
 const SOON: Duration = Duration::from_millis(1800);
 
 async fn heard(changes: &mut Changes) -> bool {
@@ -39,7 +39,7 @@ async fn changes_are_heard_from_everywhere(place: Place) {
         .await
         .unwrap();
     assert!(heard(&mut changes).await, "by hand");
-    // Before it is asked for counts as well, and many are one.
+    // Changes before the call count as well, and several are reported as one.
     for n in 0..5 {
         here.create_rule(&spec(&format!("rule{n}")), "me").await.unwrap();
     }
@@ -51,7 +51,7 @@ async fn nothing_is_heard_while_nothing_changes(place: Place) {
     let database = place.migrated().await;
     let mut changes = database.changes().await.unwrap();
     assert!(!heard(&mut changes).await);
-    // Dropped in the middle, it goes on where it was.
+    // A dropped future loses no change.
     database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
     for _ in 0..50 {
         let moment = Duration::from_millis(3);

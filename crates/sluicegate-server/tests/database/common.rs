@@ -1,4 +1,4 @@
-//! A database of its own for each test, in both dialects.
+//! A separate database for each test, in both dialects.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,25 +13,25 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 use tempfile::TempDir;
 
-/// The timeout of every call. Generous: machines are slow.
+/// Timeout of every call. Generous: machines are slow.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first hundred of a list.
+/// First page of a list, with 100 entries.
 pub(crate) const FIRST: Page = Page { after: None, limit: 100 };
 
-/// Where a test has its database.
+/// Database of a test.
 pub(crate) enum Place {
     Sqlite(TempDir),
     Postgres { server: Arc<Postgres>, name: String },
 }
 
 impl Place {
-    /// A file that is not there yet.
+    /// SQLite file that does not exist yet.
     pub(crate) fn sqlite() -> Self {
         Self::Sqlite(TempDir::with_prefix("sluicegate-database-").unwrap())
     }
 
-    /// An empty database on the server that all tests share while one of them runs.
+    /// Empty database on a PostgreSQL server shared by concurrent tests.
     pub(crate) fn postgres() -> Self {
         static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
         let server = {
@@ -45,7 +45,7 @@ impl Place {
         Self::on(server)
     }
 
-    /// An empty database on this server.
+    /// Empty database on this server.
     pub(crate) fn on(server: Arc<Postgres>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -61,19 +61,19 @@ impl Place {
         DatabaseUrl::parse(&text).unwrap().unwrap()
     }
 
-    /// Another connection to it, as another process has.
+    /// Opens another connection, like another process.
     pub(crate) async fn open(&self) -> Database {
         Database::open(&self.url(), TIMEOUT).await.unwrap()
     }
 
-    /// A connection to it, with the schema of this version.
+    /// Opens a connection and applies all migrations.
     pub(crate) async fn migrated(&self) -> Database {
         let database = self.open().await;
         database.migrate().await.unwrap();
         database
     }
 
-    /// Runs SQL as an operator would.
+    /// Runs SQL on a separate connection, like an operator.
     pub(crate) async fn by_hand(&self, sql: &str) -> Result<(), String> {
         match self {
             Self::Sqlite(folder) => {
@@ -86,7 +86,7 @@ impl Place {
         }
     }
 
-    /// The one number that a question is answered with.
+    /// Number that a query returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match self {
             Self::Sqlite(folder) => {
@@ -98,7 +98,7 @@ impl Place {
         }
     }
 
-    /// How the database would answer a question.
+    /// Query plan of the database.
     pub(crate) async fn plan(&self, select: &str) -> String {
         match self {
             Self::Sqlite(folder) => {
@@ -110,14 +110,14 @@ impl Place {
                 lines.collect::<Vec<_>>().join("\n")
             }
             Self::Postgres { server, name } => {
-                // A small table is read whole, whatever indexes it has.
+                // Disables full scans, which the planner prefers for small tables.
                 server.sql(name, &format!("SET enable_seqscan = off; EXPLAIN {select}"))
             }
         }
     }
 }
 
-/// A rule of ten a second.
+/// Rule of ten requests per second.
 pub(crate) fn spec(key_pattern: &str) -> RuleSpec {
     RuleSpec {
         key_pattern: key_pattern.into(),
@@ -127,7 +127,7 @@ pub(crate) fn spec(key_pattern: &str) -> RuleSpec {
     }
 }
 
-/// Each of these functions as a test of both databases.
+/// Defines each of these functions as a test on both databases.
 macro_rules! on_both {
     ($($test:ident),* $(,)?) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! The schema: forwards, back, by several at once, and what it does not allow.
+//! Migrations up and down, concurrent migrations, and constraints.
 
 use sluicegate::rules::{Mode, Override, RuleSpec};
 use sluicegate_server::data::{
@@ -101,7 +101,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     let any = ViolationFilter::default();
     assert_eq!(database.violations(&any, None, 9).await.unwrap()[0].row.count, 3);
 
-    // Down to the rules: they stay, and are not begun again.
+    // Down to version 1: rules stay, and starter rules are not inserted again.
     let undone = database.migrate_down(1).await.unwrap();
     assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [6, 5, 4, 3, 2]);
     database.migrate().await.unwrap();
@@ -117,7 +117,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
 }
 
-/// The table of rules is made anew on the way: nothing that belongs to it is lost.
+/// Recreating the table of rules loses no row, index or trigger.
 async fn rules_that_replace_others_can_be_taken_back(place: Place) {
     let database = place.migrated().await;
     let office = RuleSpec {
@@ -146,7 +146,7 @@ async fn rules_that_replace_others_can_be_taken_back(place: Place) {
     assert_eq!((back.spec, back.version), (without, office.version));
     assert_eq!(database.rule(off.spec.rule_id).await.unwrap(), off);
 
-    // Its numbers, its index, and its triggers.
+    // Ids, index and triggers.
     let next = database.create_rule(&spec("next:{ip}"), "me").await.unwrap();
     assert_eq!(next.spec.rule_id, gone + 1);
     assert!(database.create_rule(&spec("next:{ip}"), "me").await.is_err());
@@ -232,7 +232,7 @@ async fn the_database_itself_refuses_nonsense(place: Place) {
         ("description", &format!("'{long}'")),
         ("rule_id", "0"),
         ("rule_id", "9007199254740992"),
-        // U6: twice the same for every plan.
+        // U6: a duplicate for every plan.
         ("key_pattern", "'global'"),
     ] {
         let refused = place.by_hand(&rule(column, value)).await;
@@ -294,7 +294,7 @@ async fn changes_by_hand_count(place: Place) {
     assert_eq!(database.create_rule(&spec("next"), "me").await.unwrap().spec.rule_id, 11);
 }
 
-/// U4, T35: what constraints cannot see is found when it is read, and named.
+/// U4, T35: errors that constraints cannot detect are found on loading, and named.
 async fn what_makes_no_sense_is_named(place: Place) {
     let database = place.migrated().await;
     for (column, value) in [
@@ -319,7 +319,7 @@ async fn what_makes_no_sense_is_named(place: Place) {
         assert!(error.to_string().contains("rule 5: "), "{error}");
         let error = database.create_rule(&spec("other"), "me").await.unwrap_err();
         assert!(matches!(error, DataError::Unexpected(_)), "{error}");
-        // It can be mended, or deleted.
+        // The rule can be corrected or deleted.
         if column == "conditions" && value.contains('7') {
             let mend = "UPDATE rate_limit_rules SET conditions = '{}' WHERE rule_id = 5";
             place.by_hand(mend).await.unwrap();

@@ -1,4 +1,4 @@
-//! Both databases, for real: what one does, the other does as well.
+//! SQLite and PostgreSQL behave the same.
 
 mod common;
 

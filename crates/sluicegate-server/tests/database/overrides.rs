@@ -47,7 +47,7 @@ async fn an_override_is_made_changed_and_deleted(place: Place) {
     assert!(!is_new);
     assert_eq!((changed.override_id, changed.version), (made.override_id, 2));
     assert_eq!((&changed.spec, changed.created_by.as_str()), (&other, "you"));
-    // What changes nothing is no change.
+    // An update without a difference is not a change.
     let generation = database.generation().await.unwrap();
     let (same, _) = database.put_override(&other, None, "they").await.unwrap();
     assert_eq!(same, changed);

@@ -1,4 +1,4 @@
-//! Rules: made, changed, deleted, replaced; and what was changed about them.
+//! Rules: creation, change, deletion, replacement, and history.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn the_starter_rules_are_those_of_the_library(place: Place) {
     assert_eq!(set.rules(), RuleSet::starter().rules());
     assert!(loaded.rules.iter().all(|rule| rule.version == 1));
     assert!(loaded.overrides.is_empty() && loaded.tokens.is_empty());
-    // Deleted ones stay so, and their numbers are not used again.
+    // Deleted rules stay deleted, and their ids are not reused.
     database.delete_rule(9, None, "me").await.unwrap();
     database.delete_rule(3, None, "me").await.unwrap();
     drop(database);
@@ -53,7 +53,7 @@ async fn a_rule_is_made_changed_and_deleted(place: Place) {
     assert_eq!((&changed.spec, changed.version), (&wanted, 2));
     assert_eq!(changed.created_at, made.created_at);
     assert_eq!(database.rule(10).await.unwrap(), changed);
-    // What changes nothing is no change.
+    // An update without a difference is not a change.
     assert_eq!(database.update_rule(&wanted, Some(2), "you").await.unwrap(), changed);
 
     let subject = OverrideSpec {
@@ -121,7 +121,7 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     assert_eq!((&whole["rate_per_second"], &whole["period"]), (&1000.into(), &1.into()));
     assert_eq!((&whole["plan"], &whole["max_wait"]), (&().into(), &().into()));
     assert_eq!((&whole["name"], whole["replaces"].as_array()), (&().into(), Some(&Vec::new())));
-    // What limits nobody needs no quota, and has one nevertheless.
+    // An unlimited rule needs no quota; a default one is stored.
     let unlimited = RuleSpec {
         rule_id: 70,
         key_pattern: "free".into(),
@@ -131,14 +131,14 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     let stored = database.create_rule(&unlimited, "me").await.unwrap();
     assert_eq!(stored.spec.tokens, Some(1_000_000));
     assert_eq!(database.rule(70).await.unwrap(), stored);
-    // A window has no burst of its own, though the column shows its tokens.
+    // A window has no burst capacity, although the column shows its tokens.
     let window = RuleSpec { algorithm: Algorithm::SlidingWindow, ..spec("window:{ip}") };
     let window = database.create_rule(&window, "me").await.unwrap();
     assert_eq!(window.spec, window.spec.build().unwrap().spec());
     assert_eq!(window.spec.burst_capacity, None);
     assert_eq!(database.rule(78).await.unwrap(), window);
     assert_eq!(rule_json(&window)["burst_capacity"], 10);
-    // More tokens than a column holds are the same rate, reduced.
+    // A rate with more tokens than the column holds is stored reduced.
     let huge = RuleSpec {
         tokens: Some(1 << 60),
         period: Some(Duration::from_micros(1 << 50)),
@@ -153,7 +153,7 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     for rule_id in [78, 79] {
         database.delete_rule(rule_id, None, "me").await.unwrap();
     }
-    // Numbers that were given count: the next comes after.
+    // The next id follows the largest one ever used, also if it was chosen.
     assert_eq!(database.create_rule(&spec("new:{ip}"), "me").await.unwrap().spec.rule_id, 80);
     database.delete_rule(80, None, "me").await.unwrap();
     let interval = RuleSpec { refill: Refill::Interval, ..spec("new:{ip}") };
@@ -185,7 +185,7 @@ async fn what_clashes_or_makes_no_sense_is_refused(place: Place) {
     let error = database.update_rule(&same, None, "me").await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { field: "key_pattern", .. }), "{error}");
     assert_eq!(database.load().await.unwrap(), before);
-    // The same pattern for another plan is another rule.
+    // The same key pattern for another plan is allowed.
     let other = RuleSpec { plan: "default".into(), ..spec("ip:{ip}") };
     database.create_rule(&other, "me").await.unwrap();
 }
@@ -224,7 +224,7 @@ async fn lists_are_filtered_and_go_on_where_they_stopped(place: Place) {
     database.update_rule(&off, None, "me").await.unwrap();
     let inactive = RuleFilter { is_active: Some(false), ..all };
     assert_eq!(ids(inactive.clone(), FIRST).await, [2]);
-    // U6: the other conditions hold as well.
+    // Filters are combined.
     assert_eq!(ids(RuleFilter { plan: Some("free".into()), ..inactive }, FIRST).await, [0u64; 0]);
 }
 
@@ -321,7 +321,7 @@ async fn writers_at_the_same_time_do_not_lose_changes(place: Place) {
     let rules = database.load().await.unwrap().rules;
     assert_eq!(rules.len(), 9 + 40);
     assert_eq!(rules.last().unwrap().spec.rule_id, 49);
-    // Of many who make the same rule, one succeeds.
+    // Of many concurrent creations of the same rule, one succeeds.
     let racers = (0..8).map(|n| {
         let database = if n % 2 == 0 { database.clone() } else { other.clone() };
         tokio::spawn(async move { database.create_rule(&spec("the same"), "me").await.is_ok() })
@@ -345,7 +345,7 @@ async fn numbers_that_somebody_chose_are_left_alone(place: Place) {
     }
     assert!(ids.is_sorted() && !ids.contains(&11), "{ids:?}");
     assert_eq!(database.rule(11).await.unwrap().spec.key_pattern, "by hand");
-    // The last number there is: those before it can still be chosen.
+    // The last id is used: earlier ones can still be chosen.
     let last = RuleSpec { rule_id: (1 << 53) - 1, ..spec("last") };
     database.create_rule(&last, "me").await.unwrap();
     for error in [

@@ -1,4 +1,4 @@
-//! Databases that are locked, killed, silent, gone or somebody else's.
+//! Databases that are locked, killed, unresponsive, missing or foreign.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::database::common::{Place, TIMEOUT, spec};
 
-/// A short timeout, and what a call may take with it on a busy machine.
+/// Short timeout, and the maximum time of a call with it on a busy machine.
 const SHORT: Duration = Duration::from_millis(400);
 const SHORT_AND_SOME: Duration = Duration::from_millis(2500);
 
@@ -20,7 +20,7 @@ fn url(text: &str) -> DatabaseUrl {
     DatabaseUrl::parse(text).unwrap().unwrap()
 }
 
-/// The error must be that the database is not available, and come in time.
+/// Asserts that the call fails in time because the database is unavailable.
 async fn unavailable<T>(call: impl Future<Output = Result<T, DataError>>) -> String {
     let started = Instant::now();
     match call.await {
@@ -33,7 +33,7 @@ async fn unavailable<T>(call: impl Future<Output = Result<T, DataError>>) -> Str
     }
 }
 
-/// Calls until it works again, by itself.
+/// Repeats a call until it succeeds without reconnecting explicitly.
 async fn recovers(database: &Database) {
     let started = Instant::now();
     while let Err(error) = database.create_rule(&spec("after:{ip}"), "me").await {
@@ -51,7 +51,7 @@ async fn a_locked_file_is_no_reason_to_hang() {
     let mut other = sqlx::ConnectOptions::connect(&options).await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     unavailable(database.create_rule(&spec("new:{ip}"), "me")).await;
-    // Reading goes on, and nobody reads what is not written.
+    // Reads continue and see only committed rows.
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
     recovers(&database).await;
@@ -96,7 +96,7 @@ async fn postgres_may_die_and_come_back() {
     let watcher = tokio::spawn({
         let database = database.clone();
         async move {
-            // Comes back now and then while it cannot know, and when something has changed.
+            // Returns after changes, and from time to time while the connection is lost.
             while !database.load().await.is_ok_and(|loaded| loaded.rules.len() == 10) {
                 changes.next().await;
             }

@@ -1,4 +1,4 @@
-//! Violations: written once, added up, asked for, deleted.
+//! Violations: idempotent writes, aggregation, queries, deletion.
 
 use sluicegate_server::data::{
     TopBy, ViolationBatch, ViolationFilter, ViolationOrder, ViolationRow,
@@ -152,7 +152,7 @@ async fn filters_hold_together(place: Place) {
     assert_eq!(found(ViolationFilter { rule_id: Some(2), ..any() }).await, [120]);
     assert_eq!(found(ViolationFilter { rule_id: Some(u64::MAX), ..any() }).await, [0i64; 0]);
     assert_eq!(found(ViolationFilter { is_shadow: Some(false), ..any() }).await, [120, 60, 0]);
-    // From: last seen then or later; to: first seen before.
+    // `from` compares the last denial, `to` the first.
     assert_eq!(found(ViolationFilter { from: at(120), ..any() }).await, [180, 120]);
     assert_eq!(found(ViolationFilter { from: at(190), ..any() }).await, [180]);
     assert_eq!(found(ViolationFilter { from: at(191), ..any() }).await, [0i64; 0]);
@@ -166,7 +166,7 @@ async fn filters_hold_together(place: Place) {
 
 async fn lists_go_on_where_they_stopped(place: Place) {
     let database = place.migrated().await;
-    // Several with one time: their numbers decide.
+    // Equal times are ordered by id.
     let rows = (0..25).map(|n| row(&format!("user:{n}"), n / 5, 1)).collect();
     database.write_violations(&batch(1, rows)).await.unwrap();
     let all = database.violations(&any(), None, 100).await.unwrap();
@@ -227,7 +227,7 @@ async fn deleting_is_bounded_and_needs_a_filter(place: Place) {
     let subject = ViolationFilter { user_id: Some("7".into()), ..any() };
     assert_eq!(database.delete_violations(&subject, 4).await.unwrap(), 1);
     assert_eq!(database.violations(&any(), None, 100).await.unwrap().len(), 3);
-    // Writers of long ago are forgotten, others are not.
+    // Only old writers are deleted.
     let old_writer = match &place {
         Place::Sqlite(_) => "INSERT INTO rate_limit_writers VALUES (99, 1, 0)",
         Place::Postgres { .. } => "INSERT INTO rate_limit_writers VALUES (99, 1, 'epoch')",

@@ -1,10 +1,10 @@
-//! Bad input is a 4xx that names the field, loses nothing, and never ends the connection or the server.
+//! Invalid input is answered 4xx with the field's name, and ends neither the connection nor the server.
 
 use serde_json::{Value, json};
 
 use crate::common::{Client, Server};
 
-/// What is sent where, the status, and the field that is named.
+/// Path, body, expected status, and expected field.
 type Case = (&'static str, &'static str, u16, Option<&'static str>);
 
 const CASES: &[Case] = &[
@@ -179,7 +179,7 @@ fn other_kinds_of_bodies_and_methods_are_refused() {
     assert_eq!(response.header("allow"), Some("POST"));
 }
 
-/// Whatever text a client chooses, it is a name and nothing else.
+/// Text of clients is never interpreted.
 #[test]
 fn hostile_text_is_data() {
     let server = Server::start(&[]);

@@ -11,7 +11,7 @@ fn check(server: &Server, body: &Value) -> Value {
     response.json()
 }
 
-/// The example of the design: a free user's burst of 50, then not yet, and exactly when.
+/// A free user gets a burst of 50, then a denial with the exact wait.
 #[test]
 fn a_free_user_gets_the_burst_and_then_the_wait() {
     let rules = r#"
@@ -44,7 +44,7 @@ fn a_free_user_gets_the_burst_and_then_the_wait() {
         "violated_tier": "user", "violated_rule": "user:{user_id}", "rule_id": 1, "tiers": [tier],
     });
     assert_eq!(answer, expected);
-    // Another user, and the same one on another plan, are not concerned.
+    // Another user, and the same user on another plan, are not affected.
     assert_eq!(check(&server, &json!({"user_id": "43", "plan": "free"}))["remaining"], 2);
     assert_eq!(check(&server, &json!({"user_id": "42", "plan": "pro"}))["limit"], Value::Null);
 }
@@ -60,7 +60,7 @@ fn without_a_rule_everything_is_allowed() {
     assert_eq!(check(&server, &json!({})), expected);
 }
 
-/// Seed 001's lie: a cost of 51 of 50 was told to come back in 100 ms, forever.
+/// A cost of 51 of 50 tokens has no retry time: no wait would help.
 #[test]
 fn more_than_a_bucket_holds_is_never() {
     let server = Server::start(&[]);
@@ -74,7 +74,7 @@ fn more_than_a_bucket_holds_is_never() {
     assert_eq!(whole["allowed"], true, "the denial took nothing");
 }
 
-/// Seed 001's other bug: tiers that passed were charged when another denied.
+/// Tiers that would grant are not charged if another one denies.
 #[test]
 fn a_denial_charges_no_tier() {
     let server = Server::start(&[]);
@@ -87,7 +87,7 @@ fn a_denial_charges_no_tier() {
     for _ in 0..20 {
         let answer = check(&server, &login);
         assert_eq!((&answer["violated_tier"], &answer["rule_id"]), (&json!("ip"), &json!(5)));
-        // Refilled at 100/s since, and never charged.
+        // Refilled at 100/s, and not charged by denials.
         assert!(of_ip(&answer).as_u64().unwrap() >= 195, "{answer}");
     }
 }

@@ -22,7 +22,7 @@ fn the_administration_needs_the_token_and_checking_does_not() {
     assert_eq!(server.get("/metrics").status, 200);
 }
 
-/// DNS rebinding: a page's own name made to point at this machine.
+/// DNS rebinding: the name of a foreign page resolves to this machine.
 #[test]
 fn a_foreign_host_is_refused() {
     let server = Server::start(&[]);
@@ -36,7 +36,7 @@ fn a_foreign_host_is_refused() {
         ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io"]
     {
         assert_eq!(status(foreign), 403, "{foreign}");
-        // Which does not go by the router.
+        // Checks bypass the router.
         let check = server.request("POST", "/v1/check", &[("host", foreign)], "{}");
         assert_eq!(check.status, 403, "{foreign}");
     }

@@ -26,7 +26,7 @@ fn metrics_count_decisions_by_rule_and_outcome() {
         server.post_json("/v1/check", &login);
     }
     server.post_json("/v1/take", r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1}"#);
-    // To look is not to take.
+    // A peek is not counted.
     let look = r#"{"key": "secret-key", "capacity": 1, "refill_rate": 1, "cost": 0}"#;
     assert_eq!(server.post_json("/v1/take", look).json()["allowed"], true);
     server.post_json("/v1/check", r#"{"ip": "203.0.113.9", "endpoint": "/login", "cost": 0}"#);
@@ -35,7 +35,7 @@ fn metrics_count_decisions_by_rule_and_outcome() {
     let kind = response.header("content-type").unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
     for line in [
-        // The limit of the address granted five, and was spared when the other denied.
+        // The rule for addresses granted five, and is not counted where the other rule denied.
         r#"sluicegate_decisions_total{rule_id="7",rule="ip:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
         r#"sluicegate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="granted"} 5"#,
         r#"sluicegate_decisions_total{rule_id="5",rule="login:{ip}",plan="",mode="enforce",outcome="denied"} 2"#,

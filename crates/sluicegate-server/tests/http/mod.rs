@@ -1,4 +1,4 @@
-//! The HTTP front door, through the real binary: what it promises to the world.
+//! The HTTP API, through the real binary.
 
 mod bad_input;
 mod batch;

@@ -1,6 +1,6 @@
-//! The page, and what keeps others from using it.
+//! The page and its protection against other sites.
 //!
-//! A binary that was built without Node.js has none, which is right, too: then it says how to get it.
+//! A binary built without Node.js has no page; then the answer explains how to build it, which these tests accept.
 
 use crate::common::{Client, Response, Server};
 
@@ -10,7 +10,7 @@ fn index(server: &Server) -> Response {
     server.get("/")
 }
 
-/// The paths of what the page is made of; none where there is none.
+/// Paths of the page's files; empty without a page.
 fn assets(index: &Response) -> Vec<String> {
     let parts = index.body.split('"').filter(|part| part.starts_with("/assets/"));
     parts.map(ToOwned::to_owned).collect()
@@ -22,7 +22,7 @@ fn ask(client: &mut Client, server: &Server, method: &str, path: &str, headers: 
     client.send(head.as_bytes()).unwrap();
 }
 
-/// An answer without its body.
+/// Sends a request and reads the answer without its body.
 fn head(server: &Server, method: &str, path: &str, headers: &str) -> Response {
     let mut client = server.connect();
     ask(&mut client, server, method, path, headers);
@@ -97,7 +97,7 @@ fn head_is_the_same_without_the_body() {
         for name in ["content-type", "content-length", "cache-control", POLICY] {
             assert_eq!(head.header(name), get.header(name), "{name} of {path}");
         }
-        // Nothing has come that would be taken for the next answer.
+        // No body was sent, which would be read as the next answer.
         assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
     }
     assert_eq!(server.request("POST", "/", &[], "").status, 405);
@@ -123,7 +123,7 @@ fn a_link_on_another_site_may_lead_to_it_and_to_nothing_else() {
     };
     assert_eq!(status("/", "cross-site", "document"), own.status);
     assert_eq!(status("/", "none", "document"), own.status);
-    // Neither a frame nor a script has followed a link.
+    // Other destinations than a document are not a followed link.
     for dest in ["iframe", "frame", "object", "embed", "empty", "script", "image"] {
         assert_eq!(status("/", "cross-site", dest), 403, "{dest}");
     }
@@ -133,7 +133,7 @@ fn a_link_on_another_site_may_lead_to_it_and_to_nothing_else() {
     for path in others {
         assert_eq!(status(&path, "cross-site", "document"), 403, "{path}");
     }
-    // Not even to it, under a name that is not this machine's, or as a page of another origin.
+    // Nor with a foreign Host or Origin.
     let rebound = [("host", "evil.example"), ("sec-fetch-dest", "document")];
     assert_eq!(server.request("GET", "/", &rebound, "").status, 403);
     let foreign = [("origin", "https://evil.example"), ("sec-fetch-dest", "document")];

@@ -13,7 +13,7 @@ fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     page.split(fence.as_str()).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Numbers are told apart only by whether there is one: waits are never the same twice.
+/// Replaces numbers by a placeholder: waits differ between runs.
 fn shape(text: &str) -> String {
     let mut shape = String::new();
     for c in text.chars() {

@@ -27,7 +27,7 @@ fn the_example_of_the_design() {
 fn defaults_are_a_second_continuous_and_one() {
     let server = Server::start(&[]);
     let answer = take(&server, &json!({"key": "k", "capacity": 3, "refill_rate": 0.016}));
-    // 0.016/s is one every 62.5 s exactly.
+    // 0.016/s is exactly one token every 62.5 s.
     assert_eq!((&answer["remaining"], &answer["reset_after_ms"]), (&json!(2), &json!(62_500)));
 }
 
@@ -56,7 +56,7 @@ fn every_algorithm_denies_the_token_after_the_last() {
     for algorithm in
         ["token_bucket", "fixed_window", "sliding_window", "sliding_counter", "leaky_bucket"]
     {
-        // A window of a day: the test will not see its edge (but for once, at midnight, for a moment).
+        // A window of a day, which ends during the test only around midnight.
         let body = json!({
             "key": algorithm, "capacity": 3, "refill_rate": 3, "refill_interval": 86400,
             "algorithm": algorithm,
@@ -93,7 +93,7 @@ fn deleting_a_bucket_fills_it() {
     let path = "/v1/buckets/a%2Fb%20%7Bc%7D";
     assert_eq!(server.request("DELETE", path, &[], "").status, 204);
     assert_eq!(take(&server, &body)["allowed"], true);
-    // There is nothing to forget: the bucket is full all the same.
+    // An unknown bucket is full as well.
     assert_eq!(server.request("DELETE", "/v1/buckets/unheard-of", &[], "").status, 204);
 }
 
@@ -135,7 +135,7 @@ fn a_denial_is_told_by_status_and_headers_if_asked_for() {
         let denied = told(query, body);
         assert_eq!(denied.status, status, "{denied:?}");
         assert_eq!(denied.header("content-type"), Some("application/json"));
-        // The body is the same as ever, and the headers say what it says.
+        // The body does not change, and the header fields agree with it.
         let answer = denied.json();
         assert_eq!((&answer["allowed"], &answer["limit"]), (&json!(false), &json!(2)));
         let wait_s = answer["retry_after_ms"].as_u64().unwrap().div_ceil(1000);
@@ -143,7 +143,7 @@ fn a_denial_is_told_by_status_and_headers_if_asked_for() {
         assert_eq!(denied.header("retry-after"), Some(&*wait_s.to_string()));
         assert_eq!(denied.header("ratelimit"), Some(&*format!(r#""take";r=0;t={wait_s}"#)));
     }
-    // No wait helps who asks for more than there can be.
+    // A cost above the capacity has no retry time.
     let never = told("?deny=429", &body.replace("\"cost\": 2", "\"cost\": 3"));
     assert_eq!((never.status, never.header("retry-after")), (429, None));
     assert_eq!(never.json()["retry_after_ms"], Value::Null);
@@ -173,7 +173,7 @@ fn which_status_denies_is_one_of_two() {
         ("deny", "deny"),
         ("deny=", "deny"),
         ("deny=429&deny=429", "deny"),
-        // Somebody who has slipped believes to be told by the status.
+        // A misspelt parameter must not be ignored: the client relies on the status.
         ("denied=429", "denied"),
         ("deny=%ff", "deny"),
     ] {
@@ -181,6 +181,6 @@ fn which_status_denies_is_one_of_two() {
         let refused = client.request("POST", &path, &json, body).unwrap();
         assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{query}");
     }
-    // And nothing was taken.
+    // No token was taken.
     assert_eq!(client.request("POST", "/v1/take?deny=429", &json, body).unwrap().status, 200);
 }

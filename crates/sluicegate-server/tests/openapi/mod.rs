@@ -1,10 +1,10 @@
-//! The API, driven from its own document by Schemathesis: what it says of itself is true, and whatever
-//! is sent, it answers with what it says it answers with, and goes on.
+//! The API, tested against its own document by Schemathesis: every answer to a generated request conforms to the
+//! document, and the service survives.
 //!
-//! `make schemathesis` fetches what drives it; if that is missing, that is a panic, never a skipped test. Its
-//! choices come from a fixed seed. `SLUICEGATE_SEED=7 SLUICEGATE_API_EXAMPLES=500` makes others, and more of them.
+//! `make schemathesis` fetches the tool. If it is missing, the test fails; it is never skipped. The seed is fixed;
+//! `SLUICEGATE_SEED=7 SLUICEGATE_API_EXAMPLES=500` sets another one, and more requests.
 //!
-//! `SLUICEGATE_UPDATE=1` writes `docs/reference/openapi.json` anew.
+//! `SLUICEGATE_UPDATE=1` rewrites `docs/reference/openapi.json`.
 
 mod odd;
 
@@ -19,22 +19,22 @@ use crate::common::{Launch, Server, eventually};
 
 const TOKEN: &str = "schemathesis-7f1d0c";
 
-/// The seed, if there is none in `SLUICEGATE_SEED`.
+/// Seed without `SLUICEGATE_SEED`.
 const SEED: u64 = 4;
 
-/// How many requests are made up for each operation, if `SLUICEGATE_API_EXAMPLES` does not say: about a minute's.
+/// Number of requests for each operation without `SLUICEGATE_API_EXAMPLES`: about a minute in total.
 const EXAMPLES: u64 = 25;
 
-/// The same on another database, or on none, where most answers are the same.
+/// The same on another database or without one, where most answers are equal.
 const EXAMPLES_FEW: u64 = 5;
 
-/// Where the last good rules are, to start from while the database is down.
+/// Snapshot file, from which the service starts while the database is down.
 const SNAPSHOT: &str = "sluicegate.snapshot.json";
 
 fn launch() -> Launch {
     Launch::serve(&[])
         .env("SLUICEGATE_ADMIN_TOKEN", TOKEN)
-        // That wrong tokens are refused is among what is tried, often.
+        // The generated requests include many wrong tokens.
         .env("SLUICEGATE_ADMIN_FAILURES_PER_MINUTE", "1000000")
 }
 
@@ -54,29 +54,29 @@ fn is_true(launch: Launch, examples: u64) {
     drive(&server, examples, &[]);
     is_well(&server);
     assert_eq!(server.get("/readyz").status, 200);
-    // It got far enough to change rules.
+    // Generated requests did change rules.
     let token = format!("Bearer {TOKEN}");
     let changes = server.request("GET", "/v1/rules/changes", &[("authorization", &token)], "");
     assert_ne!(changes.json()["changes"].as_array().unwrap().len(), 0, "{changes:?}");
 }
 
-/// What is down is said to be so: 503, where the document has it.
+/// Answers of 503 occur only where the document has them.
 #[test]
 fn the_document_is_true_without_a_database() {
     let before = launch().start();
     let snapshot = before.folder().join(SNAPSHOT);
     let snapshot = eventually("the snapshot", || std::fs::read_to_string(&snapshot).ok());
-    // Nobody listens there.
+    // No server listens on this port.
     let nowhere = launch().env("SLUICEGATE_DATABASE_URL", "postgres://127.0.0.1:1/none");
     let server = nowhere.file(SNAPSHOT, &snapshot).start();
-    // Whether a wrong token is one of the database's is not known: that is 503, too.
+    // A token cannot be verified without the database: an unknown one is answered 503 too.
     let down = "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n\
                 [checks.ignored_auth]\nenabled = false\n";
     drive(&server, EXAMPLES_FEW, &[down]);
     is_well(&server);
 }
 
-/// What a client is generated from has a name for everything, and one only.
+/// For client generators: every operation and schema has a unique name, and every reference resolves.
 #[test]
 fn names_are_there_once() {
     let server = launch().start();
@@ -99,7 +99,7 @@ fn names_are_there_once() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// Nothing is left out, and what proxies go by is in it.
+/// Every endpoint is included, with the header fields that proxies use.
 #[test]
 fn it_is_the_whole() {
     let server = launch().start();
@@ -117,7 +117,7 @@ fn it_is_the_whole() {
     assert_eq!(answers["429"]["headers"]["retry-after"]["schema"]["minimum"], 1);
 }
 
-/// What is written down of it, for whoever reads it without a server, and for the page, is what is served.
+/// The stored document, which the page's types are generated from, is the served one.
 #[test]
 fn the_file_is_the_document() {
     let file = root().join("docs/reference/openapi.json");
@@ -128,7 +128,7 @@ fn the_file_is_the_document() {
     let written = std::fs::read_to_string(&file).unwrap();
     let mut documents = [served.json(), serde_json::from_str(&written).unwrap()];
     for document in &mut documents {
-        // It changes with every release, and nothing else with it.
+        // Changes with every release.
         document["info"]["version"] = Value::Null;
     }
     let [served, written] = documents;
@@ -136,7 +136,7 @@ fn the_file_is_the_document() {
     assert!(served == written, "{} is not what is served: {help}", file.display());
 }
 
-/// Runs Schemathesis against this server, with these further settings, and fails if it finds anything.
+/// Runs Schemathesis against this server with additional settings, and fails the test if it reports an error.
 fn drive(server: &Server, examples: u64, settings: &[&str]) {
     let program = root().join("target/schemathesis/bin/st");
     assert!(program.exists(), "{} is missing: run `make schemathesis`", program.display());
@@ -164,7 +164,7 @@ fn drive(server: &Server, examples: u64, settings: &[&str]) {
     assert!(output.status.success(), "{line}\n{told}\n{trouble}");
 }
 
-/// No request has hit a mistake of the service, and it still answers.
+/// Asserts that no request caused an internal error, and that the service still answers.
 fn is_well(server: &Server) {
     let metrics = server.get("/metrics").body;
     assert!(metrics.contains("\nsluicegate_panics_total 0\n"), "{}", server.stderr());
@@ -172,7 +172,7 @@ fn is_well(server: &Server) {
     assert_eq!(checked.status, 200, "{checked:?}");
 }
 
-/// A number in the environment.
+/// Number in an environment variable.
 fn variable(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
@@ -180,7 +180,7 @@ fn variable(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Every reference in a document.
+/// Visits every reference in a document.
 fn visit(value: &Value, see: &mut impl FnMut(&str)) {
     match value {
         Value::Object(object) => {
@@ -194,7 +194,7 @@ fn visit(value: &Value, see: &mut impl FnMut(&str)) {
     }
 }
 
-/// The folder of the whole repository.
+/// Folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

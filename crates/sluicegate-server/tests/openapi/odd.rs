@@ -1,4 +1,4 @@
-//! Requests that a generator seldom makes up: each is refused with the name of what is wrong, and nothing hangs.
+//! Requests that a generator rarely produces: each is rejected with the name of the invalid field, and none hangs.
 
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn versions_that_are_known_are_not_sent_again() {
     }
 }
 
-/// All rules at once may be longer than any other body.
+/// The body that replaces all rules may be longer than others.
 #[test]
 fn a_thousand_rules_come_in_one_body() {
     let server = launch().start();

@@ -50,7 +50,7 @@ def at_its_defaults():
     for _ in range(MANY):
         pipeline.execute_command("CL.THROTTLE", "py:many", MANY - 2, 1, 3600)
     check(pipeline.execute())
-    # There is no MULTI: that is said, and what follows on the connection is in step.
+    # MULTI is rejected, and later replies on the connection stay in order.
     pipeline = client.pipeline()
     pipeline.execute_command("CL.THROTTLE", "py:multi", 4, 1, 3600)
     refused(redis.ResponseError, pipeline.execute)
