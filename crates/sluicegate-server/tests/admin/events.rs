@@ -275,7 +275,7 @@ fn decisions_are_counted_by_rule_and_by_tier() {
 }
 
 #[test]
-fn whom_it_names_is_what_the_audit_records() {
+fn subjects_are_named_as_the_audit_records_them() {
     let server = with_rules(RULES)
         .env("SLUICEGATE_AUDIT_PRIVACY", "hashed")
         .env("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-that-is-long-enough-to-be-one")
@@ -285,7 +285,7 @@ fn whom_it_names_is_what_the_audit_records() {
     let request = json!({"user_id": "alice", "plan": "free", "ip": "203.0.113.9", "cost": 4});
     check(&server, &request);
     let is_there = |tick: &Value| tick["limited"].as_array().is_some_and(|it| !it.is_empty());
-    let tick = events.tick_that("somebody", is_there);
+    let tick = events.tick_that("a subject", is_there);
     let enforced = find(&tick["limited"], "mode", "enforce").unwrap();
     let told = enforced.to_string();
     assert!(!told.contains("alice") && !told.contains("203.0.113"), "{told}");
@@ -300,7 +300,7 @@ fn whom_it_names_is_what_the_audit_records() {
 }
 
 #[test]
-fn what_everybody_shares_is_looked_into_and_not_spent() {
+fn shared_buckets_are_peeked_and_not_charged() {
     on_every_store(
         || with_rules(RULES),
         |server| {
@@ -395,7 +395,7 @@ fn so_many_may_watch_and_no_more() {
 }
 
 #[test]
-fn whoever_reads_is_not_cut_off() {
+fn a_watcher_that_reads_is_not_cut_off() {
     let server = Server::start(&["--limits-idle-timeout-ms", "2500"]);
     let mut events = Events::open(&server);
     events.next().unwrap();

@@ -288,7 +288,7 @@ fn updates_are_not_lost() {
 
 /// With the starter rules, a block under one plan does not cover all requests of its subject.
 #[test]
-fn whoever_is_not_reached_everywhere_is_noted() {
+fn a_note_names_the_requests_that_an_override_misses() {
     let server = Launch::serve(&[]).start();
     let mallory = json!({"rule_id": 1, "subject": "mallory", "blocked": true});
     let note = json!(
@@ -311,7 +311,7 @@ fn whoever_is_not_reached_everywhere_is_noted() {
 }
 
 #[test]
-fn who_did_what_to_whom_is_in_the_log() {
+fn changes_of_overrides_are_logged_with_author_and_subject() {
     let launch = launch()
         .env("SLUICEGATE_AUDIT_PRIVACY", "truncated")
         .env("SLUICEGATE_ADMIN_TOKEN", "a-token-for-this-test");

@@ -494,7 +494,7 @@ fn rules_of_a_file_are_read_only() {
 }
 
 #[test]
-fn whoever_may_only_look_changes_nothing() {
+fn the_role_read_changes_nothing() {
     let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", "secret-of-the-admin").start();
     for (method, path) in [
         ("GET", "/v1/rules"),

@@ -198,7 +198,7 @@ fn a_stream_ends_when_its_token_is_revoked() {
     while now() - seen < NOTICED_WITHIN {
         assert!(!still.read_chunk().unwrap().is_empty());
     }
-    assert_eq!(guesses(), before, "nobody has guessed");
+    assert_eq!(guesses(), before, "no guess was counted");
 }
 
 /// Opens a stream of events.
@@ -215,7 +215,7 @@ fn begin_to_watch(server: &Server, token: Option<&str>) -> Client {
 
 /// A database that has not answered yet may contain tokens.
 #[test]
-fn while_tokens_are_not_known_nobody_administers() {
+fn administration_is_unavailable_until_tokens_are_loaded() {
     const RULES: &str = "[[rule]]\nkey_pattern = \"user:{user_id}\"\nrate_per_second = 1\n";
     let postgres = Postgres::start();
     let url = postgres.create("late");
@@ -239,7 +239,7 @@ fn while_tokens_are_not_known_nobody_administers() {
 }
 
 #[test]
-fn whoever_guesses_is_locked_out_for_a_while() {
+fn guessing_tokens_locks_an_address_out_for_a_while() {
     // Ten per second, so that the lockout is short.
     let server = Launch::serve(&["--admin-failures-per-minute", "600"])
         .env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP)
@@ -289,7 +289,7 @@ fn whoever_guesses_is_locked_out_for_a_while() {
 
 /// A client that keeps sending a revoked token may share its address with others.
 #[test]
-fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
+fn repeating_a_revoked_token_locks_no_address_out() {
     let server = Launch::serve(&["--admin-failures-per-minute", "2"])
         .env("SLUICEGATE_ADMIN_TOKEN", BOOTSTRAP)
         .start();

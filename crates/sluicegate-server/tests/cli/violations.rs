@@ -136,7 +136,7 @@ fn many_violations_are_written_page_by_page() {
 }
 
 #[test]
-fn somebodys_violations_are_deleted() {
+fn violations_of_a_subject_are_deleted() {
     let gate = denied();
     let direct =
         |arguments: &[&str]| Launch::new(arguments).args(&["--database", &gate.url()]).run();
@@ -161,7 +161,7 @@ fn somebodys_violations_are_deleted() {
 
 /// Filters take the original ids where pseudonyms are recorded, also without a server.
 #[test]
-fn what_is_recorded_of_somebody_is_found_without_a_server() {
+fn pseudonymised_violations_are_found_without_a_server() {
     for privacy in ["hashed", "truncated"] {
         let key = ("SLUICEGATE_AUDIT_PRIVACY_KEY", "a-key-of-some-length");
         let launch = Launch::serve(&["--audit-privacy", privacy]).env(key.0, key.1);

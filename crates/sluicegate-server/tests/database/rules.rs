@@ -20,7 +20,7 @@ on_both!(
     two_rules_can_swap_their_patterns,
     ten_thousand_rules_are_the_most,
     writers_at_the_same_time_do_not_lose_changes,
-    numbers_that_somebody_chose_are_left_alone,
+    chosen_ids_are_not_changed,
 );
 
 async fn the_starter_rules_are_those_of_the_library(place: Place) {
@@ -333,7 +333,7 @@ async fn writers_at_the_same_time_do_not_lose_changes(place: Place) {
     assert_eq!(winners, 1);
 }
 
-async fn numbers_that_somebody_chose_are_left_alone(place: Place) {
+async fn chosen_ids_are_not_changed(place: Place) {
     let database = place.migrated().await;
     let by_hand = "INSERT INTO rate_limit_rules (rule_id, key_pattern, scope, tokens, period, burst_capacity) \
                    VALUES (11, 'by hand', 'custom', 1, 1000000, 1)";

@@ -124,7 +124,7 @@ fn descriptors_are_all_charged_or_none_and_each_says_how_it_stands() {
                 Some(r#""ip";q=5;w=86400, "user";q=2;w=60"#)
             );
         }
-        assert_eq!(rls.ask(&[ip]).remaining(), [2], "a denial charges nobody");
+        assert_eq!(rls.ask(&[ip]).remaining(), [2], "a denial charges nothing");
     });
 }
 

@@ -44,7 +44,7 @@ fn it_serves_until_it_is_asked_to_end() {
     server.signal("TERM");
     let last = rls.wait(watching.message()).unwrap().unwrap();
     assert_eq!(last.status(), ServingStatus::NotServing);
-    assert_eq!(rls.wait(watching.message()).unwrap(), None, "those who watch hold nobody up");
+    assert_eq!(rls.wait(watching.message()).unwrap(), None, "watchers do not delay the shutdown");
     // Clients that have not noticed yet are still answered.
     let answer = rls.wait(health.check(of(""))).unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::NotServing);
@@ -55,7 +55,7 @@ fn it_serves_until_it_is_asked_to_end() {
 }
 
 #[test]
-fn whoever_asks_on_and_on_what_it_looks_like_does_not_hold_it_up() {
+fn open_reflection_streams_do_not_delay_the_shutdown() {
     let server = Launch::serve(&["--shutdown-grace-ms", "300"]).with_grpc().start();
     let rls = Rls::of(&server);
     let list = Some(MessageRequest::ListServices(String::new()));

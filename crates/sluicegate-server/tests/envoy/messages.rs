@@ -32,7 +32,7 @@ fn what_is_no_message_is_refused() {
     }
     // An empty message has no domain.
     assert_eq!(status(&send(&server, 0, 0, b"")), invalid);
-    assert_eq!(status(&send(&server, 1, 3, b"abc")), "13", "nobody said how it is compressed");
+    assert_eq!(status(&send(&server, 1, 3, b"abc")), "13", "the compression is not named");
     assert!(Rls::of(&server).ask(&[descriptor(&[("user_id", "42")])]).is_ok());
 }
 

@@ -45,7 +45,7 @@ fn a_hundred_members_fit_and_a_hundred_and_one_do_not() {
 }
 
 #[test]
-fn one_bad_member_charges_nobody() {
+fn one_bad_member_charges_nothing() {
     let server = Server::start(&[]);
     let batch = json!([
         {"user_id": "n", "endpoint": "/payment", "cost": 3},

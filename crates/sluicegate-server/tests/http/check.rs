@@ -138,7 +138,7 @@ fn other_attributes_and_shadow_rules() {
     let request = json!({"attributes": {"tenant": "acme"}});
     assert_eq!(check(&server, &request)["tiers"][0]["allowed"], true);
     let answer = check(&server, &request);
-    assert_eq!(answer["allowed"], true, "a shadow denies nobody");
+    assert_eq!(answer["allowed"], true, "a rule in shadow mode does not deny");
     assert_eq!(answer["tiers"][0]["allowed"], false);
     assert_eq!(answer["tiers"][0]["mode"], "shadow");
     assert_eq!((&answer["limit"], &answer["remaining"]), (&json!(5), &json!(3)));

@@ -73,7 +73,7 @@ fn the_page_is_asked_for_each_time_and_its_parts_once() {
                 .any(|known| kind.starts_with(known)),
             "{kind}"
         );
-        assert_eq!(asset.header("content-encoding"), None, "nobody asked for it");
+        assert_eq!(asset.header("content-encoding"), None, "not requested");
         let packed = head(&server, "GET", &path, "accept-encoding: gzip, br\r\n");
         assert_eq!(packed.header("content-encoding"), Some("gzip"), "{path}");
         let length =

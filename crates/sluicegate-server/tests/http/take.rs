@@ -74,7 +74,7 @@ fn every_algorithm_denies_the_token_after_the_last() {
 }
 
 #[test]
-fn a_queue_in_which_nobody_may_wait() {
+fn a_queue_without_waiting() {
     let server = Server::start(&[]);
     let body = json!({
         "key": "k", "capacity": 3, "refill_rate": 1, "refill_interval": 86400,
@@ -115,7 +115,7 @@ fn a_full_store_sends_new_keys_to_the_overflow_bucket_or_denies_them() {
 }
 
 #[test]
-fn a_denial_is_told_by_status_and_headers_if_asked_for() {
+fn a_denial_has_a_status_and_headers_on_request() {
     let server = Server::start(&[]);
     let body = r#"{"key": "k", "capacity": 2, "refill_rate": 1, "refill_interval": 60, "cost": 2}"#;
     let told = |query: &str, body: &str| server.post_json(&format!("/v1/take{query}"), body);

@@ -78,7 +78,7 @@ fn the_document_is_true_without_a_database() {
 
 /// For client generators: every operation and schema has a unique name, and every reference resolves.
 #[test]
-fn names_are_there_once() {
+fn names_are_unique() {
     let server = launch().start();
     let document = server.get("/openapi.json").json();
     let mut names = BTreeSet::new();
@@ -101,7 +101,7 @@ fn names_are_there_once() {
 
 /// Every endpoint is included, with the header fields that proxies use.
 #[test]
-fn it_is_the_whole() {
+fn the_document_is_complete() {
     let server = launch().start();
     let document = server.get("/openapi.json").json();
     for (path, method) in [("/json", "post"), ("/healthcheck", "get"), ("/v1/authorize", "trace")] {

@@ -337,7 +337,7 @@ fn an_answer_without_the_store_says_so() {
 }
 
 #[test]
-fn a_place_in_line_is_told() {
+fn the_delay_of_a_queue_is_answered() {
     let rules = "[[rule]]\nrule_id = 1\nkey_pattern = \"line:{ip}\"\nalgorithm = \"leaky_bucket\"\n\
                  tokens = 1\nperiod = \"1h\"\nmax_wait = \"1h\"\nburst_capacity = 3\n";
     let server = Launch::serve(&["--rules", "r.toml"]).file("r.toml", rules).start();

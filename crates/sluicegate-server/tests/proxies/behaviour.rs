@@ -80,7 +80,7 @@ fn is_denied(kind: Kind, response: &Response) {
     assert_eq!(body.get("violated-policies"), policies.as_ref());
 }
 
-pub(crate) fn nobody_gets_past(kind: Kind) {
+pub(crate) fn clients_cannot_bypass_the_limit(kind: Kind) {
     let stage = Stage::set(kind, Patience::Long);
     users_have_buckets_of_their_own(&stage);
     clients_cannot_be_others(&stage);

@@ -40,7 +40,7 @@ fn pages_show_the_files() {
     }
     for (page, code) in &blocks {
         let is_known = texts.contains(code) || code.starts_with(COMMAND);
-        assert!(is_known, "docs/proxies/{page} shows what nobody has tried:\n{code}");
+        assert!(is_known, "docs/proxies/{page} shows untested code:\n{code}");
     }
 }
 

@@ -25,8 +25,8 @@ macro_rules! for_every_proxy {
             }
 
             #[test]
-            fn nobody_gets_past() {
-                behaviour::nobody_gets_past($kind);
+            fn clients_cannot_bypass_the_limit() {
+                behaviour::clients_cannot_bypass_the_limit($kind);
             }
 
             #[test]

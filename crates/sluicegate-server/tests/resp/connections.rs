@@ -26,7 +26,7 @@ fn a_command_must_come_in_time() {
 }
 
 #[test]
-fn whoever_says_nothing_is_not_waited_for() {
+fn silent_connections_are_closed() {
     let server = Launch::serve(&["--limits-header-timeout-ms", "200"]).with_resp().start();
     let started = now();
     assert!(connect(&server).is_closed());

@@ -62,7 +62,7 @@ fn versions_change_between_commands() {
 }
 
 #[test]
-fn whoever_does_not_read_is_not_read_from() {
+fn a_client_that_does_not_read_is_not_read_from() {
     let server = serve(&[]);
     let mut redis = connect(&server);
     let mut socket = redis.socket().try_clone().unwrap();

@@ -145,7 +145,7 @@ fn a_header_may_come_in_pieces_and_with_what_follows() {
 }
 
 #[test]
-fn whoever_does_not_say_it_is_not_served() {
+fn connections_without_a_valid_header_are_closed() {
     let server = expecting(LOOPBACK).args(&["--limits-header-timeout-ms", "500"]).start();
     let headers: [&[u8]; 10] = [
         b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
@@ -180,7 +180,7 @@ fn are_counted(server: &Server, reason: &str) {
 }
 
 #[test]
-fn whoever_is_not_trusted_is_not_served() {
+fn untrusted_peers_are_not_served() {
     let server = expecting("10.0.0.0/8, 192.0.2.1").start();
     let client = "10.1.2.3:51234".parse().unwrap();
     for header in [version_1(client), version_2(client), b"GET / HTTP/1.1\r\n".to_vec()] {
@@ -274,7 +274,7 @@ fn other_listeners_do_not_expect_it() {
 }
 
 #[test]
-fn somebody_must_be_trusted_to_say_it() {
+fn the_protocol_requires_trusted_proxies() {
     let launch = Launch::serve(&["--listen-proxy-protocol", "http"]);
     let finished = launch.run();
     assert_eq!(finished.code, Some(2));

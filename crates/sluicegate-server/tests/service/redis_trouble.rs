@@ -143,7 +143,7 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
 }
 
 #[test]
-fn what_the_store_said_is_for_whoever_has_the_token() {
+fn errors_of_the_store_are_shown_with_a_token_only() {
     let redis = RedisServer::start(Flavour::Redis8);
     redis.kill();
     let server = patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
@@ -226,7 +226,7 @@ fn slowest(client: &mut Client, length: Duration) -> Duration {
 }
 
 /// Breaks and repairs Redis under requests, none of which may exceed the time budget.
-fn nobody_waits(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&RedisServer)) {
+fn requests_do_not_wait(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&RedisServer)) {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = Launch::serve(&[]).env("SLUICEGATE_STORE_URL", &redis.url()).start();
     let mut client = server.connect();
@@ -245,11 +245,11 @@ fn nobody_waits(break_it: impl FnOnce(&RedisServer), mend_it: impl FnOnce(&Redis
 }
 
 #[test]
-fn nobody_waits_for_a_redis_that_was_killed() {
-    nobody_waits(RedisServer::kill, RedisServer::restart);
+fn requests_do_not_wait_for_a_redis_that_was_killed() {
+    requests_do_not_wait(RedisServer::kill, RedisServer::restart);
 }
 
 #[test]
-fn nobody_waits_for_a_redis_that_hangs() {
-    nobody_waits(RedisServer::stop, RedisServer::cont);
+fn requests_do_not_wait_for_a_redis_that_hangs() {
+    requests_do_not_wait(RedisServer::stop, RedisServer::cont);
 }

@@ -81,7 +81,7 @@ fn help_and_version_go_to_standard_output() {
     for said in ["--rules", "SLUICEGATE_LISTEN_HTTP", "127.0.0.1:8080]", "Examples:"] {
         assert!(help.stdout.contains(said), "{said} in {}", help.stdout);
     }
-    assert!(!help.stdout.contains("--admin-token"), "everybody can see flags");
+    assert!(!help.stdout.contains("--admin-token"), "other processes can read flags");
 }
 
 #[test]

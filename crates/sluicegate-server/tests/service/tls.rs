@@ -213,7 +213,7 @@ fn slow_handshakes_are_cut_and_make_room() {
 
 /// TLS buffers bytes that the socket does not accept: they must be flushed without a further request.
 #[test]
-fn whoever_reads_late_gets_everything_and_whoever_never_does_is_cut() {
+fn a_late_reader_gets_everything_and_one_that_never_reads_is_cut_off() {
     const REQUESTS: usize = 1000;
     let certificates = Certificates::new();
     let server = serve(&certificates.server(ServerCertificate::Good))

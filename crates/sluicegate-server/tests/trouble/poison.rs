@@ -60,7 +60,7 @@ fn poisoned(place: &Place) {
         taken += 1;
         let took = soon(what, now(), || ready(&server, &keeper).contains("are wrong"));
         longest = longest.max(took);
-        is_told(&server, &keeper, what, said);
+        reports_fault(&server, &keeper, what, said);
         assert_eq!(metric(&server, "rules_generation"), generation, "{what}");
         assert_eq!(limit_of_ip(&server), Some(2 + round as u64), "{what}");
         // Other changes do not put the invalid rules in force, but a revoked token is revoked.
@@ -78,7 +78,7 @@ fn poisoned(place: &Place) {
             eventually("the end of an override", || (!is_rich()).then_some(()));
             assert_eq!((status(&thief), status(&keeper)), (401, 200));
             assert_eq!(limit_of_ip(&server), Some(2));
-            is_told(&server, &keeper, what, said);
+            reports_fault(&server, &keeper, what, said);
         }
         place.sql(&format!(
             "DELETE FROM rate_limit_rules; \
@@ -119,7 +119,7 @@ fn ready(server: &Server, token: &str) -> String {
 }
 
 /// Asserts that readiness, API and log report the fault.
-fn is_told(server: &Server, token: &str, what: &str, said: &str) {
+fn reports_fault(server: &Server, token: &str, what: &str, said: &str) {
     let ready = ready(server, token);
     assert!(ready.contains("are wrong") && ready.contains(said), "{what}: {ready}");
     let why = refused(server, token).unwrap_or_default();

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_to_be_known_is_said() {
+    fn every_limitation_is_noted() {
         let rule = rule()
             .with_condition("endpoint", "/login")
             .unwrap()

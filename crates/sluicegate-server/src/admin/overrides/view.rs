@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dry_run_shows_who_would_have_made_it_and_when() {
+    fn a_dry_run_shows_its_author_and_time() {
         let spec = OverrideSpec {
             rule_id: 1,
             subject: "42".into(),

@@ -62,7 +62,7 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
 }
 
 #[test]
-fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
+fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
     let open = guard(None, true);
     let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("sg_ci")));
     assert!(open.still_lets_in(&nobody, Role::Read), "this machine needs none");
@@ -86,7 +86,7 @@ fn whoever_was_let_in_is_looked_at_again_and_that_is_no_guess() {
 }
 
 #[test]
-fn while_tokens_are_not_known_nobody_may_administer_without_one() {
+fn until_tokens_are_loaded_administration_needs_one() {
     let mut config = config(None);
     config.database.url = Config::default().database.url;
     let open = guard_of(config.clone(), true);
@@ -123,7 +123,7 @@ fn tokens_have_names_and_roles() {
 }
 
 #[test]
-fn whoever_guesses_must_wait_and_others_need_not() {
+fn guessing_locks_out_one_address_only() {
     let guard = guard(Some("right"), false);
     guard.set_tokens(vec![stored("grafana", Role::Read), stored("deploy", Role::Admin)]);
     let ask = |token: &str, from| guard.require(&showing(token), peer(from), Role::Admin);
@@ -143,7 +143,7 @@ fn whoever_guesses_must_wait_and_others_need_not() {
 }
 
 #[test]
-fn a_revoked_token_that_goes_on_asking_locks_nobody_out() {
+fn repeating_a_revoked_token_locks_no_address_out() {
     let guard = guard(Some("right"), false);
     for _ in 0..10 * FAILURES {
         let asked = guard.require(&showing("sg_revoked"), peer(1), Role::Read);

@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 const MANY = 5000;
 const url = `redis://${process.env.SLUICEGATE_RESP}`;
 
-/** So many, in their order, and all but the last were there. */
+/** Asserts that all answers are in order and that only the last one is a denial. */
 function check(answers) {
   const left = Array.from({ length: MANY }, (_, i) => Math.max(MANY - 2 - i, 0));
   assert.deepEqual(answers.map((answer) => answer[2]), left);
@@ -17,7 +17,7 @@ for (const options of [{}, { enableAutoPipelining: true }, { connectionName: "te
   const key = `ioredis:${Object.keys(options)}`;
   assert.equal(await client.ping(), "PONG");
   assert.deepEqual(await client.call("CL.THROTTLE", key, 15, 30, 60), [0, 16, 15, -1, 2]);
-  // What is asked in one turn is sent together.
+  // Commands of one turn of the event loop are sent together.
   const asks = Array.from({ length: MANY }, () => client.call("CL.THROTTLE", `${key}:many`, MANY - 2, 1, 3600));
   check(await Promise.all(asks));
   const pipeline = client.pipeline();
@@ -25,7 +25,7 @@ for (const options of [{}, { enableAutoPipelining: true }, { connectionName: "te
   check((await pipeline.exec()).map(([error, answer]) => error ?? answer));
   await assert.rejects(client.get(key), /this is Sluicegate/);
   const verdict = await client.call("SG.CHECK", "user_id", key, "ip", "203.0.113.9");
-  // It makes arrays of maps: a name, its value, the next name.
+  // The client returns maps as arrays of names and values.
   assert.deepEqual(verdict.slice(0, 2), ["allowed", 1]);
   assert.deepEqual(verdict.slice(-2), ["rule_id", null]);
   await client.quit();
@@ -40,7 +40,7 @@ wrong.on("error", () => {});
 await assert.rejects(wrong.ping());
 wrong.disconnect();
 
-// As docs/clients/node.md has it: nobody listens there, and nothing waits for it.
+// Options of docs/clients/node.md: without a server, calls fail at once.
 const options = { enableOfflineQueue: false, maxRetriesPerRequest: 0, commandTimeout: 100 };
 const nowhere = new Redis("redis://127.0.0.1:1", options);
 nowhere.on("error", () => {});

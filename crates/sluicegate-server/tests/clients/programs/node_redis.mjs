@@ -6,7 +6,7 @@ const MANY = 5000;
 const url = `redis://${process.env.SLUICEGATE_RESP}`;
 const throttle = (key, burst) => ["CL.THROTTLE", key, String(burst), "1", "3600"];
 
-/** So many, in their order, and all but the last were there. */
+/** Asserts that all answers are in order and that only the last one is a denial. */
 function check(answers) {
   const left = Array.from({ length: MANY }, (_, i) => Math.max(MANY - 2 - i, 0));
   assert.deepEqual(answers.map((answer) => answer[2]), left);
@@ -24,7 +24,7 @@ for (const options of [{ url }, { url, RESP: 2 }, { url: `${url}/0`, name: "test
   const key = `node:${options.RESP}:${options.name}`;
   assert.equal(await client.ping(), "PONG");
   assert.deepEqual(await client.sendCommand(["CL.THROTTLE", key, "15", "30", "60"]), [0, 16, 15, -1, 2]);
-  // What is asked in one turn is sent together.
+  // Commands of one turn of the event loop are sent together.
   check(await Promise.all(Array.from({ length: MANY }, () => client.sendCommand(throttle(`${key}:many`, MANY - 2)))));
   const pipeline = client.multi();
   for (let i = 0; i < MANY; i++) pipeline.addCommand(throttle(`${key}:pipeline`, MANY - 2));
@@ -53,7 +53,7 @@ const wrong = createClient({ url: `redis://default:other@${guarded}`, socket: { 
 wrong.on("error", () => {});
 await assert.rejects(wrong.connect(), /WRONGPASS/);
 
-// As docs/clients/node.md has it: nobody listens there, and nothing waits for it.
+// Options of docs/clients/node.md: without a server, calls fail at once.
 const options = { url: "redis://127.0.0.1:1", disableOfflineQueue: true, commandOptions: { timeout: 100 } };
 const nowhere = createClient(options);
 nowhere.on("error", () => {});

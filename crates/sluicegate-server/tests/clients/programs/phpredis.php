@@ -47,7 +47,7 @@ try {
     same(str_contains($error->getMessage(), 'WRONGPASS'), true);
 }
 
-// As docs/clients/php.md has it: nobody listens there, and that is known at once.
+// Options of docs/clients/php.md: without a server, calls fail at once.
 try {
     (new Redis())->connect('127.0.0.1', 1, 0.1, null, 0, 0.1);
     throw new LogicException('no error');

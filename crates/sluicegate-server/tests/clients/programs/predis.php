@@ -41,7 +41,7 @@ try {
     same(str_contains($error->getMessage(), 'WRONGPASS'), true);
 }
 
-// As docs/clients/php.md has it: nobody listens there, and that is known at once.
+// Options of docs/clients/php.md: without a server, calls fail at once.
 try {
     (new Predis\Client('tcp://127.0.0.1:1?timeout=0.1&read_write_timeout=0.1'))->ping();
     throw new LogicException('no error');

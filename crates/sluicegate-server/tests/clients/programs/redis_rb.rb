@@ -32,7 +32,7 @@ rescue Redis::BaseError => error
   same error.message.include?("WRONGPASS"), true
 end
 
-# As docs/clients/ruby.md has it: nobody listens there, and that is known at once.
+# Options of docs/clients/ruby.md: without a server, calls fail at once.
 begin
   Redis.new(url: "redis://127.0.0.1:1", timeout: 0.1, reconnect_attempts: 0).ping
   raise "no error"
