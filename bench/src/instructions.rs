@@ -15,7 +15,7 @@ use crate::contenders::{
 };
 use crate::workloads::{Denials, Order, Steps, Workload};
 
-/// Who checks what: name, tiers, contender and denials. All checks are of one hot key.
+/// Rows: name, tiers, contender and denials. All checks are of one hot key.
 const CASES: [Case; 12] = [
     ("grant", SINGLE_TIER, SLUICEGATE, Denials::None),
     ("grant", SINGLE_TIER, KEYED, Denials::None),

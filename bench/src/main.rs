@@ -40,7 +40,7 @@ struct Options {
     /// One turn of everything, which fails if a part cannot be measured: for tests. The figures mean nothing.
     #[arg(long, conflicts_with = "quick")]
     smoke: bool,
-    /// What to measure.
+    /// Parts to measure.
     #[arg(
         long,
         value_enum,
@@ -69,7 +69,7 @@ enum Part {
     Scale,
 }
 
-/// What a run asks of processes that it starts itself.
+/// Arguments of child processes that a run starts.
 #[derive(Debug, Subcommand)]
 enum Child {
     #[command(hide = true)]

@@ -12,7 +12,7 @@ use crate::allocator;
 use crate::contenders::{GOVERNOR, GOVERNOR_U64, KEYED_U64, SINGLE_TIER, SLUICEGATE, named};
 use crate::workloads::{MANY, SPENT};
 
-/// Who is measured. Sluicegate keeps hashes of names, so that its figures depend on no name's length.
+/// Contenders that are measured. Sluicegate keeps hashes of names, so that its figures depend on no name's length.
 const CONTENDERS: [&str; 4] = [SLUICEGATE, KEYED_U64, GOVERNOR, GOVERNOR_U64];
 
 pub(crate) const FEW_KEYS: u64 = MANY;
@@ -23,7 +23,7 @@ pub(crate) const MANY_KEYS: u64 = 10 * MANY;
 pub(crate) struct Memory {
     pub(crate) contender: String,
     pub(crate) keys: u64,
-    /// What was asked of the allocator and not given back, by keys.
+    /// Bytes allocated and not freed, by number of keys.
     pub(crate) allocated_bytes_per_key: f64,
     /// By how much the process grew, by keys: with what the allocator keeps for itself.
     pub(crate) resident_bytes_per_key: f64,

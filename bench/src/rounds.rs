@@ -9,7 +9,7 @@ use crate::contenders::{Contender, Walk};
 use crate::walkers::{Round, turn};
 use crate::workloads::{STEPS, Steps, Workload};
 
-/// How long and how often to measure.
+/// Length and number of rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// Turns that everybody gets. Who lacks clean rounds after them gets at most as many again, for a
@@ -60,7 +60,7 @@ const CHECKS_MIN: usize = 1 << 8;
 const CHECKS_MAX: usize = 1 << 13;
 /// Rounds of a turn; the first warms the caches and does not count.
 const ROUNDS_PER_TURN: usize = 6;
-/// How far a measured share of denials may be from the workload's.
+/// Tolerance between the measured share of denials and the workload's.
 const DENIED_SLACK: f64 = 0.05;
 
 /// Populates all contenders and measures each with each number of threads. Who denies more or less than

@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// Checks of one thread in one tick.
 const BATCH: usize = 202;
 
-/// How it went.
+/// Result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Scale {
     pub(crate) seconds: f64,
@@ -82,7 +82,7 @@ fn stream(limiter: &dyn Walk, steps: &Steps, thread: usize, started: Instant, ti
     part
 }
 
-/// What this process has used of the processors.
+/// Processor time that this process has used.
 fn processor_time() -> Duration {
     let time = |time: TimeVal| {
         Duration::from_micros((time.tv_sec() * 1_000_000 + time.tv_usec()).cast_unsigned())

@@ -24,7 +24,7 @@ const WORKLOADS: [(Order, Denials); 7] = [
 const THREADS: [usize; 2] = [1, 2];
 const ROUND: Duration = Duration::from_millis(2);
 
-/// What to time.
+/// Parts to time.
 pub(crate) struct Choice<'a> {
     pub(crate) turns: usize,
     /// A part of the names of workloads.

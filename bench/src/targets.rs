@@ -1,4 +1,4 @@
-//! What Sluicegate promises of its speed and size, mostly as ratios within one run, and whether this run
+//! Targets of speed and size, mostly as ratios within one run, and whether this run
 //! kept it.
 
 use serde::Serialize;

@@ -127,7 +127,7 @@ fn stay_on(core: usize) {
     }
 }
 
-/// How often this thread had to leave its core although it had work to do.
+/// Involuntary context switches of this thread.
 fn interruptions() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }

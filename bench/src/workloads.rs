@@ -1,4 +1,4 @@
-//! What is asked of every contender: which keys, in which order, and how often the answer is no.
+//! Workloads: keys, their order, and the share of denials, the same for every contender.
 //!
 //! All sequences are drawn before anything is timed, from fixed seeds, and all contenders walk the same
 //! ones. Keys are text, `user:` and a number, because that is what most limits are keyed by and all that
@@ -15,11 +15,11 @@ pub(crate) const STEPS: usize = 1 << 20;
 /// contenders can keep exactly.
 pub(crate) const BURST: u32 = 10_000_000;
 pub(crate) const PERIOD_SECS: u64 = 360;
-/// What is taken from every key before the start, so that all have a state that is worth keeping for
+/// Tokens taken from every key before the start, so that all have a state that is worth keeping for
 /// minutes. A million times this is well below a burst: tiers that all keys share stay generous.
 pub(crate) const SPENT: u32 = 1;
 
-/// How keys follow each other.
+/// Order of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Hot,
@@ -27,7 +27,7 @@ pub(crate) enum Order {
     Zipf,
 }
 
-/// How often the answer is no.
+/// Share of denials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denials {
     None,
@@ -78,12 +78,12 @@ impl Workload {
         format!("{order}, {denials}")
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub(crate) fn keys(self) -> u64 {
         if self.order == Order::Hot { 1 } else { MANY }
     }
 
-    /// What is taken from a key before the start.
+    /// Tokens taken from a key before the start.
     pub(crate) fn taken_before(self, id: u64) -> u32 {
         match self.denials {
             Denials::All => BURST,

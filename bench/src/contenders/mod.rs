@@ -1,4 +1,4 @@
-//! Who is compared: one file per library, each limiter behind the same small trait.
+//! Contenders: one file per library, each limiter behind the same small trait.
 //!
 //! A limiter's whole answer is kept alive (`black_box`), not only its yes or no, so that nobody is spared
 //! the computing of figures that a caller would look at.
@@ -99,7 +99,7 @@ pub(crate) const SINGLE_TIER: &[Contender] = &[
     },
 ];
 
-/// Who can limit one bucket, and no more.
+/// Contenders that limit one bucket only.
 pub(crate) const UNKEYED: &[Contender] =
     &[Contender { name: "ratelimit", make: |_| Box::new(ratelimit::One::new()) }];
 

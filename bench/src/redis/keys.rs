@@ -3,7 +3,7 @@
 use sluicegate::{RedisStore, Space, Store};
 use tokio::runtime::Runtime;
 
-/// How many subjects there are: as many keys for each contender and tier.
+/// Number of subjects: as many keys for each contender and tier.
 pub(crate) const SUBJECTS: usize = 100_000;
 
 /// Rules whose buckets are made ready.

@@ -17,7 +17,7 @@ use crate::units::{CHARGE, NAIVE};
 
 pub(crate) const TASKS: [usize; 4] = [1, 8, 64, 512];
 
-/// How long a round takes, and how long tasks warm up before it.
+/// Length of a round, and of the warm-up before it.
 const ROUND: Duration = Duration::from_millis(100);
 const WARM_UP: Duration = Duration::from_millis(15);
 
@@ -32,7 +32,7 @@ const LONE_ROUND: usize = 25;
 pub(crate) struct Concurrent {
     pub(crate) way: Way,
     pub(crate) tasks: usize,
-    /// What the quiet rounds come to.
+    /// Summary of the quiet rounds.
     pub(crate) checks_per_sec: f64,
     /// The quartiles of all rounds.
     pub(crate) quartiles: [f64; 2],
@@ -81,7 +81,7 @@ pub(crate) struct Bench {
     quota: Quota,
 }
 
-/// What the ways other than the library send.
+/// Commands of the contenders other than the library.
 struct Commands {
     naive: String,
     charge: String,
@@ -229,7 +229,7 @@ impl Bench {
     }
 }
 
-/// What one task has.
+/// State of one task.
 struct Checker {
     way: Way,
     limiter: Limiter<RedisStore>,

@@ -44,7 +44,7 @@ struct Options {
     /// One round of everything, which fails if a part cannot be measured: for tests. The figures mean nothing.
     #[arg(long, conflicts_with = "quick")]
     smoke: bool,
-    /// What to measure.
+    /// Parts to measure.
     #[arg(
         long,
         value_enum,
@@ -62,7 +62,7 @@ enum Part {
     Processes,
 }
 
-/// How often everybody has a turn.
+/// Number of rounds.
 struct Effort {
     commands: usize,
     concurrent: usize,

@@ -26,7 +26,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Tokens of the one bucket; the next comes after more than five minutes.
 const HOT_TOKENS: usize = 4000;
-/// What is asked for beyond them.
+/// Checks beyond the capacity.
 const HOT_BEYOND: usize = 2000;
 
 /// Where `make bench-redis` leaves the program, unless `SLUICEGATE_BIN` names it.

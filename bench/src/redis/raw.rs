@@ -12,7 +12,7 @@ use crate::stats::{median, quantile};
 use crate::units::{NAIVE_1, OURS_1, Units};
 use crate::wire::{Wire, write_time};
 
-/// How long a round takes: so short that many fall between what else the machine does.
+/// Length of a round: short, so that many rounds run undisturbed.
 const ROUND: Duration = Duration::from_millis(4);
 /// Rounds in which nothing is sent, to know what counting costs the server.
 const EMPTY_ROUNDS: usize = 50;
@@ -38,7 +38,7 @@ pub(crate) struct Shape {
 pub(crate) struct Measured {
     pub(crate) contender: &'static str,
     pub(crate) shape: Shape,
-    /// What the quiet rounds come to.
+    /// Summary of the quiet rounds.
     pub(crate) checks_per_sec: f64,
     /// The quartiles of all rounds.
     pub(crate) quartiles: [f64; 2],

@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) lone: Vec<Lone>,
     pub(crate) processes: Option<Processes>,
     pub(crate) targets: Vec<Target>,
-    /// What is missing, and why.
+    /// Contenders left out, with the reason.
     pub(crate) notes: Vec<String>,
 }
 

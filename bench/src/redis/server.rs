@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) has_cell: bool,
 }
 
-/// What a round cost the server.
+/// Cost of a round to the server.
 pub(crate) struct Used {
     pub(crate) command_us: f64,
     pub(crate) processor_us: f64,

@@ -1,4 +1,4 @@
-//! What is wanted of the Redis store, and whether this run kept it.
+//! Targets of the Redis store, and whether this run met them.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::units::{NAIVE_1, NAIVE_3, NAIVE_DENIED, OURS_1, OURS_3, OURS_DENIED};
 const BUSY: Shape = SHAPES[1];
 /// Tasks at which the library is compared.
 const MANY_TASKS: usize = 64;
-/// How much later than a lone call of the naive script a lone check may come, by the median.
+/// Target ratio of a lone check's median to that of a lone call of the naive script.
 const LONE_MAX: f64 = 1.0;
 const BYTES_MAX: f64 = 165.0;
 
@@ -30,7 +30,7 @@ pub(crate) struct Target {
     pub(crate) is_met: Option<bool>,
 }
 
-/// What one run found.
+/// Results of one run.
 pub(crate) struct Found<'a> {
     pub(crate) raw: &'a [Measured],
     pub(crate) memory: &'a [Memory],

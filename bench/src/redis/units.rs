@@ -1,4 +1,4 @@
-//! What the contenders send: every check of a walk over all keys, encoded beforehand.
+//! Encoded commands of the contenders: every check of a walk over all keys.
 
 use crate::keys::{Keys, SUBJECTS};
 use crate::wire::{TIME_BLANK, encode};
@@ -42,7 +42,7 @@ pub(crate) struct Units {
     /// Commands of a unit, and the checks that they make.
     pub(crate) commands: usize,
     pub(crate) checks: usize,
-    /// How many checks an answer grants.
+    /// Number of checks that an answer grants.
     pub(crate) granted: fn(&[i64]) -> usize,
     pub(crate) is_denied: bool,
 }

@@ -38,7 +38,7 @@ fn digits(into: &mut [u8], mut number: u64) {
 pub(crate) struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// What of the buffer is not yet understood.
+    /// Bytes of the buffer that are not parsed yet.
     start: usize,
     end: usize,
     /// The numbers of the last answer.

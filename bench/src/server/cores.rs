@@ -1,4 +1,4 @@
-//! Who runs where, and for how long.
+//! Assignment of processes to cores, and their processor time.
 
 use std::time::Duration;
 

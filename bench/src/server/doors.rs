@@ -50,7 +50,7 @@ impl Door {
         depths.iter().map(move |depth| Place { door: self, depth: *depth })
     }
 
-    /// How it is asked, by whom it is asked of; nothing if they have no such door.
+    /// Request for a contender; `None` if it has no such door.
     pub(crate) fn dialect(self, contender: &str) -> Option<Dialect> {
         Some(match (self, contender) {
             (Self::Http, THROTTLECRAB) => Dialect::CrabHttp,

@@ -20,7 +20,7 @@ const TOGETHER: usize = 200;
 /// Files that are open besides.
 const FILES_BESIDES: u64 = 1_000;
 
-/// How long a door's requests take with and without idle connections to it.
+/// Latency of a door with and without idle connections to it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Idle {
     pub(crate) door: Door,

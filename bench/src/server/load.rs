@@ -15,14 +15,14 @@ use mio::{Events, Interest, Poll, Token};
 use crate::requests::Requests;
 use crate::wire::{Answer, Protocol, Wire};
 
-/// How long a server may say nothing at all.
+/// Timeout without any answer of a server.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much later than planned an open loop may end.
+/// Longest time by which an open loop may end late.
 const LATE_MAX: Duration = Duration::from_secs(3);
 const INPUT_BYTES: usize = 256 * 1024;
 const EVENTS_MAX: usize = 1024;
 
-/// How many requests there are at once.
+/// Concurrency of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) connections: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Shape {
     pub(crate) depth: usize,
 }
 
-/// What was answered.
+/// Counts of answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) answers: u64,

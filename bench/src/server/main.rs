@@ -45,7 +45,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Where every run leaves its figures.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-server.json");
 
-/// How many users there are, unless a part says otherwise.
+/// Number of users, unless a part says otherwise.
 const SUBJECTS: usize = 100_000;
 
 /// Measures Sluicegate's front doors and prints tables, ready for the README.
@@ -60,10 +60,10 @@ struct Options {
     /// One short round of everything, which fails if a part cannot be measured: for tests. The figures mean nothing.
     #[arg(long, conflicts_with = "quick")]
     smoke: bool,
-    /// What to measure.
+    /// Parts to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "capacity,latency,idle,scale")]
     parts: Vec<Part>,
-    /// Where.
+    /// Doors to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "http,grpc,resp,resp-check")]
     doors: Vec<Door>,
     /// Is a null server, with the answers in this folder, on four ports.
@@ -79,7 +79,7 @@ enum Part {
     Scale,
 }
 
-/// How often everybody has a turn, and for how long.
+/// Number and length of rounds.
 struct Effort {
     rounds: usize,
     round: Duration,
@@ -213,7 +213,7 @@ fn scale(doors: &[Door], effort: &Effort, notes: &mut Vec<String>) -> Vec<Capaci
     found
 }
 
-/// What the service answers at a door; the null server will say the same.
+/// Records the service's answer at a door, which the null server repeats.
 fn answer_of(server: &Server, door: Door) -> Result<Vec<u8>, String> {
     let dialect = door.dialect(server.name).ok_or("there is no such door")?;
     let requests = Requests::new(dialect, 10);

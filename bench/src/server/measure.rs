@@ -25,7 +25,7 @@ pub(crate) struct Entrant<'a> {
     next: usize,
 }
 
-/// What a door can do, by the median of its rounds.
+/// Capacity of a door, by the median of its rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Capacity {
     pub(crate) contender: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct Capacity {
     pub(crate) denied_share: f64,
 }
 
-/// How long a door takes, by the median of its rounds.
+/// Latency of a door, by the median of its rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Latency {
     pub(crate) contender: &'static str,
@@ -53,7 +53,7 @@ struct Round {
     tally: Tally,
 }
 
-/// How much everybody can do.
+/// Measures the capacity of every contender.
 pub(crate) fn capacities(
     entrants: &mut [Entrant<'_>],
     rounds: usize,
@@ -76,7 +76,7 @@ pub(crate) fn capacities(
         .collect()
 }
 
-/// How long everybody takes, at the rate of their door.
+/// Measures the latency of every contender, at the rate of its door.
 pub(crate) fn latencies(
     entrants: &mut [Entrant<'_>],
     rounds: usize,

@@ -1,4 +1,4 @@
-//! What is sent over gRPC, as far as it is used here.
+//! Messages over gRPC, as far as they are used here.
 
 use bytes::Bytes;
 use prost::Message;

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::doors::Door;
 
-/// What the service answered, by door; nothing where it did not.
+/// Recorded answers of the service, by door; empty where it gave none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers([Option<Bytes>; 4]);
 

@@ -1,4 +1,4 @@
-//! What is asked: the same subjects of everybody, in the same order, in each server's own words, encoded before
+//! Requests: the same subjects in the same order for every server, in each server's protocol, encoded before
 //! anything is timed.
 //!
 //! Seven in ten requests are of users whose quota nobody uses up. The other three are of a few users who have one
@@ -68,7 +68,7 @@ impl Requests {
     }
 }
 
-/// Who asks.
+/// Subject of a request.
 struct Subject {
     user: String,
     ip: String,

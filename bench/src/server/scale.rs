@@ -9,7 +9,7 @@ use crate::requests::Requests;
 use crate::servers::Server;
 
 pub(crate) const USERS: usize = 1_000_000;
-/// What is hoped for.
+/// Target rate.
 pub(crate) const WANTED_PER_SEC: f64 = 400_000.0;
 
 const DEPTH: usize = 64;

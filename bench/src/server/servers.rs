@@ -38,7 +38,7 @@ pub(crate) struct Server {
     pub(crate) name: &'static str,
     process: Process,
     ports: [u16; 4],
-    /// What it writes goes there, and goes with it.
+    /// Folder of its files, deleted with it.
     _folder: TempDir,
 }
 

@@ -1,4 +1,4 @@
-//! What is wanted of the front doors, and whether this run kept it.
+//! Targets of the doors, and whether this run met them.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Target {
     pub(crate) is_met: Option<bool>,
 }
 
-/// What one run found.
+/// Results of one run.
 pub(crate) struct Found<'a> {
     pub(crate) capacities: &'a [Capacity],
     pub(crate) idle: &'a [Idle],

@@ -1,4 +1,4 @@
-//! What goes over a connection: requests that were encoded beforehand, and answers of which only the end and
+//! Bytes on a connection: requests that were encoded beforehand, and answers of which only the end and
 //! the outcome are looked for. A client does no more than it must, so that it is not what is measured.
 
 mod http1;
@@ -9,7 +9,7 @@ use std::io;
 
 use self::http2::Http2;
 
-/// How a door is spoken to.
+/// Protocol of a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
@@ -33,7 +33,7 @@ pub(crate) enum Wire {
 pub(crate) struct Answer<'a> {
     /// Which request it is for; nothing if they come in order.
     pub(crate) stream: Option<u32>,
-    /// What it says: a body, a message, a value.
+    /// Payload: a body, a message, a value.
     pub(crate) body: &'a [u8],
 }
 

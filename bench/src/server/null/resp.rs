@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use sluicegate_server::doors::resp::parser::Parser;
 
-/// How much is read at once, as in the service.
+/// Bytes of one read, as in the service.
 const READ_BYTES: usize = 64 * 1024;
 
 pub(super) async fn serve(listener: TcpListener, answer: Bytes) {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::wrong;
 
-/// How a good answer begins.
+/// Start of a successful answer.
 const OK: &[u8] = b"HTTP/1.1 200 ";
 const LENGTH: &[u8] = b"content-length: ";
 

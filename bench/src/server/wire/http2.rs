@@ -20,10 +20,10 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 const FRAME_HEADER: usize = 9;
-/// What precedes a message: whether it is compressed, and its length.
+/// Prefix of a message: the compression flag and the length.
 const MESSAGE_HEADER: usize = 5;
 
-/// What the server may send ahead, in addition to what it may from the start.
+/// Increase of the flow control window beyond the initial one.
 const WINDOW: u32 = 0x7fff_0000;
 /// After how much of it there is more.
 const WINDOW_AGAIN: u32 = WINDOW / 2;

@@ -35,46 +35,46 @@ use crate::rules::source::{RulesError, RulesSource};
 use crate::store::{self, StoreError};
 use crate::time::Timestamp;
 
-/// From the signal to the end, at most: a second less than is promised, for what comes after.
+/// Longest time from the signal to the end of the last connection: a second less than promised, for the audit.
 const END_AFTER: Duration = Duration::from_secs(4);
 
-/// What the audit may take beyond that.
+/// Time for the audit's last write, beyond that.
 const AUDIT_AFTER: Duration = Duration::from_millis(500);
 
-/// Why the service did not start.
+/// Error that keeps the service from starting.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// There are no rules to begin with.
+    /// No rules could be loaded.
     #[error("{0}")]
     Rules(#[from] snapshot::SnapshotError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The files of TLS are wrong.
+    /// The certificate or key of a listener cannot be used.
     #[error("cannot listen with TLS: {0}")]
     Tls(#[from] TlsFilesError),
-    /// An address cannot be had.
+    /// An address cannot be bound.
     #[error("cannot listen on {address}: {}", reason(source))]
     Listen {
-        /// For what.
+        /// Door that was to listen there.
         door: Door,
-        /// Which.
+        /// Address as configured.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The operating system refuses something else.
+    /// Another refusal of the operating system.
     #[error("cannot {what}: {}", reason(source))]
     System {
-        /// What.
+        /// Action that failed, as a verb: `catch signals`.
         what: &'static str,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl ServeError {
-    /// What went wrong and what to do about it, for people, in colours or without.
+    /// The error and a hint, for a terminal, in colours or without.
     #[must_use]
     pub fn report(&self, in_colours: bool) -> String {
         let help = match self {
@@ -102,7 +102,7 @@ impl ServeError {
 ///
 /// # Errors
 ///
-/// If it cannot begin to.
+/// [`ServeError`] if it cannot start.
 pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     let system = |what| move |source| ServeError::System { what, source };
     let is_text = logging::start(&config.log, audience);
@@ -114,7 +114,7 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
         .build()
         .map_err(system("start threads"))?;
     let served = runtime.block_on(async {
-        // Caught before anything can be asked for, so that no signal finds the process unprepared.
+        // Before anything starts, so that every signal ends the process in order.
         let mut signals = EndSignals::catch().map_err(system("catch signals"))?;
         let service = tokio::select! {
             service = Box::pin(Service::start(config)) => service?,
@@ -127,12 +127,12 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
         service.serve(signals).await;
         Ok(())
     });
-    // What is left was given its time.
+    // Tasks that are left have had their grace period.
     runtime.shutdown_background();
     served
 }
 
-/// What to do about an address that cannot be had.
+/// Hint for an address that cannot be bound.
 fn help_to_listen(door: Door, error: &io::Error) -> String {
     let door = door.name();
     match error.kind() {
@@ -150,7 +150,7 @@ fn no_signals(source: io::Error) -> ServeError {
     ServeError::System { what: "catch signals", source }
 }
 
-/// The settings have bounds within which this cannot be.
+/// Unreachable within the bounds of the setting.
 fn uncountable(error: QuotaError) -> ServeError {
     ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
 }
@@ -196,7 +196,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
     Ok(app)
 }
 
-/// Listens for everything that is to be listened for, or for nothing.
+/// Binds every configured listener; if one fails, none is started.
 fn listen(
     config: &Config,
     app: &Arc<App>,
@@ -239,7 +239,7 @@ fn listen(
     Ok(bound.into_iter().map(run).collect())
 }
 
-/// A service that serves.
+/// A running service.
 struct Service {
     app: Arc<App>,
     phases: Phases,
@@ -251,7 +251,7 @@ struct Service {
     grace: Duration,
 }
 
-/// A listener that listens.
+/// A running listener.
 struct Listening {
     door: Door,
     address: SocketAddr,
@@ -296,7 +296,7 @@ impl Service {
         Ok(Self { app, phases, source, store, listening, slots, is_tls, grace })
     }
 
-    /// Says that it serves: to a person what and how to try it, to others the facts.
+    /// Announces the start: with examples on a terminal, as log events otherwise.
     fn announce(&self, to_a_person: bool) {
         let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
         let has_token = !self.app.guard.is_open();
@@ -314,7 +314,7 @@ impl Service {
                 max_buckets,
                 has_token,
             };
-            // Nobody reads it if that fails.
+            // A closed terminal does not matter.
             let _ = io::stderr().write_all(startup.message().as_bytes());
         } else {
             let version = env!("CARGO_PKG_VERSION");
@@ -327,8 +327,7 @@ impl Service {
         }
     }
 
-    /// Serves until a signal has come and what was in flight is answered. A second signal ends the
-    /// process at once.
+    /// Serves until a signal comes and requests in flight are answered. A second signal ends the process at once.
     async fn serve(self, mut signals: EndSignals) {
         let first = signals.next().await;
         let end_at = Instant::now() + END_AFTER;

@@ -1,4 +1,4 @@
-//! What keeps the rules in force up to date.
+//! The keeper of the rules in force.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Keeper {
     pub(super) inner: Arc<Inner>,
 }
 
-/// What is told when something changes.
+/// Parts of the service that follow changes.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each is what it is called")]
 pub struct Parts {
@@ -45,12 +45,12 @@ pub(super) struct Inner {
     pub(super) url: Option<DatabaseUrl>,
     pub(super) timeout: Duration,
     pub(super) file: Option<PathBuf>,
-    /// What is to be in the file.
+    /// Content of the snapshot file.
     pub(super) latest: watch::Sender<Option<Arc<Loaded>>>,
     source: RulesSource,
     parts: Parts,
     pub(super) database: DatabaseHandle,
-    /// How often something was asked to be put in force.
+    /// Number of requested refreshes.
     asked: AtomicU64,
     /// Held while the database is read.
     loading: Mutex<()>,
@@ -110,7 +110,7 @@ impl Keeper {
         &self.inner.source
     }
 
-    /// What is known about the rules in force.
+    /// Status of the rules in force.
     #[must_use]
     pub fn status(&self) -> Arc<Status> {
         self.inner.status.get()
