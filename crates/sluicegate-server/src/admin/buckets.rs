@@ -110,9 +110,9 @@ async fn peek(
     path: Result<Path<(String, String)>, PathRejection>,
     query: Query,
 ) -> Result<Json<BucketView>, Problem> {
-    let found = Found::new(&app, path, query)?;
-    let decision = found.look().await?;
-    Ok(Json(found.view(&decision)))
+    let named = NamedBucket::new(&app, path, query)?;
+    let decision = named.peek().await?;
+    Ok(Json(named.view(&decision)))
 }
 
 /// Resets a bucket of a rule: it is full again.
@@ -135,11 +135,11 @@ async fn reset(
     path: Result<Path<(String, String)>, PathRejection>,
     query: Query,
 ) -> Result<Json<BucketView>, Problem> {
-    let found = Found::new(&app, path, query)?;
-    let existed = found.bucket.reset().await?;
-    info!(by, rule_id = found.rule_id, subject = found.recorded, existed, "bucket reset");
-    let decision = found.look().await?;
-    Ok(Json(BucketView { existed: Some(existed), ..found.view(&decision) }))
+    let named = NamedBucket::new(&app, path, query)?;
+    let existed = named.bucket.reset().await?;
+    info!(by, rule_id = named.rule_id, subject = named.recorded, existed, "bucket reset");
+    let decision = named.peek().await?;
+    Ok(Json(BucketView { existed: Some(existed), ..named.view(&decision) }))
 }
 
 /// Grants extra tokens to a bucket of a rule. The bucket never holds more than its limit.
@@ -164,9 +164,9 @@ async fn grant(
     query: Query,
     request: HttpRequest<Body>,
 ) -> Result<Json<BucketView>, Problem> {
-    let found = Found::new(&app, path, query)?;
+    let named = NamedBucket::new(&app, path, query)?;
     let tokens = tokens(&app, request).await?;
-    found.given(&by, tokens, "tokens granted", found.bucket.grant(tokens).await)
+    named.credited(&by, tokens, "tokens granted", named.bucket.grant(tokens).await)
 }
 
 /// Returns spent tokens to a bucket of a rule. The bucket never holds more than its limit.
@@ -191,9 +191,9 @@ async fn refund(
     query: Query,
     request: HttpRequest<Body>,
 ) -> Result<Json<BucketView>, Problem> {
-    let found = Found::new(&app, path, query)?;
+    let named = NamedBucket::new(&app, path, query)?;
     let tokens = tokens(&app, request).await?;
-    found.given(&by, tokens, "tokens refunded", found.bucket.refund(tokens).await)
+    named.credited(&by, tokens, "tokens refunded", named.bucket.refund(tokens).await)
 }
 
 /// Reads the number of tokens from a body.
@@ -207,7 +207,7 @@ async fn tokens(app: &App, request: HttpRequest<Body>) -> Result<u64, Problem> {
 }
 
 /// The bucket named by the path and the query.
-struct Found {
+struct NamedBucket {
     rule_id: u64,
     subject: String,
     /// The subject as written to the log: pseudonymised like a violation's.
@@ -215,56 +215,57 @@ struct Found {
     bucket: Bucket<AnyStore>,
 }
 
-impl Found {
+impl NamedBucket {
     fn new(
         app: &App,
         path: Result<Path<(String, String)>, PathRejection>,
         query: Query,
     ) -> Result<Self, Problem> {
-        let Path((rule_id, whose)) = path.map_err(|_| Problem::field("subject", "is not UTF-8"))?;
+        let Path((rule_id, subject)) =
+            path.map_err(|_| Problem::field("subject", "is not UTF-8"))?;
         let no_such_rule = || Problem::data(&DataError::NotFound("rule"));
         let rules = app.limiter.rules();
         let rule = rule_id.parse().ok().and_then(|rule_id| rules.get(rule_id));
         let rule = rule.ok_or_else(no_such_rule)?;
-        let whose = subject::subject(rule, &whose, &app.limits)?;
-        let further = further(app, rule, query)?;
+        let subject = subject::subject(rule, &subject, &app.limits)?;
+        let others = other_placeholders(app, rule, query)?;
         let mut request = Request::new();
         if let Some(attribute) = rule.subject_attribute() {
-            request = request.attribute(attribute.name(), &whose);
+            request = request.attribute(attribute.name(), &subject);
         }
-        for (attribute, value) in &further {
+        for (attribute, value) in &others {
             request = request.attribute(attribute.name(), value);
         }
         // A rule that has just been deleted has no buckets any more.
         let bucket = app.limiter.bucket(rule.rule_id(), &request).ok_or_else(no_such_rule)?;
-        let recorded = subject::recorded(app.audit.pseudonyms(), Some(rule), &whose);
+        let recorded = subject::recorded(app.audit.pseudonyms(), Some(rule), &subject);
         Ok(Self {
             rule_id: rule.rule_id(),
-            subject: whose.to_string(),
+            subject: subject.to_string(),
             recorded: recorded.into_owned(),
             bucket,
         })
     }
 
     /// Reads the bucket from the store. A degraded answer is an error: the fallback does not know the bucket.
-    async fn look(&self) -> Result<Decision, Problem> {
-        let looked = self.bucket.look().await?;
-        if looked.degraded {
+    async fn peek(&self) -> Result<Decision, Problem> {
+        let peeked = self.bucket.look().await?;
+        if peeked.degraded {
             let detail = "the store is unavailable: try again";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
-        Ok(looked.decisions[0])
+        Ok(peeked.decisions[0])
     }
 
     /// Logs a grant or refund and answers with the bucket.
-    fn given(
+    fn credited(
         &self,
         by: &str,
         tokens: u64,
         what: &str,
-        given: Result<Decision, Trouble>,
+        result: Result<Decision, Trouble>,
     ) -> Result<Json<BucketView>, Problem> {
-        let decision = given?;
+        let decision = result?;
         info!(by, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
         Ok(Json(self.view(&decision)))
     }
@@ -285,7 +286,11 @@ impl Found {
 
 /// Values of the key pattern's placeholders after the first, from query parameters of the same names. Each is
 /// required, and no others are allowed.
-fn further(app: &App, rule: &Rule, query: Query) -> Result<Vec<(Attribute, String)>, Problem> {
+fn other_placeholders(
+    app: &App,
+    rule: &Rule,
+    query: Query,
+) -> Result<Vec<(Attribute, String)>, Problem> {
     let attributes = rule.key_pattern().attributes().iter().skip(1);
     let names: Vec<_> = attributes.clone().map(Attribute::name).collect();
     let query = query.only(&names)?;

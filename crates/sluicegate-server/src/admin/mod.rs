@@ -33,12 +33,12 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .merge(stats::routes())
         .merge(events::routes())
         .layer(from_fn_with_state(Arc::clone(app), body::let_arrive))
-        .layer(map_response(for_one_reader))
+        .layer(map_response(forbid_caching))
         .merge(rules::import_routes())
 }
 
 /// Forbids caching and content sniffing: answers change from request to request and quote text chosen by clients.
-async fn for_one_reader(mut response: Response) -> Response {
+async fn forbid_caching(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -154,12 +154,13 @@ impl Candidate {
 
     fn preview(&self, remembered: &RecentRequests) -> PreviewAnswer {
         let RecentRequests { requests, left_out, note } = remembered;
-        let time_of =
-            |kept: Option<&recent::RecentRequest>| kept.map(|kept| recent::timestamp(kept.at()));
+        let time_of = |request: Option<&recent::RecentRequest>| {
+            request.map(|request| recent::timestamp(request.at()))
+        };
         let before = self.replaced.as_ref();
         PreviewAnswer {
             requests: requests.len() as u64,
-            were_denied: requests.iter().filter(|kept| !kept.was_allowed()).count() as u64,
+            were_denied: requests.iter().filter(|request| !request.was_allowed()).count() as u64,
             left_out: *left_out,
             from: time_of(requests.first()),
             to: time_of(requests.last()),

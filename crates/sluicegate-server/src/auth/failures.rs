@@ -18,7 +18,7 @@ const NETWORK_BITS: u32 = 64;
 
 /// Number of slots for the last wrong token of an address. An address whose entry is evicted only pays again for the
 /// same token.
-const REMEMBERED_MAX: usize = 1_024;
+const SLOTS: usize = 1_024;
 
 /// Recent wrong tokens by address.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(crate) struct Failures<C: Clock = SystemClock> {
 }
 
 /// An address and the hash of a wrong token that it sent.
-type Shown = (IpAddr, [u8; 32]);
+type Guess = (IpAddr, [u8; 32]);
 
 /// Last wrong token of each address.
 struct LastWrong {
-    places: Mutex<Vec<Option<Shown>>>,
+    slots: Mutex<Vec<Option<Guess>>>,
     /// Randomly seeded, so that a client cannot choose an address that evicts another's entry.
     hasher: RandomState,
 }
@@ -79,22 +79,22 @@ impl<C: Clock> Failures<C> {
     }
 
     /// True if a line about this address may be logged: once per minute.
-    pub(crate) fn is_worth_a_line(&self, address: IpAddr) -> bool {
+    pub(crate) fn may_log(&self, address: IpAddr) -> bool {
         self.log_lines.take(&network(address), 1).is_granted()
     }
 }
 
 impl LastWrong {
     fn new() -> Self {
-        Self { places: Mutex::new(vec![None; REMEMBERED_MAX]), hasher: RandomState::new() }
+        Self { slots: Mutex::new(vec![None; SLOTS]), hasher: RandomState::new() }
     }
 
     /// Stores the token as the address's last; true if it differs from the previous one.
     fn is_new(&self, address: IpAddr, token: [u8; 32]) -> bool {
-        let mut places = self.places.lock();
-        let place = self.hasher.hash_one(address) as usize % places.len();
-        let shown = Some((address, token));
-        std::mem::replace(&mut places[place], shown) != shown
+        let mut slots = self.slots.lock();
+        let slot = self.hasher.hash_one(address) as usize % slots.len();
+        let guess = Some((address, token));
+        std::mem::replace(&mut slots[slot], guess) != guess
     }
 }
 
@@ -173,11 +173,11 @@ mod tests {
         let store = MemoryStore::builder().clock(clock.clone()).build();
         let failures = Failures::on(Arc::new(store), 3).unwrap();
         let one = address("203.0.113.9");
-        assert!(failures.is_worth_a_line(one));
-        assert!(!failures.is_worth_a_line(one));
-        assert!(failures.is_worth_a_line(address("203.0.113.10")));
+        assert!(failures.may_log(one));
+        assert!(!failures.may_log(one));
+        assert!(failures.may_log(address("203.0.113.10")));
         clock.advance(Duration::from_secs(60));
-        assert!(failures.is_worth_a_line(one));
+        assert!(failures.may_log(one));
     }
 
     #[test]

@@ -91,8 +91,8 @@ impl App {
         if let Some(Operator(name)) = parts.extensions.get() {
             return Ok(name.clone());
         }
-        let asked = self.guard.require(&parts.headers, peer(parts), role);
-        asked.map_err(|refusal| self.refuse(refusal, parts))
+        let result = self.guard.require(&parts.headers, peer(parts), role);
+        result.map_err(|refusal| self.refuse(refusal, parts))
     }
 
     /// True if the caller may see the details that an otherwise public answer reserves for readers.
@@ -115,7 +115,7 @@ impl App {
         self.metrics.refused(refusal.name());
         let is_guess = matches!(refusal, Refusal::Wrong | Refusal::TooMany(_));
         let guesser = peer(parts).filter(|_| is_guess);
-        if let Some(peer) = guesser.filter(|peer| self.guard.is_worth_a_line(*peer)) {
+        if let Some(peer) = guesser.filter(|peer| self.guard.may_log(*peer)) {
             warn!(%peer, reason = refusal.name(), "token rejected");
         }
         refusal.into()

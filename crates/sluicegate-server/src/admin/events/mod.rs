@@ -122,7 +122,7 @@ impl Events {
             _ = self.standing.wait_for(|standing| *standing == Standing::Leaving) => return None,
             tick = self.watcher.next() => tick?,
         };
-        self.guard.still_lets_in(&self.pass, Role::Read).then(|| tick.text(event))
+        self.guard.still_authorizes(&self.pass, Role::Read).then(|| tick.text(event))
     }
 }
 

@@ -208,16 +208,16 @@ impl App {
             }
             Some(Override::Quota(_)) | None => {}
         }
-        let looked = bucket.look().await?;
-        let (seen, cost) = (&looked.decisions[0], request.get_cost());
-        let wait = wait::wait(bucket.quota(), seen, cost);
-        explained.limit = Some(seen.limit);
-        explained.remaining = Some(seen.remaining);
-        explained.reset_after_ms = Some(seen.reset_after_ms());
+        let peek = bucket.look().await?;
+        let (decision, cost) = (&peek.decisions[0], request.get_cost());
+        let wait = wait::wait(bucket.quota(), decision, cost);
+        explained.limit = Some(decision.limit);
+        explained.remaining = Some(decision.remaining);
+        explained.reset_after_ms = Some(decision.reset_after_ms());
         explained.retry_after_ms = wait.map(|wait| ms_rounded_up(wait.as_micros()));
         // In a degraded answer, `on_error` may deny although tokens seem to be left.
-        explained.would_allow = Some(seen.is_granted() && wait::would_grant(seen, cost));
-        Ok((explained, looked.degraded))
+        explained.would_allow = Some(decision.is_granted() && wait::would_grant(decision, cost));
+        Ok((explained, peek.degraded))
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use sluicegate::{Algorithm, Decision, Quota, Refill};
 
 /// True if the peeked bucket would grant `cost` tokens now.
-pub(super) fn would_grant(seen: &Decision, cost: u64) -> bool {
-    cost <= seen.remaining
+pub(super) fn would_grant(peeked: &Decision, cost: u64) -> bool {
+    cost <= peeked.remaining
 }
 
 /// Time until the peeked bucket grants `cost` tokens, if no tokens are taken meanwhile: zero if it would now,
@@ -14,16 +14,16 @@ pub(super) fn would_grant(seen: &Decision, cost: u64) -> bool {
 ///
 /// For sliding windows it is an upper bound: a peek tells when the window is empty, not when each of its entries
 /// expires.
-pub(super) fn wait(quota: &Quota, seen: &Decision, cost: u64) -> Option<Duration> {
+pub(super) fn wait(quota: &Quota, peeked: &Decision, cost: u64) -> Option<Duration> {
     if cost > quota.capacity() {
         return None;
     }
-    if would_grant(seen, cost) {
+    if would_grant(peeked, cost) {
         return Some(Duration::ZERO);
     }
-    let reset_after = seen.reset_after();
+    let reset_after = peeked.reset_after();
     let early = match (quota.algorithm(), quota.refill()) {
-        (Algorithm::TokenBucket, Refill::Interval) => grid_time(quota, seen, cost),
+        (Algorithm::TokenBucket, Refill::Interval) => grid_time(quota, peeked, cost),
         (algorithm, _) if algorithm.has_capacity() => refill_time(quota, cost),
         _ => Duration::ZERO,
     };
@@ -39,10 +39,10 @@ fn refill_time(quota: &Quota, cost: u64) -> Duration {
 }
 
 /// The same for a bucket that refills at the end of each period.
-fn grid_time(quota: &Quota, seen: &Decision, cost: u64) -> Duration {
+fn grid_time(quota: &Quota, peeked: &Decision, cost: u64) -> Duration {
     let (tokens, period_us) = quota.rate().tokens_and_period_us();
-    let missing = quota.capacity().saturating_sub(seen.remaining);
-    let needed = cost.saturating_sub(seen.remaining);
+    let missing = quota.capacity().saturating_sub(peeked.remaining);
+    let needed = cost.saturating_sub(peeked.remaining);
     let spare = missing.div_ceil(tokens.max(1)) - needed.div_ceil(tokens.max(1));
     Duration::from_micros(period_us.saturating_mul(spare))
 }
@@ -70,7 +70,7 @@ mod tests {
 
     /// Compares [`wait`] with `retry_after` of a denial, after various amounts spent and times passed.
     #[test]
-    fn a_look_tells_what_a_denial_says() {
+    fn a_peek_yields_the_wait_of_a_denial() {
         for quota in quotas() {
             for spent in 0..=quota.capacity() {
                 for passed_ms in [0, 1, 999, 4_001, 17_500] {
@@ -80,18 +80,20 @@ mod tests {
                     let _ = limiter.take_now("k", &quota, spent);
                     clock.advance(Duration::from_millis(passed_ms));
                     for cost in 0..=quota.capacity() + 1 {
-                        let seen = limiter.peek_now("k", &quota);
-                        let (told, granted) = (wait(&quota, &seen, cost), would_grant(&seen, cost));
+                        let peeked = limiter.peek_now("k", &quota);
+                        let (computed, granted) =
+                            (wait(&quota, &peeked, cost), would_grant(&peeked, cost));
                         let decision = limiter.take_now("k", &quota, cost);
-                        let said = decision.retry_after();
+                        let answered = decision.retry_after();
                         assert_eq!(granted, decision.is_granted(), "{quota:?} {spent} {cost}");
-                        let is_close = match (told, said) {
-                            (Some(told), Some(said)) => {
-                                told >= said && told - said <= Duration::from_micros(1)
+                        let is_close = match (computed, answered) {
+                            (Some(computed), Some(answered)) => {
+                                computed >= answered
+                                    && computed - answered <= Duration::from_micros(1)
                             }
-                            (told, said) => told == said,
+                            (computed, answered) => computed == answered,
                         };
-                        assert!(is_close, "{told:?} {said:?} {quota:?} {spent} {cost}");
+                        assert!(is_close, "{computed:?} {answered:?} {quota:?} {spent} {cost}");
                         if granted {
                             let _ = limiter.refund_now("k", &quota, cost);
                         }

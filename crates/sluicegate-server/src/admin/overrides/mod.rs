@@ -214,7 +214,7 @@ async fn replace(
         let rule_id = body.rule_id.map_or(before.spec.rule_id, |rule_id| rule_id.0);
         let subject = body.subject.as_ref().map_or(&*before.spec.subject, |subject| &subject.0);
         let (spec, note) = spec(&app, &body, rule_id, subject)?;
-        stays(&spec, &before.spec)?;
+        require_same_target(&spec, &before.spec)?;
         if dry_run {
             let set = OverrideView::in_dry_run(&spec, &by, Some(&before));
             return Ok(Json(SetOverrideView { set, note }).into_response());
@@ -306,7 +306,7 @@ fn spec(
 }
 
 /// Rejects a change of an override's rule or subject.
-fn stays(spec: &OverrideSpec, before: &OverrideSpec) -> Result<(), Problem> {
+fn require_same_target(spec: &OverrideSpec, before: &OverrideSpec) -> Result<(), Problem> {
     const MOVED: &str = "cannot change: delete this override and create another";
     if spec.rule_id != before.rule_id {
         return Err(Problem::field("rule_id", MOVED));

@@ -36,7 +36,7 @@ pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Pr
     let mode = query.text("mode").map(str::parse::<ViolationMode>).transpose();
     let mode = mode.map_err(|error| Problem::field("mode", error))?;
     let is_shadow = mode.map(|mode| mode == ViolationMode::Shadow);
-    let asked = ViolationFilter {
+    let filter = ViolationFilter {
         user_id: text("user_id"),
         ip_address: text("ip"),
         endpoint: text("endpoint"),
@@ -47,7 +47,7 @@ pub(super) fn filter(query: &Query, audit: &Audit) -> Result<ViolationFilter, Pr
         to: time("to")?,
     };
     let no_address = || Problem::field("ip", "is not an address");
-    record::filter(audit.pseudonyms(), asked).ok_or_else(no_address)
+    record::filter(audit.pseudonyms(), filter).ok_or_else(no_address)
 }
 
 /// Parses the attribute to group by.

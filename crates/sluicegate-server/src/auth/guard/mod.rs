@@ -160,7 +160,7 @@ impl Guard {
     }
 
     /// True if an authorised request would still be authorised. Not counted as a guess.
-    pub(crate) fn still_lets_in(&self, Pass(hash): &Pass, role: Role) -> bool {
+    pub(crate) fn still_authorizes(&self, Pass(hash): &Pass, role: Role) -> bool {
         let stored = self.stored.load();
         let stored = stored.as_ref().map(|stored| stored.as_slice());
         if self.is_loopback && self.bootstrap.is_none() && stored.is_some_and(<[_]>::is_empty) {
@@ -190,8 +190,8 @@ impl Guard {
     }
 
     /// True if a line about this address may be logged.
-    pub(crate) fn is_worth_a_line(&self, peer: IpAddr) -> bool {
-        self.failures.is_worth_a_line(peer)
+    pub(crate) fn may_log(&self, peer: IpAddr) -> bool {
+        self.failures.may_log(peer)
     }
 
     /// Rejects requests that a page of another site made a browser send.

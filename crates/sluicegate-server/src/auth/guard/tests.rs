@@ -65,14 +65,14 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
 fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
     let open = guard(None, true);
     let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("sg_ci")));
-    assert!(open.still_lets_in(&nobody, Role::Read), "this machine needs none");
+    assert!(open.still_authorizes(&nobody, Role::Read), "this machine needs none");
     open.set_tokens(vec![stored("ci", Role::Read)]);
-    assert!(!open.still_lets_in(&nobody, Role::Read));
-    assert!(open.still_lets_in(&reader, Role::Read));
-    assert!(!open.still_lets_in(&reader, Role::Admin));
+    assert!(!open.still_authorizes(&nobody, Role::Read));
+    assert!(open.still_authorizes(&reader, Role::Read));
+    assert!(!open.still_authorizes(&reader, Role::Admin));
     open.set_tokens(vec![stored("other", Role::Admin)]);
     for _ in 0..2 * FAILURES {
-        assert!(!open.still_lets_in(&reader, Role::Read), "it is revoked");
+        assert!(!open.still_authorizes(&reader, Role::Read), "it is revoked");
     }
     assert_eq!(open.require(&showing("sg_ci"), peer(1), Role::Read), Err(Refusal::Wrong));
 
@@ -82,7 +82,7 @@ fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
     for _ in 0..2 * FAILURES {
         let _ = closed.require(&showing("guess"), peer(1), Role::Read);
     }
-    assert!(closed.still_lets_in(&admin, Role::Read));
+    assert!(closed.still_authorizes(&admin, Role::Read));
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn refuse(
     denied: StatusCode,
 ) -> Response {
     app.metrics.contradicted();
-    if app.guard.is_worth_a_line(peer) {
+    if app.guard.may_log(peer) {
         // The proxy passes on its clients' headers: worth a warning.
         warn!(%peer, header = %name, "a proxy's headers contradict each other: denied");
     }
