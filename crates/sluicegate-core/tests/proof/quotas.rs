@@ -54,7 +54,7 @@ fn text_is_read_as_it_is_meant() {
     }
 }
 
-/// Each with a reason of its own.
+/// Invalid rates with their errors.
 const NO_RATES: [(&str, RateError); 25] = [
     ("", RateError::Syntax),
     ("10", RateError::Syntax),

@@ -55,7 +55,7 @@ fn x_forwarded_for_from_the_right() {
         (&["::ffff:198.51.100.7, ::ffff:10.0.0.2"], CLIENT),
         (&["[2001:db8::1]:443, 10.0.0.2"], "2001:db8::1"),
         (&["2001:db8::1, [2001:db8:ffff::5]"], "2001:db8::1"),
-        // All of them are ours: the farthest one asked by itself.
+        // All entries are trusted proxies: the farthest one is the client.
         (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         // An entry that is not an address ends the walk.
         (&["198.51.100.7, unknown, 10.0.0.2"], "10.0.0.2"),
@@ -125,7 +125,7 @@ fn x_real_ip_is_one_address() {
     let cases: &[(&[&str], &str)] = &[
         (&["198.51.100.7"], CLIENT),
         (&[" 198.51.100.7 "], CLIENT),
-        // One of ours may ask by itself.
+        // A trusted proxy may be the client.
         (&["10.0.0.9"], "10.0.0.9"),
         (&["1.2.3.4", "198.51.100.7"], CLIENT),
         (&["1.2.3.4, 198.51.100.7"], PROXY),

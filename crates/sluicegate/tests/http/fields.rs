@@ -151,7 +151,7 @@ fn until_there_is_more() {
         (counted(Algorithm::SlidingWindow), r#""custom";r=1;t=10"#),
         (counted(Algorithm::SlidingCounter), r#""custom";r=1;t=20"#),
         (counted(Algorithm::LeakyBucket), r#""custom";r=1;t=2"#),
-        // Eight seconds are in line, and nobody waits longer than one.
+        // The queue is eight seconds long, and the maximum wait is one second.
         (queue, r#""custom";r=0;t=7"#),
     ];
     for (quota, expected) in cases {

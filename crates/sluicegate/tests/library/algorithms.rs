@@ -51,8 +51,8 @@ fn a_queue_is_as_long_as_its_longest_wait() {
     assert_eq!((verdict.is_allowed(), verdict.retry_after()), (false, Some(secs(1))));
 }
 
-/// Every algorithm once. Each lets exactly five pass at first, and the last to let another pass is
-/// named with the exact wait: nobody is charged before all of them are willing.
+/// One rule for every algorithm. Each admits exactly five requests at first; then the rule with the
+/// longest wait is named with the exact wait, and no rule is charged until all grant.
 #[test]
 fn all_algorithms_decide_together() {
     let interval = Quota::per_minute(5).and_then(|quota| quota.with_refill(Refill::Interval));

@@ -68,7 +68,7 @@ fn costs_at_the_edges() {
     assert!(limiter.take_now("k", &quota, 3).is_granted());
 }
 
-/// A bucket that is taken from by its key is no rule's, whatever the key says.
+/// A bucket taken from by key never shares a rule's bucket, whatever the key.
 #[test]
 fn buckets_of_rules_are_apart() {
     let (limiter, _) = limiter(vec![rule(1, "{user_id}", "1/hour")]);

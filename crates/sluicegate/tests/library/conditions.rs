@@ -95,7 +95,7 @@ fn rules_with_exceptions_are_found() {
 proptest! {
     #![proptest_config(cases(1_000))]
 
-    /// Whatever the exceptions are, they are so many globs of which none matches.
+    /// A condition with exceptions holds if its glob matches and none of the exceptions does.
     #[test]
     fn exceptions_are_what_their_definition_says(
         glob in prop::option::of(select(vec!["a*", "**", "ab", "/**"])),

@@ -301,7 +301,7 @@ fn there_is_an_end_to_everything() {
     assert_eq!((many.errors().len(), many.left_out()), (100, 19_900));
     assert!(many.to_string().ends_with("\n\nand 19900 more"));
 
-    // Whatever is quoted is cut.
+    // Quoted text is truncated.
     let name = "n".repeat(100_000);
     let errors = errors(&format!("[[rule]]\n{name} = 1\n{name}"));
     assert!(errors.to_string().len() < 5_000, "{}", errors.to_string().len());
@@ -362,7 +362,7 @@ fn lines_are_counted_as_editors_do() {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// Whatever the text, reading it ends, and every mistake is in a place that exists.
+    /// Parsing any text ends, and the position of every error exists.
     #[test]
     fn reading_is_total(text in file()) {
         if let Err(errors) = RuleSet::from_toml("rules.toml", &text) {

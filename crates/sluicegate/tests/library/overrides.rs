@@ -271,12 +271,12 @@ fn u5_an_override_that_is_gone_denies_nobody() {
     let other = RuleSet::new(vec![rule(2, "user:{user_id}", "1/hour burst 5")]).unwrap();
     limiter.replace_rules(other.with_overrides(kept));
     assert!(limiter.check_now(&user("42")).is_allowed(), "it was another rule's");
-    // A set that is made anew has none.
+    // A new set has no overrides.
     limiter.replace_rules(RuleSet::new(vec![rule(1, "user:{user_id}", "1/hour burst 5")]).unwrap());
     assert!(limiter.rules().overrides().is_empty());
 }
 
-/// A rule that is switched off does nothing, whatever its overrides say.
+/// A rule that is switched off does nothing, even with overrides.
 #[test]
 fn overrides_of_rules_that_do_not_apply_do_nothing() {
     let off = rule(1, "user:{user_id}", "1/hour").with_is_active(false);

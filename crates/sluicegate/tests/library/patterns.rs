@@ -134,7 +134,7 @@ fn known_attributes_have_one_name() {
 }
 
 proptest! {
-    /// Whatever the text: a pattern, or a mistake at one of its characters (or just behind the last).
+    /// Any text is a pattern, or has an error at one of its characters or just after the last.
     #[test]
     fn parsing_is_total(text in "[{}a:é\n]{0,12}|\\PC{0,12}") {
         match Pattern::parse(&text) {

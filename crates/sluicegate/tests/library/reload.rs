@@ -150,7 +150,7 @@ fn u3_no_verdict_is_a_mixture() {
     assert!(changes_seen.into_inner() >= CHANGES_SEEN, "{version} versions, and nobody looked");
 }
 
-/// Two who replace rules at once: every set has a version of its own.
+/// Concurrent replacements: every set has a unique version.
 #[test]
 fn versions_are_given_once() {
     let (limiter, _) = limiter(Vec::new());
@@ -167,8 +167,8 @@ fn versions_are_given_once() {
     assert_eq!(limiter.rules().version(), 1001);
 }
 
-/// T34: a thousand rules replaced all the time, with rates that change, while others check. The clock
-/// stands still, so that exactly the burst is admitted: no free refill, nobody locked out.
+/// T34: a thousand rules with changing rates replaced continuously under concurrent checks. The clock
+/// stands still, so exactly the burst is admitted: no free refill and no lost tokens.
 #[test]
 fn t34_rules_are_replaced_under_load() {
     const BURST: usize = 500;

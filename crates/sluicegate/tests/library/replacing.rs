@@ -141,7 +141,7 @@ fn names_are_bounded() {
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A rule as plain data: its tenant, its name, whom it replaces.
+/// A rule as plain data: its tenant, its name, and the names it replaces.
 type Plain = (Option<&'static str>, Option<&'static str>, Vec<&'static str>);
 
 fn plain() -> impl Strategy<Value = Plain> {

@@ -148,7 +148,7 @@ fn many_who_settle_at_once_come_to_the_sum_of_what_they_cost() {
     assert_eq!(remaining(&limiter, &ALL), [100_000 - spent, 90_000 - spent]);
 }
 
-/// Every algorithm gives and takes what it was told.
+/// Settling a reservation charges or refunds the difference under every algorithm.
 #[test]
 fn every_algorithm_settles() {
     for algorithm in sluicegate::Algorithm::ALL {
