@@ -27,4 +27,4 @@ pub use overrides::{OVERRIDES_MAX, Override, Overrides, OverridesError};
 pub use pattern::{Pattern, PatternError};
 pub use rule::{Mode, OnError, Rule, RuleError, Scope};
 pub use set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors};
-pub use spec::{FieldError, RuleSpec};
+pub use spec::{FieldError, NOTES, Note, RuleSpec};

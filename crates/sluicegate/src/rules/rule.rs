@@ -9,8 +9,7 @@ use super::attribute::{Attribute, NAME_BYTES_MAX};
 use super::condition::Condition;
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
-use super::spec::RuleSpec;
-use crate::compat::floor_char_boundary;
+use super::spec::{DESCRIPTION, NOTES, RuleSpec};
 use crate::request::Request;
 
 /// Longest name of a plan, in bytes.
@@ -21,8 +20,6 @@ pub(crate) const CONDITIONS_MAX: usize = 16;
 pub(crate) const RULE_NAME_BYTES_MAX: usize = 128;
 /// Most names that one rule replaces.
 pub(crate) const REPLACES_MAX: usize = 32;
-/// Longest description, in bytes.
-pub(crate) const DESCRIPTION_BYTES_MAX: usize = 1024;
 
 /// The plan of rules for requests whose own plan no other rule names.
 pub(crate) const DEFAULT_PLAN: &str = "default";
@@ -86,7 +83,8 @@ pub struct Rule {
     mode: Mode,
     on_error: OnError,
     is_active: bool,
-    description: Box<str>,
+    /// Texts of [`NOTES`], in their order.
+    notes: [Box<str>; NOTES.len()],
     /// At most one for an attribute, in the order of their names.
     conditions: Box<[(Attribute, Condition)]>,
     name: Option<Box<str>>,
@@ -162,7 +160,7 @@ impl Rule {
             mode: Mode::default(),
             on_error: OnError::default(),
             is_active: true,
-            description: Box::default(),
+            notes: Default::default(),
             conditions: Box::default(),
             name: None,
             replaces: Box::default(),
@@ -276,8 +274,13 @@ impl Rule {
     /// This rule with a description for people, truncated to a kilobyte.
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
-        let end = floor_char_boundary(description, DESCRIPTION_BYTES_MAX);
-        self.description = description[..end].into();
+        self.notes[DESCRIPTION] = NOTES[DESCRIPTION].truncated(description);
+        self
+    }
+
+    /// This rule with the columns of a spec that decide nothing.
+    pub(super) fn with_notes_of(mut self, spec: &RuleSpec) -> Self {
+        self.notes = NOTES.map(|note| note.truncated(note.get(spec)));
         self
     }
 
@@ -332,7 +335,7 @@ impl Rule {
     /// Its description for people; empty if absent.
     #[must_use]
     pub fn description(&self) -> &str {
-        &self.description
+        &self.notes[DESCRIPTION]
     }
 
     /// Its conditions, in the order of the names, without the endpoint that the key pattern may name.
@@ -359,7 +362,7 @@ impl Rule {
         let (tokens, period_us) = self.quota.rate().tokens_and_period_us();
         let algorithm = self.quota.algorithm();
         let conditions = self.conditions.iter();
-        RuleSpec {
+        let mut spec = RuleSpec {
             rule_id: self.rule_id,
             key_pattern: self.key_pattern.as_str().into(),
             scope: Some(self.scope),
@@ -374,13 +377,17 @@ impl Rule {
             mode: self.mode,
             on_error: self.on_error,
             is_active: self.is_active,
-            description: self.description().into(),
             conditions: conditions
                 .map(|(name, condition)| (name.name().into(), condition.as_str().into()))
                 .collect(),
             name: self.name().unwrap_or_default().into(),
             replaces: self.replaces().map(Into::into).collect(),
+            ..RuleSpec::default()
+        };
+        for (note, text) in NOTES.iter().zip(&self.notes) {
+            *note.get_mut(&mut spec) = text.to_string();
         }
+        spec
     }
 
     /// Attribute of the subject of its buckets: `user_id` if its key pattern has it, else `ip`, else the first

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, QuotaField, Rate, Refill};
 
-use super::rule::{DESCRIPTION_BYTES_MAX, Mode, OnError, Rule, RuleError, Scope};
+use super::rule::{Mode, OnError, Rule, RuleError, Scope};
+use crate::compat::floor_char_boundary;
 
 /// Largest id of a rule: JavaScript and Lua represent integers up to it exactly.
 pub(crate) const RULE_ID_MAX: u64 = (1 << 53) - 1;
@@ -18,6 +19,9 @@ pub(crate) const UNLIMITED_PERIOD: Duration = Duration::from_secs(1);
 
 /// Columns of a rule, as a file, a database or the API has them. [`RuleSpec::build`] makes a [`Rule`] of them, or
 /// returns an error for each column that is not valid.
+///
+/// A new column of text that decides nothing is a field here, its name in [`COLUMNS`](Self::COLUMNS) and an entry in
+/// [`NOTES`]: the rest of this crate carries, checks, reads and writes it by that entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSpec {
     /// Id, which names its buckets.
@@ -56,6 +60,70 @@ pub struct RuleSpec {
     pub name: String,
     /// Names of the rules that do not apply where it does.
     pub replaces: Vec<String>,
+}
+
+/// Columns of text that decide nothing.
+pub const NOTES: [Note; 1] = [Note {
+    name: "description",
+    bytes_max: 1024,
+    help: "Text for people",
+    get: |spec| &spec.description,
+    get_mut: |spec| &mut spec.description,
+}];
+
+/// Position of `description` in [`NOTES`].
+pub(super) const DESCRIPTION: usize = 0;
+
+/// A column of text that decides nothing; empty by default.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    name: &'static str,
+    bytes_max: usize,
+    help: &'static str,
+    get: fn(&RuleSpec) -> &String,
+    get_mut: fn(&mut RuleSpec) -> &mut String,
+}
+
+impl Note {
+    /// The entry of a column, if it is one of [`NOTES`].
+    #[must_use]
+    pub fn of(column: &str) -> Option<&'static Self> {
+        NOTES.iter().find(|note| note.name == column)
+    }
+
+    /// Name of the column.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The most bytes it holds.
+    #[must_use]
+    pub const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Purpose of the column in a few words, for a list of options.
+    #[must_use]
+    pub const fn help(&self) -> &'static str {
+        self.help
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn get<'s>(&self, spec: &'s RuleSpec) -> &'s str {
+        (self.get)(spec)
+    }
+
+    /// Its text, to be changed.
+    pub fn get_mut<'s>(&self, spec: &'s mut RuleSpec) -> &'s mut String {
+        (self.get_mut)(spec)
+    }
+
+    /// As much of a text as the column holds.
+    pub(super) fn truncated(&self, text: &str) -> Box<str> {
+        text[..floor_char_boundary(text, self.bytes_max)].into()
+    }
 }
 
 /// A rule with no columns given: active, enforced, for every plan.
@@ -113,6 +181,28 @@ fn error(field: &'static str, reason: impl fmt::Display) -> FieldError {
 }
 
 impl RuleSpec {
+    /// Every column, in the order of files and differences.
+    pub const COLUMNS: [&'static str; 18] = [
+        "rule_id",
+        "name",
+        "key_pattern",
+        "scope",
+        "plan",
+        "conditions",
+        "replaces",
+        "rate_per_second",
+        "tokens",
+        "period",
+        "burst_capacity",
+        "algorithm",
+        "refill",
+        "max_wait",
+        "mode",
+        "on_error",
+        "is_active",
+        "description",
+    ];
+
     /// The rule of these columns.
     ///
     /// # Errors
@@ -150,7 +240,7 @@ impl RuleSpec {
             .with_mode(self.mode)
             .with_on_error(self.on_error)
             .with_is_active(self.is_active)
-            .with_description(&self.description);
+            .with_notes_of(self);
         if let Some(scope) = self.scope {
             rule = rule.with_scope(scope);
         }
@@ -180,9 +270,11 @@ impl RuleSpec {
             Ok(with_replaces) => rule = with_replaces,
             Err(wrong) => errors.push(error("replaces", wrong)),
         }
-        if self.description.len() > DESCRIPTION_BYTES_MAX {
-            let most = format!("has at most {DESCRIPTION_BYTES_MAX} bytes");
-            errors.push(error("description", most));
+        for note in &NOTES {
+            if note.get(self).len() > note.bytes_max {
+                let most = format!("has at most {} bytes", note.bytes_max);
+                errors.push(error(note.name, most));
+            }
         }
         rule
     }

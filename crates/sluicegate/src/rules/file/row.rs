@@ -15,32 +15,11 @@ use super::string;
 use crate::rules::attribute::Attribute;
 use crate::rules::rule::Rule;
 use crate::rules::set::Claim;
-use crate::rules::spec::{FieldError, RuleSpec};
+use crate::rules::spec::{FieldError, Note, RuleSpec};
 use crate::suggest::unknown;
 
-/// Names of all columns.
-const COLUMNS: [&str; 20] = [
-    "rule_id",
-    "name",
-    "key_pattern",
-    "scope",
-    "plan",
-    "conditions",
-    "replaces",
-    "rate_per_second",
-    "tokens",
-    "period",
-    "burst_capacity",
-    "algorithm",
-    "refill",
-    "max_wait",
-    "mode",
-    "on_error",
-    "is_active",
-    "description",
-    "created_at",
-    "version",
-];
+/// Columns of rules in a database. A file may have them, valid and without effect.
+const OF_DATABASE: [&str; 2] = ["created_at", "version"];
 
 /// Columns that make a quota together: while one of them cannot be parsed, the others are not checked.
 const OF_QUOTA: [&str; 7] =
@@ -71,9 +50,13 @@ impl<'d> Row<'d> {
         let (spec, unread) = (RuleSpec::default(), HashSet::new());
         let mut row = Self { text, header: table.span(), columns, spec, unread };
         for (name, value) in columns {
-            match COLUMNS.iter().find(|column| *column == name.get_ref()) {
+            let mut known = RuleSpec::COLUMNS.iter().chain(&OF_DATABASE);
+            match known.find(|column| *column == name.get_ref()) {
                 Some(column) => row.column(column, value, problems),
-                None => problems.add(name.span(), unknown("column", name.get_ref(), &COLUMNS)),
+                None => {
+                    let known = [&RuleSpec::COLUMNS[..], &OF_DATABASE].concat();
+                    problems.add(name.span(), unknown("column", name.get_ref(), &known));
+                }
             }
         }
         if !columns.contains_key("key_pattern") {
@@ -119,11 +102,13 @@ impl<'d> Row<'d> {
                 let is_active = value.get_ref().as_bool();
                 spec.is_active = is_active.ok_or_else(|| expected("true or false", value))?;
             }
-            "description" => spec.description = text(value)?,
-            // These two belong to rules in a database. A file may have them, and they must be valid.
             "created_at" => instant(value)?,
             "version" => drop(whole(value)?),
-            _ => {}
+            column => {
+                if let Some(note) = Note::of(column) {
+                    *note.get_mut(spec) = text(value)?;
+                }
+            }
         }
         Ok(())
     }

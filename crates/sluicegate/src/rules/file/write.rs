@@ -7,7 +7,7 @@ use sluicegate_core::{Algorithm, Refill};
 
 use crate::rules::pattern::Pattern;
 use crate::rules::rule::{Mode, OnError, Scope};
-use crate::rules::spec::{RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
+use crate::rules::spec::{NOTES, RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 
 /// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads back
 /// equal. Columns with default values are left out.
@@ -70,7 +70,9 @@ fn table(spec: &RuleSpec) -> String {
     let on_error = Some(spec.on_error).filter(|on_error| *on_error != OnError::default());
     table.word("on_error", on_error.map(OnError::name));
     table.column("is_active", Some(false).filter(|_| !spec.is_active));
-    table.column("description", Some(Text(&spec.description)).filter(|text| !text.0.is_empty()));
+    for note in &NOTES {
+        table.column(note.name(), Some(Text(note.get(spec))).filter(|text| !text.0.is_empty()));
+    }
     table.0
 }
 
