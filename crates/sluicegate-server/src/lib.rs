@@ -16,7 +16,7 @@
 //! 10 data      the database; the only place that knows SQL
 //! 10 store     the store of buckets that the settings name
 //! 11 config    the table of settings
-//! 12 envoy_names, lifecycle, normalize, time: no knowledge of the service
+//! 12 envoy_names, json, lifecycle, normalize, time: no knowledge of the service
 //! ```
 
 mod admin;
@@ -30,6 +30,7 @@ mod envoy_names;
 #[cfg(feature = "floor")]
 #[doc(hidden)]
 pub mod floor;
+mod json;
 mod lifecycle;
 mod normalize;
 pub mod observe;

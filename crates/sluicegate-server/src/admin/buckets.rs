@@ -15,13 +15,12 @@ use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Trouble};
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 
-use super::{overrides, subject};
+use super::subject;
 use crate::app::App;
-use crate::data::DataError;
+use crate::data::{DataError, OverrideKind};
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
 use crate::web::openapi::parts::{BucketPath, Wrong};
-use crate::web::openapi::values::OverrideKind;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 use crate::web::scalar::Whole;
@@ -64,30 +63,21 @@ pub(crate) struct BucketView {
     /// Override of the subject: `quota`, `unlimited` or `blocked`; null if it has none. Checks skip the bucket of a
     /// subject that is unlimited or blocked.
     #[serde(rename = "override")]
-    #[schema(value_type = Option<OverrideKind>)]
-    overridden: Option<&'static str>,
+    overridden: Option<OverrideKind>,
     /// True if the store held the bucket. Present only in the answer of `reset`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     existed: Option<bool>,
 }
 
-/// Body of `grant` and `refund`.
-#[derive(Debug, Deserialize)]
+/// Tokens to add to a bucket.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Credit, example = json!({"tokens": 10}))]
 #[serde(deny_unknown_fields)]
 struct CreditBody {
-    tokens: Whole,
-}
-
-/// Tokens to add to a bucket.
-#[derive(ToSchema)]
-#[schema(example = json!({"tokens": 10}))]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes a body and is never made")]
-struct Credit {
     /// Number of tokens. The bucket never holds more than its limit.
-    #[schema(minimum = 1)]
-    tokens: u64,
+    #[schema(value_type = u64, minimum = 1)]
+    tokens: Whole,
 }
 
 /// Reads a bucket of a rule without spending tokens.
@@ -148,7 +138,7 @@ async fn reset(
     operation_id = "grant_tokens",
     path = "/v1/buckets/{rule}/{subject}/grant",
     params(BucketPath),
-    request_body = Credit,
+    request_body = CreditBody,
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
@@ -175,7 +165,7 @@ async fn grant(
     operation_id = "refund_tokens",
     path = "/v1/buckets/{rule}/{subject}/refund",
     params(BucketPath),
-    request_body = Credit,
+    request_body = CreditBody,
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
@@ -278,7 +268,7 @@ impl NamedBucket {
             limit: decision.limit,
             remaining: decision.remaining,
             reset_after_ms: decision.reset_after_ms(),
-            overridden: self.bucket.overridden().as_ref().map(overrides::kind),
+            overridden: self.bucket.overridden().as_ref().map(OverrideKind::from),
             existed: None,
         }
     }

@@ -13,37 +13,32 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use utoipa::{OpenApi, ToSchema};
 
-use super::rules::{Columns, NewRule};
 use crate::app::App;
+use crate::json::rule::Columns;
+use crate::json::{Object, Whole};
 use crate::observe::recent::{self, Figures, RecentRequests, replay};
 use crate::time::Timestamp;
 use crate::web::access::Reader;
-use crate::web::body::{self, Object};
+use crate::web::body;
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
-use crate::web::scalar::Whole;
 
-/// Body of a preview.
-#[derive(Debug, Deserialize)]
+/// A rule to be evaluated on recent requests.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(
+    as = Preview,
+    example = json!({"rule": {"key_pattern": "user:{user_id}", "rate_per_second": 5}, "replaces": 1})
+)]
 #[serde(deny_unknown_fields)]
 struct PreviewBody<'a> {
+    /// The rule.
     #[serde(borrow)]
+    #[schema(value_type = Columns)]
     rule: Object<Columns<'a>>,
+    /// The rule in force whose place it would take.
+    #[schema(value_type = Option<u64>, minimum = 1)]
     replaces: Option<Whole>,
-}
-
-/// A rule to try on recent requests.
-#[derive(ToSchema)]
-#[schema(example = json!({"rule": {"key_pattern": "user:{user_id}", "rate_per_second": 5}, "replaces": 1}))]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes a body and is never made")]
-pub(crate) struct Preview {
-    /// The rule to try.
-    rule: NewRule,
-    /// Id of the rule in force that it would replace; null for an additional rule.
-    #[schema(minimum = 1)]
-    replaces: Option<u64>,
 }
 
 /// Decisions of the rule alone on recent requests: buckets start full, and denials by other rules are ignored.
@@ -88,7 +83,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     post,
     operation_id = "preview_rule",
     path = "/v1/rules/preview",
-    request_body = Preview,
+    request_body = PreviewBody,
     responses(
         (status = 200, description = "Decisions of the rule on recent requests", body = PreviewAnswer),
         Wrong,

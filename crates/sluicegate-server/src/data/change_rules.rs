@@ -1,21 +1,19 @@
-//! Changes of rules: the whole set is looked at before anything is written, and what was changed is written down.
+//! Changes of rules: the whole set is checked before anything is written, and every change is recorded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 
-use sluicegate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec, Scope};
+use sluicegate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec};
 use sqlx::QueryBuilder;
 
-use super::rules::{
-    self, capacity, columns, conditions_json, normalised, replaces_json, rule_json,
-};
+use super::rules::{self, PushRows as _, RuleRow, assignments, columns, normalised, rule_json};
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
-use super::{DataError, StoredRule};
+use super::{DataError, Replaced, StoredRule};
 use crate::time::Timestamp;
 
-/// The most rows that one statement writes: a rule has 17 columns, and SQLite takes 32,766 values.
+/// The most rows that one statement writes. SQLite takes 32,766 values.
 const ROWS_PER_STATEMENT: usize = 500;
+const _: () = assert!(ROWS_PER_STATEMENT * RuleRow::COLUMNS.len() <= 32_766);
 
 /// The largest number of a rule.
 const RULE_ID_MAX: u64 = (1 << 53) - 1;
@@ -44,8 +42,8 @@ pub(super) async fn create(
         }
         spec.rule_id = storable_id(next)?;
     } else if rules.contains_key(&spec.rule_id) {
-        let detail = format!("there is a rule {} already", spec.rule_id);
-        return Err(DataError::Conflict { field: "rule_id", detail });
+        let detail = format!("rule {} exists already", spec.rule_id);
+        return Err(DataError::Conflict { field: "rule_id", detail, rule_id: Some(spec.rule_id) });
     }
     let rule_id = spec.rule_id;
     let version = first_versions(session, &[rule_id]).await?.version(rule_id);
@@ -56,23 +54,22 @@ pub(super) async fn create(
     Ok(new)
 }
 
-/// Changes a rule, if it has this version. A change that changes nothing leaves it as it is.
+/// Changes a rule to what a function makes of it. One that stays as it is keeps its version.
 pub(super) async fn update(
     session: &mut Session,
-    spec: &RuleSpec,
-    version: Option<u64>,
+    rule_id: u64,
     by: &str,
+    changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
 ) -> Result<StoredRule, DataError> {
     let mut rules = read(session).await?;
-    let old = rules.get(&spec.rule_id).cloned().ok_or(DataError::NotFound("rule"))?;
-    is_current(old.version, version)?;
-    let spec = normalised(spec)?;
+    let old = rules.get(&rule_id).cloned().ok_or(DataError::NotFound("rule"))?;
+    let spec = normalised(&RuleSpec { rule_id, ..changed(&old)? })?;
     if spec == old.spec {
         return Ok(old);
     }
     let new = StoredRule { spec, created_at: old.created_at, version: old.version + 1 };
-    rules.insert(new.spec.rule_id, new.clone());
-    check(&rules, Some(new.spec.rule_id))?;
+    rules.insert(rule_id, new.clone());
+    check(&rules, Some(rule_id))?;
     write(session, vec![Change { old: Some(old), new: Some(new.clone()) }], by).await?;
     Ok(new)
 }
@@ -90,13 +87,13 @@ pub(super) async fn delete(
     Ok(old)
 }
 
-/// Makes these the rules. Those that stay as they are keep their version.
+/// Makes these the rules. Those that do not change keep their version.
 pub(super) async fn replace(
     session: &mut Session,
     specs: &[RuleSpec],
     generation: Option<u64>,
     by: &str,
-) -> Result<(), DataError> {
+) -> Result<Replaced, DataError> {
     let current = super::generation(session).await?;
     is_current(current, generation)?;
     let old = read(session).await?;
@@ -116,16 +113,21 @@ pub(super) async fn replace(
             }
         };
         if new.insert(rule_id, stored).is_some() {
-            let detail = format!("{rule_id} is there twice");
-            return Err(DataError::Conflict { field: "rule_id", detail });
+            let detail = format!("{rule_id} is duplicated");
+            return Err(DataError::Conflict { field: "rule_id", detail, rule_id: Some(rule_id) });
         }
     }
     check(&new, None)?;
-    write(session, differences(old, new), by).await
+    write(session, differences(old.clone(), new.clone()), by).await?;
+    // After a dry run the generation is the one it had before.
+    let generation =
+        if session.is_dry_run() { current } else { super::generation(session).await? };
+    let list = |rules: Rules| rules.into_values().collect();
+    Ok(Replaced { old: list(old), new: list(new), generation })
 }
 
-/// Gives a number to each rule that has none: that of the rule with its key pattern and plan, if no other of them
-/// has that, or the next.
+/// Gives an id to each rule without one: that of the rule with its key pattern and plan, unless another of them
+/// has it, or the next.
 async fn number(
     session: &mut Session,
     specs: &mut [RuleSpec],
@@ -150,8 +152,8 @@ async fn number(
     Ok(())
 }
 
-/// The first number that no rule has ever had, but for those that somebody chose by hand.
-pub(super) async fn next_id(session: &mut Session) -> Result<u64, DataError> {
+/// The first id that no rule has ever had, except ids chosen by hand.
+async fn next_id(session: &mut Session) -> Result<u64, DataError> {
     let select = if session.is_postgres() {
         "SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END \
          FROM rate_limit_rules_rule_id_seq"
@@ -163,16 +165,16 @@ pub(super) async fn next_id(session: &mut Session) -> Result<u64, DataError> {
     unsigned("rule_id", next)
 }
 
-/// Numbers end: somebody may have chosen the last.
+/// Refuses an id beyond the largest, which may have been chosen by hand.
 fn storable_id(rule_id: u64) -> Result<u64, DataError> {
     if rule_id <= RULE_ID_MAX {
         return Ok(rule_id);
     }
-    Err(DataError::field("rule_id", "no number is left: choose one that is free"))
+    Err(DataError::field("rule_id", "no id is left: choose an unused one"))
 }
 
-/// The versions of rules that are made: 1, or for one that comes back more than it ever had, so that nobody takes it
-/// for the one that was. Every change that gave it a version is on record.
+/// First versions of new rules: 1, or for an id that was used before, more than it ever had, so that no client mistakes
+/// it for the deleted rule. Every change that gave a rule a version is in the history.
 struct FirstVersions(HashMap<u64, u64>);
 
 impl FirstVersions {
@@ -202,7 +204,7 @@ async fn first_versions(
     Ok(FirstVersions(versions))
 }
 
-/// What has to be done to come from one set to the other.
+/// Changes that turn one set into the other.
 fn differences(mut old: Rules, new: Rules) -> Vec<Change> {
     let mut changes = Vec::new();
     for (rule_id, new) in new {
@@ -220,7 +222,7 @@ async fn read(session: &mut Session) -> Result<Rules, DataError> {
     Ok(rules.into_iter().map(|rule| (rule.spec.rule_id, rule)).collect())
 }
 
-/// Is this the version that was asked for?
+/// Refuses a version other than the current one.
 pub(super) fn is_current(current: u64, asked: Option<u64>) -> Result<(), DataError> {
     match asked {
         Some(asked) if asked != current => Err(DataError::Stale { current }),
@@ -228,8 +230,7 @@ pub(super) fn is_current(current: u64, asked: Option<u64>) -> Result<(), DataErr
     }
 }
 
-/// Do these rules make sense, each by itself and all together? If only one of them is changed, it is the one that
-/// clashes.
+/// Checks these rules, each by itself and all together. If only one of them is changed, an error names the other.
 fn check(rules: &Rules, changed: Option<u64>) -> Result<(), DataError> {
     let built = rules.values().map(|rule| {
         rule.spec.build().map_err(|errors| {
@@ -247,24 +248,17 @@ fn clash(errors: &RuleSetErrors, ids: &[u64], changed: Option<u64>) -> DataError
         Some(RuleSetError::SamePattern { first, second, .. }) => {
             let id = |position: &usize| ids.get(*position).copied().unwrap_or_default();
             let (first, second) = (id(first), id(second));
+            let other = if changed == Some(first) { second } else { first };
             let detail = match changed {
-                Some(changed) if changed == first => same_plan(second),
-                Some(_) => same_plan(first),
-                None => {
-                    format!("rules {first} and {second} would have the same key pattern and plan")
-                }
+                Some(_) => format!("rule {other} has the same key pattern and plan"),
+                None => format!("rules {first} and {second} have the same key pattern and plan"),
             };
-            DataError::Conflict { field: "key_pattern", detail }
+            DataError::Conflict { field: "key_pattern", detail, rule_id: Some(other) }
         }
         Some(error @ RuleSetError::TooMany { .. }) => DataError::field("rules", error.to_string()),
         Some(error) => DataError::field("rule_id", error.to_string()),
         None => DataError::Unexpected(errors.to_string()),
     }
-}
-
-/// The rule that stands in the way of another.
-fn same_plan(rule_id: u64) -> String {
-    format!("rule {rule_id} has it for the same plan")
 }
 
 // ===== writing =====
@@ -286,10 +280,12 @@ async fn write(session: &mut Session, changes: Vec<Change>, by: &str) -> Result<
     for rules in new.chunks(ROWS_PER_STATEMENT) {
         save(session, rules).await?;
     }
+    // A sequence is not rolled back, and so not moved by a dry run.
     if session.is_postgres()
+        && !session.is_dry_run()
         && let Some(last) = new.iter().map(|rule| id(rule)).max()
     {
-        // Numbers that were given count as well: SQLite sees to that itself.
+        // Ids chosen by hand count as used; SQLite does so by itself.
         let advance = "SELECT setval('rate_limit_rules_rule_id_seq', $1) \
                        FROM rate_limit_rules_rule_id_seq WHERE last_value < $1";
         on!(session, connection => sqlx::query(advance).bind(last).execute(connection).await.map(drop))?;
@@ -304,7 +300,7 @@ fn id(rule: &StoredRule) -> i64 {
     signed(rule.spec.rule_id)
 }
 
-/// Gives stand-ins for their key patterns to rules that will have others, so that two can swap theirs.
+/// Gives temporary key patterns to rules whose patterns change, so that two can swap theirs.
 async fn make_way(session: &mut Session, changes: &[Change]) -> Result<(), DataError> {
     let moved = |change: &Change| match (&change.old, &change.new) {
         (Some(old), Some(new)) => {
@@ -331,50 +327,20 @@ async fn make_way(session: &mut Session, changes: &[Change]) -> Result<(), DataE
     Ok(())
 }
 
-/// Writes rules, be they new or not.
+/// Inserts or updates rules.
 async fn save(session: &mut Session, rules: &[&StoredRule]) -> Result<(), DataError> {
     on!(session, connection: Dialect => {
         let mut query = QueryBuilder::<Dialect>::new(
             concat!("INSERT INTO rate_limit_rules (", columns!(), ") ")
         );
-        query.push_values(rules, |mut row, rule| {
-            let spec = &rule.spec;
-            let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-            row.push_bind(id(rule))
-                .push_bind(spec.key_pattern.clone())
-                .push_bind(spec.scope.unwrap_or(Scope::Custom).name())
-                .push_bind(signed(capacity(spec)))
-                .push_bind((!spec.plan.is_empty()).then(|| spec.plan.clone()))
-                .push_bind(spec.is_active)
-                .push_bind(spec.description.clone())
-                .push_bind(Time::from(rule.created_at))
-                .push_bind(signed(spec.tokens.unwrap_or_default()))
-                .push_bind(micros(spec.period.unwrap_or_default()))
-                .push_bind(spec.algorithm.name())
-                .push_bind(spec.refill.name())
-                .push_bind(spec.max_wait.map(micros))
-                .push_bind(spec.mode.name())
-                .push_bind(spec.on_error.name())
-                .push_bind(conditions_json(spec).to_string())
-                .push_bind(signed(rule.version))
-                .push_bind((!spec.name.is_empty()).then(|| spec.name.clone()))
-                .push_bind(replaces_json(spec).to_string());
-        });
-        query.push(
-            " ON CONFLICT (rule_id) DO UPDATE SET key_pattern = excluded.key_pattern, \
-             scope = excluded.scope, burst_capacity = excluded.burst_capacity, plan = excluded.plan, \
-             is_active = excluded.is_active, description = excluded.description, tokens = excluded.tokens, \
-             period = excluded.period, algorithm = excluded.algorithm, refill = excluded.refill, \
-             max_wait = excluded.max_wait, mode = excluded.mode, on_error = excluded.on_error, \
-             conditions = excluded.conditions, version = excluded.version, name = excluded.name, \
-             replaces = excluded.replaces",
-        );
+        query.push_rows(rules.iter().map(|rule| RuleRow::new(rule)).collect());
+        query.push(concat!(" ON CONFLICT (rule_id) DO UPDATE SET ", assignments!()));
         query.build().persistent(false).execute(connection).await.map(drop)
     })?;
     Ok(())
 }
 
-/// Writes down who changed what.
+/// Records the changes in the history.
 async fn record(session: &mut Session, changes: &[Change], by: &str) -> Result<(), DataError> {
     let (by, now) = (clipped(by, BY_BYTES_MAX), Time::from(Timestamp::now()));
     let text = |rule: &StoredRule| rule_json(rule).to_string();

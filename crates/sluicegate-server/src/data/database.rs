@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout};
 use super::open::{self, Opened};
 use super::session::{Aim, Session};
 use super::{
-    Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Role, RuleChange, RuleFilter,
-    StoredOverride, StoredRule, StoredToken, TopOffender, Violation, ViolationBatch,
+    Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Replaced, Role, RuleChange,
+    RuleFilter, StoredOverride, StoredRule, StoredToken, TopOffender, Violation, ViolationBatch,
     ViolationFilter, ViolationOrder, change_rules, migrate, overrides, rules, tokens, violations,
 };
 use crate::config::DatabaseUrl;
@@ -31,6 +31,8 @@ use crate::time::Timestamp;
 pub struct Database {
     opened: Opened,
     timeout: Duration,
+    /// Changes of rules and overrides are rolled back.
+    is_dry_run: bool,
     /// Turns of those who look through violations.
     surveys: Arc<Semaphore>,
 }
@@ -101,7 +103,17 @@ impl Database {
     /// database. What they say has no password in it.
     pub async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Self, DataError> {
         let opened = within(timeout, open::open(url, timeout)).await?;
-        Ok(Self { opened, timeout, surveys: Arc::new(Semaphore::new(SURVEYS_MAX)) })
+        let surveys = Arc::new(Semaphore::new(SURVEYS_MAX));
+        Ok(Self { opened, timeout, is_dry_run: false, surveys })
+    }
+
+    /// A handle for dry runs: a change of a rule, an override or a token runs as one that is saved, with the same
+    /// answer or error, and is then rolled back. The generation and the history stay as they are.
+    ///
+    /// PostgreSQL does not roll back sequences: a dry run that would make an override uses up an `override_id`.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        Self { is_dry_run: true, ..self.clone() }
     }
 
     /// Applies what is missing, whoever else does so at the same time, and says what that was. What a newer
@@ -214,15 +226,6 @@ impl Database {
         transaction!(self, Aim::Read, session => rules::get(session, rule_id))
     }
 
-    /// The id that the next rule gets: no rule has ever had it.
-    ///
-    /// # Errors
-    ///
-    /// As every call.
-    pub async fn next_rule_id(&self) -> Result<u64, DataError> {
-        transaction!(self, Aim::Read, session => change_rules::next_id(session))
-    }
-
     /// Makes a rule; id 0 takes the next one.
     ///
     /// # Errors
@@ -245,7 +248,27 @@ impl Database {
         version: Option<u64>,
         by: &str,
     ) -> Result<StoredRule, DataError> {
-        transaction!(self, Aim::Change, session => change_rules::update(session, spec, version, by))
+        let changed = |current: &StoredRule| {
+            change_rules::is_current(current.version, version)?;
+            Ok(spec.clone())
+        };
+        self.change_rule(spec.rule_id, by, changed).await
+    }
+
+    /// Changes a rule to what a function makes of it, in one transaction. One that stays as it is keeps its version.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_rule`](Self::create_rule), [`DataError::NotFound`], and what the function returns.
+    pub async fn change_rule(
+        &self,
+        rule_id: u64,
+        by: &str,
+        changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
+    ) -> Result<StoredRule, DataError> {
+        transaction!(self, Aim::Change, session => {
+            change_rules::update(session, rule_id, by, changed)
+        })
     }
 
     /// Deletes a rule, if it has this version, and its overrides with it. Its id is never used again.
@@ -265,18 +288,17 @@ impl Database {
     }
 
     /// Makes these the rules, all or none, if nothing has changed since `generation`. One with id 0 takes the
-    /// place of the rule with its key pattern and plan, if there is one. Those that stay as they are keep their
-    /// version.
+    /// place of the rule with its key pattern and plan, if there is one. Rules that do not change keep their version.
     ///
     /// # Errors
     ///
-    /// As [`create_rule`](Self::create_rule), and [`DataError::Stale`] with the generation that there is now.
+    /// As [`create_rule`](Self::create_rule), and [`DataError::Stale`] with the current generation.
     pub async fn replace_rules(
         &self,
         specs: &[RuleSpec],
         generation: Option<u64>,
         by: &str,
-    ) -> Result<(), DataError> {
+    ) -> Result<Replaced, DataError> {
         transaction!(self, Aim::Change, session => {
             change_rules::replace(session, specs, generation, by)
         })
@@ -503,6 +525,9 @@ impl Database {
             Session::begin(&self.opened.pool, aim, &limits(self.timeout, self.timeout)).await?;
         if aim == Aim::Change {
             super::take_turn(&mut session).await?;
+            if self.is_dry_run {
+                session = session.into_dry_run();
+            }
         }
         Ok(session)
     }

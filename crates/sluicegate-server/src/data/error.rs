@@ -5,6 +5,8 @@ use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::postgres::PgDatabaseError;
 use thiserror::Error;
 
+use super::rules::RuleRow;
+
 /// Why the database did not do something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
@@ -24,6 +26,8 @@ pub enum DataError {
         field: &'static str,
         /// Which row has it.
         detail: String,
+        /// The rule that has it, where it is one.
+        rule_id: Option<u64>,
     },
     /// It has changed since.
     #[error("it has changed since: its version is {current}")]
@@ -51,26 +55,10 @@ impl std::fmt::Display for FieldErrors<'_> {
     }
 }
 
-/// The columns that constraints and indexes of ours are named after. Those that are part of another's name come
-/// after it.
-const COLUMNS: [&str; 25] = [
+/// Columns of other tables than that of the rules that constraints and indexes are named after.
+const COLUMNS: [&str; 9] = [
     "override_id",
-    "rule_id",
-    "key_pattern",
-    "scope",
-    "burst_capacity",
-    "plan",
-    "description",
     "tokens_at_time",
-    "period",
-    "algorithm",
-    "refill",
-    "max_wait",
-    "mode",
-    "on_error",
-    "conditions",
-    "replaces",
-    "version",
     "subject",
     "kind",
     "reason",
@@ -78,7 +66,6 @@ const COLUMNS: [&str; 25] = [
     "name",
     "role",
     "hash",
-    "tokens",
 ];
 
 /// SQLite's result codes that mean trouble with the file, not with what was asked: busy, locked, no memory,
@@ -121,10 +108,11 @@ fn from_database(said: &dyn DatabaseError) -> DataError {
     match said.kind() {
         ErrorKind::UniqueViolation => {
             let field = column(said).unwrap_or("rule_id");
-            return DataError::Conflict { field, detail: "another row has it already".into() };
+            let detail = "another row has it already".into();
+            return DataError::Conflict { field, detail, rule_id: None };
         }
         ErrorKind::CheckViolation => {
-            let reason = "is not what the database allows there";
+            let reason = "is not a value that the database allows";
             return match column(said) {
                 Some(field) => DataError::field(field, reason),
                 None => DataError::Unexpected(text),
@@ -138,9 +126,11 @@ fn from_database(said: &dyn DatabaseError) -> DataError {
 /// The column that a constraint is about: PostgreSQL names the constraint, SQLite writes it into its message.
 fn column(said: &dyn DatabaseError) -> Option<&'static str> {
     let names = said.constraint().unwrap_or_else(|| said.message());
-    // Tables have names of columns in them.
+    // Names of tables contain names of columns.
     let names = names.replace("rate_limit_tokens", "").replace("rate_limit_rules", "");
-    COLUMNS.into_iter().find(|column| names.contains(column))
+    let columns = RuleRow::COLUMNS.iter().chain(&COLUMNS).copied();
+    // The longest: some are part of the name of another.
+    columns.filter(|column| names.contains(column)).max_by_key(|column| column.len())
 }
 
 fn is_trouble(said: &dyn DatabaseError) -> bool {

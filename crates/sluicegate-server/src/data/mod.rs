@@ -26,9 +26,9 @@ pub use self::error::DataError;
 pub use self::handle::DatabaseHandle;
 use self::load::{generation, load, take_turn};
 pub use self::rows::{
-    CursorError, Loaded, OverrideFilter, OverrideSpec, Page, REASON_BYTES_MAX, Role, RuleChange,
-    RuleFilter, SUBJECT_BYTES_MAX, StoredOverride, StoredRule, StoredToken, TOKEN_NAME_BYTES_MAX,
-    TOKENS_MAX, TopOffender, Violation, ViolationBatch, ViolationFilter, ViolationOrder,
-    ViolationRow,
+    CursorError, Loaded, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
+    Replaced, Role, RuleChange, RuleFilter, SUBJECT_BYTES_MAX, StoredOverride, StoredRule,
+    StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TopOffender, Violation, ViolationBatch,
+    ViolationFilter, ViolationOrder, ViolationRow,
 };
 pub use self::rules::rule_json;

@@ -12,8 +12,8 @@ use super::rules::stored_rate;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, rows, signed, unsigned};
 use super::{
-    DataError, OverrideFilter, OverrideSpec, Page, REASON_BYTES_MAX, SUBJECT_BYTES_MAX,
-    StoredOverride,
+    DataError, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
+    SUBJECT_BYTES_MAX, StoredOverride,
 };
 use crate::time::Timestamp;
 
@@ -225,10 +225,10 @@ async fn save(
          created_at = excluded.created_at, version = excluded.version RETURNING ",
         columns!()
     );
-    let (kind, quota) = match spec.instead {
-        Override::Quota(quota) => ("quota", Some(quota)),
-        Override::Unlimited => ("unlimited", None),
-        Override::Blocked => ("blocked", None),
+    let kind = OverrideKind::from(&spec.instead).name();
+    let quota = match spec.instead {
+        Override::Quota(quota) => Some(quota),
+        Override::Unlimited | Override::Blocked => None,
     };
     let rate = quota.map(|quota| stored_rate(quota.rate()));
     let row: OverrideRow = on!(session, connection => sqlx::query_as(upsert)
@@ -267,10 +267,10 @@ impl OverrideRow {
     }
 
     fn read(self) -> Result<StoredOverride, DataError> {
-        let instead = match self.kind.as_str() {
-            "unlimited" => Override::Unlimited,
-            "blocked" => Override::Blocked,
-            _ => Override::Quota(self.quota()?),
+        let instead = match named("kind", &self.kind)? {
+            OverrideKind::Unlimited => Override::Unlimited,
+            OverrideKind::Blocked => Override::Blocked,
+            OverrideKind::Quota => Override::Quota(self.quota()?),
         };
         let spec = OverrideSpec {
             rule_id: unsigned("rule_id", self.rule_id)?,

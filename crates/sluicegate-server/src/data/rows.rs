@@ -1,11 +1,14 @@
-//! What is in the tables, as the rest of the service sees it.
+//! Rows of the tables, as the rest of the service sees them.
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Serialize;
 use sluicegate::named_values;
 use sluicegate::rules::{Override, RuleSpec};
+use utoipa::ToSchema;
 
+use crate::json::rule::RuleView;
 use crate::time::Timestamp;
 
 /// The longest subject of an override.
@@ -29,7 +32,25 @@ pub struct StoredRule {
     pub version: u64,
 }
 
-/// What a change of a rule was.
+/// The rules before and after all of them were replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The rules before, by id.
+    pub old: Vec<StoredRule>,
+    /// The rules after, by id.
+    pub new: Vec<StoredRule>,
+    /// The generation after; in a dry run, the one before, which is still current.
+    pub generation: u64,
+}
+
+impl StoredRule {
+    /// The rule as the API shows it.
+    pub(crate) fn view(&self) -> RuleView {
+        RuleView::new(&self.spec, Some(self.created_at), self.version)
+    }
+}
+
+/// A change of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleChange {
     /// Its number; they grow.
@@ -74,6 +95,16 @@ pub struct StoredOverride {
     pub created_at: Timestamp,
     /// Which version of it this is, from 1.
     pub version: u64,
+}
+
+/// Kind of an override.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "each is the variant of `Override` of that name")]
+pub enum OverrideKind {
+    Quota,
+    Unlimited,
+    Blocked,
 }
 
 /// What a token may do.
@@ -236,6 +267,23 @@ named_values! {
     Role:
     Read = "read",
     Admin = "admin",
+}
+
+named_values! {
+    OverrideKind:
+    Quota = "quota",
+    Unlimited = "unlimited",
+    Blocked = "blocked",
+}
+
+impl From<&Override> for OverrideKind {
+    fn from(instead: &Override) -> Self {
+        match instead {
+            Override::Quota(_) => Self::Quota,
+            Override::Unlimited => Self::Unlimited,
+            Override::Blocked => Self::Blocked,
+        }
+    }
 }
 
 impl Violation {

@@ -1,55 +1,100 @@
-//! Rules as rows and as JSON.
+//! Rules and their history as rows.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sluicegate::rules::{FieldError, RuleSpec, Scope};
+use sluicegate::rules::{FieldError, NOTES, RuleSpec, Scope};
 use sluicegate::{Algorithm, Rate};
-use sqlx::QueryBuilder;
+use sqlx::{Postgres, QueryBuilder, Sqlite};
 
 use super::row::row;
 use super::session::{Session, on};
 use super::values::{Time, named, rows, signed, unsigned};
 use super::{DataError, Page, RuleChange, RuleFilter, StoredRule};
 
-/// The most tokens and the longest period, in microseconds, that columns hold. No quota has more, reduced.
+/// The most tokens and the longest period, in microseconds, that columns hold. No reduced quota has more.
 const NUMBER_MAX: u64 = 1 << 52;
 
-/// Whole numbers up to here are the same in JSON as in every language that reads it.
-const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+/// Defines the row of a rule and every SQL list of its columns. A new column is one line below, one in
+/// [`RuleRow::new`] and one in [`RuleRow::read`].
+macro_rules! rule_row {
+    ($key:ident: $key_type:ty, $first:ident: $first_type:ty, $($column:ident: $type:ty),+ $(,)?) => {
+        row! {
+            /// Row of `rate_limit_rules`.
+            pub(super) struct RuleRow {
+                $key: $key_type,
+                $first: $first_type,
+                $($column: $type,)+
+            }
+        }
 
-macro_rules! columns {
-    () => {
-        "rule_id, key_pattern, scope, burst_capacity, plan, is_active, description, created_at, tokens, period, \
-         algorithm, refill, max_wait, mode, on_error, conditions, version, name, replaces"
+        /// Columns of a SELECT or an INSERT.
+        macro_rules! columns {
+            () => {
+                concat!(
+                    stringify!($key), ", ", stringify!($first) $(, ", ", stringify!($column))+
+                )
+            };
+        }
+
+        /// Assignments of an upsert: all columns but the key.
+        macro_rules! assignments {
+            () => {
+                concat!(
+                    stringify!($first), " = excluded.", stringify!($first)
+                    $(, ", ", stringify!($column), " = excluded.", stringify!($column))+
+                )
+            };
+        }
+
+        impl RuleRow {
+            /// Names of the columns.
+            pub(super) const COLUMNS: &[&str] =
+                &[stringify!($key), stringify!($first), $(stringify!($column)),+];
+        }
+
+        rule_row!(@push Sqlite: $key, $first, $($column),+);
+        rule_row!(@push Postgres: $key, $first, $($column),+);
+    };
+    (@push $dialect:ident: $($column:ident),+) => {
+        impl PushRows for QueryBuilder<$dialect> {
+            fn push_rows(&mut self, rows: Vec<RuleRow>) -> &mut Self {
+                self.push_values(rows, |mut values, row| {
+                    $(values.push_bind(row.$column);)+
+                })
+            }
+        }
     };
 }
-pub(super) use columns;
 
-row! {
-    /// A row, as it is stored.
-    pub(super) struct RuleRow {
-        pub(super) rule_id: i64,
-        key_pattern: String,
-        scope: String,
-        burst_capacity: i64,
-        plan: Option<String>,
-        is_active: bool,
-        description: String,
-        created_at: Time,
-        tokens: i64,
-        period: i64,
-        algorithm: String,
-        refill: String,
-        max_wait: Option<i64>,
-        mode: String,
-        on_error: String,
-        conditions: String,
-        version: i64,
-        name: Option<String>,
-        replaces: String,
-    }
+/// Values of an INSERT, in either dialect.
+pub(super) trait PushRows {
+    /// Adds `VALUES` with all columns of these rows.
+    fn push_rows(&mut self, rows: Vec<RuleRow>) -> &mut Self;
 }
+
+rule_row! {
+    rule_id: i64,
+    key_pattern: String,
+    scope: String,
+    burst_capacity: i64,
+    plan: Option<String>,
+    is_active: bool,
+    description: String,
+    created_at: Time,
+    tokens: i64,
+    period: i64,
+    algorithm: String,
+    refill: String,
+    max_wait: Option<i64>,
+    mode: String,
+    on_error: String,
+    conditions: String,
+    version: i64,
+    name: Option<String>,
+    replaces: String,
+}
+pub(super) use {assignments, columns};
 
 row! {
     struct ChangeRow {
@@ -130,7 +175,36 @@ pub(super) async fn history(
 }
 
 impl RuleRow {
-    /// The rule. Whether it makes sense is for [`RuleSpec::build`] to say.
+    /// The row of a rule whose spec is [`normalised`].
+    pub(super) fn new(rule: &StoredRule) -> Self {
+        let spec = rule.spec.clone();
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        let filled = |text: String| Some(text).filter(|text| !text.is_empty());
+        Self {
+            rule_id: signed(spec.rule_id),
+            scope: spec.scope.unwrap_or(Scope::Custom).name().into(),
+            // A window has no capacity but its tokens.
+            burst_capacity: signed(spec.burst_capacity.or(spec.tokens).unwrap_or_default()),
+            conditions: json!(Map::from_iter(texts(&spec.conditions))).to_string(),
+            replaces: json!(spec.replaces).to_string(),
+            key_pattern: spec.key_pattern,
+            plan: filled(spec.plan),
+            is_active: spec.is_active,
+            description: spec.description,
+            created_at: Time::from(rule.created_at),
+            tokens: signed(spec.tokens.unwrap_or_default()),
+            period: micros(spec.period.unwrap_or_default()),
+            algorithm: spec.algorithm.name().into(),
+            refill: spec.refill.name().into(),
+            max_wait: spec.max_wait.map(micros),
+            mode: spec.mode.name().into(),
+            on_error: spec.on_error.name().into(),
+            version: signed(rule.version),
+            name: filled(spec.name),
+        }
+    }
+
+    /// The rule of a row. [`RuleSpec::build`] tells whether its columns are valid.
     pub(super) fn stored(self) -> Result<StoredRule, DataError> {
         let rule_id = self.rule_id;
         self.read().map_err(|error| match error {
@@ -142,6 +216,7 @@ impl RuleRow {
     fn read(self) -> Result<StoredRule, DataError> {
         let micros = |column, number| unsigned(column, number).map(Duration::from_micros);
         let algorithm: Algorithm = named("algorithm", &self.algorithm)?;
+        let has_burst = algorithm.has_capacity() || self.burst_capacity != self.tokens;
         let burst = unsigned("burst_capacity", self.burst_capacity)?;
         let spec = RuleSpec {
             rule_id: unsigned("rule_id", self.rule_id)?,
@@ -150,9 +225,7 @@ impl RuleRow {
             rate_per_second: None,
             tokens: Some(unsigned("tokens", self.tokens)?),
             period: Some(micros("period", self.period)?),
-            // A window has its tokens and no other capacity; the column says so.
-            burst_capacity: (algorithm.has_capacity() || self.burst_capacity != self.tokens)
-                .then_some(burst),
+            burst_capacity: has_burst.then_some(burst),
             algorithm,
             refill: named("refill", &self.refill)?,
             max_wait: self.max_wait.map(|wait| micros("max_wait", wait)).transpose()?,
@@ -170,13 +243,18 @@ impl RuleRow {
     }
 }
 
+/// Members of a JSON object of texts.
+fn texts(pairs: &[(String, String)]) -> impl Iterator<Item = (String, Value)> {
+    pairs.iter().map(|(name, text)| (name.clone(), json!(text)))
+}
+
 fn read_conditions(text: &str) -> Result<Vec<(String, String)>, DataError> {
     let wrong = |why: String| DataError::Unexpected(format!("conditions: {why}"));
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let pair = |(attribute, glob)| match glob {
         Value::String(glob) => Ok((attribute, glob)),
-        _ => Err(wrong(format!("`{attribute}` is no text"))),
+        _ => Err(wrong(format!("`{attribute}` is not text"))),
     };
     object.into_iter().map(pair).collect()
 }
@@ -204,7 +282,7 @@ impl ChangeRow {
     }
 }
 
-/// The spec as it is stored: tokens and period whole, nothing left to be guessed, so that two specs of one rule are
+/// The spec as it is stored: tokens and period whole and no defaults left open, so that two specs of one rule are
 /// equal.
 pub(super) fn normalised(spec: &RuleSpec) -> Result<RuleSpec, DataError> {
     let rule = spec.build().map_err(DataError::Refused)?;
@@ -224,86 +302,26 @@ pub(super) fn stored_rate(rate: Rate) -> (u64, u64) {
     }
 }
 
-/// A rule may be sound, and yet have what a column cannot: NUL, or two conditions on one attribute.
+/// Refuses what a valid rule may have and a column cannot hold: NUL, or two conditions on one attribute.
 fn refuse_unstorable(spec: &RuleSpec) -> Result<(), DataError> {
-    let texts = [("key_pattern", &spec.key_pattern), ("description", &spec.description)];
-    for (field, text) in texts {
+    let notes = NOTES.iter().map(|note| (note.name(), note.get(spec)));
+    for (field, text) in notes.chain([("key_pattern", &*spec.key_pattern)]) {
         if text.contains('\0') {
-            return Err(DataError::field(field, "has a NUL in it"));
+            return Err(DataError::field(field, "has a NUL character in it"));
         }
     }
     for (position, (attribute, _)) in spec.conditions.iter().enumerate() {
         if spec.conditions[..position].iter().any(|(earlier, _)| earlier == attribute) {
-            let (of, reason) = (Some(attribute.clone()), "is there twice".into());
-            let twice = FieldError { field: "conditions", of, at: None, reason };
-            return Err(DataError::Refused(vec![twice]));
+            let (of, reason) = (Some(attribute.clone()), "is duplicated".into());
+            let duplicate = FieldError { field: "conditions", of, at: None, reason };
+            return Err(DataError::Refused(vec![duplicate]));
         }
     }
     Ok(())
 }
 
-/// The most that can be taken at once; of a window, its tokens.
-pub(super) fn capacity(spec: &RuleSpec) -> u64 {
-    spec.burst_capacity.or(spec.tokens).unwrap_or_default()
-}
-
-/// The conditions as a JSON object.
-pub(super) fn conditions_json(spec: &RuleSpec) -> Value {
-    let pair = |(attribute, glob): &(String, String)| (attribute.clone(), json!(glob));
-    Value::Object(spec.conditions.iter().map(pair).collect())
-}
-
-/// The names that it replaces as a JSON array.
-pub(super) fn replaces_json(spec: &RuleSpec) -> Value {
-    json!(spec.replaces)
-}
-
-/// A rule as the API shows it: all its columns, lengths of time in seconds.
+/// A rule as the API shows it, which is also how the history stores it.
 #[must_use]
 pub fn rule_json(rule: &StoredRule) -> Value {
-    let spec = &rule.spec;
-    let (tokens, period) = (spec.tokens.unwrap_or(0), spec.period.unwrap_or_default());
-    let per_second = Rate::new(tokens, period).map_or(0.0, |rate| rate.per_second());
-    json!({
-        "rule_id": spec.rule_id,
-        "key_pattern": spec.key_pattern,
-        "scope": spec.scope.map(Scope::name),
-        "rate_per_second": number(per_second),
-        "tokens": tokens,
-        "period": seconds(period),
-        "burst_capacity": capacity(spec),
-        "plan": (!spec.plan.is_empty()).then_some(&spec.plan),
-        "algorithm": spec.algorithm.name(),
-        "refill": spec.refill.name(),
-        "max_wait": spec.max_wait.map(seconds),
-        "mode": spec.mode.name(),
-        "on_error": spec.on_error.name(),
-        "conditions": conditions_json(spec),
-        "name": (!spec.name.is_empty()).then_some(&spec.name),
-        "replaces": replaces_json(spec),
-        "is_active": spec.is_active,
-        "description": spec.description,
-        "created_at": rule.created_at,
-        "version": rule.version,
-    })
-}
-
-/// A length of time in seconds. Microseconds up to 2^52 are told apart by a float.
-#[expect(clippy::cast_precision_loss, reason = "microseconds of columns are below 2^53")]
-fn seconds(duration: Duration) -> Value {
-    number(duration.as_micros() as f64 / 1e6)
-}
-
-/// A number, without `.0` where it is whole.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "whole, and looked at before"
-)]
-fn number(value: f64) -> Value {
-    if value.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&value) {
-        json!(value as u64)
-    } else {
-        json!(value)
-    }
+    json!(rule.view())
 }

@@ -15,28 +15,30 @@ pub(super) enum Pool {
     Postgres(PgPool),
 }
 
-/// What a transaction is for.
+/// Purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
     /// To read: everything as of one moment.
     Read,
     /// To write rows that decide nothing.
     Write,
-    /// To change rules, overrides or tokens: one at a time, whoever does it.
+    /// To change rules, overrides or tokens: one at a time over all processes.
     Change,
 }
 
-/// A transaction. Unless it is ended, its connection is thrown away with it: whatever the database still does
-/// there is rolled back, and nobody waits for it.
+/// A transaction. Unless it is ended, its connection is closed with it: the database rolls back, and no caller waits
+/// for that.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) connection: Connection,
     is_ended: bool,
-    /// Nobody waits for it any more: SQLite looks at this while it works.
+    /// Whether it is rolled back even if all went well.
+    is_dry_run: bool,
+    /// Set when no caller waits any more: SQLite polls it while it works.
     is_over: Arc<AtomicBool>,
 }
 
-/// How many steps SQLite does before it looks whether anybody still waits: some milliseconds of work.
+/// Steps of SQLite between two polls of `is_over`: some milliseconds of work.
 const SQLITE_STEPS: i32 = 100_000;
 
 #[derive(Debug)]
@@ -85,7 +87,8 @@ impl Session {
             Pool::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
         };
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut session = Self { connection, is_ended: false, is_over: Arc::clone(&is_over) };
+        let mut session =
+            Self { connection, is_ended: false, is_dry_run: false, is_over: Arc::clone(&is_over) };
         match &mut session.connection {
             Connection::Sqlite(connection) => {
                 let goes_on = move || !is_over.load(Ordering::Relaxed);
@@ -106,12 +109,23 @@ impl Session {
         Ok(session)
     }
 
-    /// Commits if all went well, and rolls back if not.
+    /// Makes it a dry run: [`end`](Self::end) rolls it back, whatever the result.
+    pub(super) fn into_dry_run(mut self) -> Self {
+        self.is_dry_run = true;
+        self
+    }
+
+    /// Whether it is a dry run. Only what a rollback does not undo may depend on it.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
+    /// Commits if all went well; rolls back if not, and after a dry run.
     pub(super) async fn end<T>(mut self, result: Result<T, DataError>) -> Result<T, DataError> {
-        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let end = if result.is_ok() && !self.is_dry_run { "COMMIT" } else { "ROLLBACK" };
         let ended = on!(self, connection => sqlx::raw_sql(end).execute(connection).await.map(drop));
         self.is_ended = ended.is_ok();
-        // Why it had to be rolled back says more than that this failed as well.
+        // The first error is the cause.
         let value = result?;
         ended?;
         Ok(value)

@@ -42,7 +42,7 @@ pub(super) async fn create(
     let others = all(session).await?;
     if others.iter().any(|other| other.name == name) {
         let detail = format!("there is a token `{name}` already");
-        return Err(DataError::Conflict { field: "name", detail });
+        return Err(DataError::Conflict { field: "name", detail, rule_id: None });
     }
     if others.len() >= TOKENS_MAX {
         return Err(DataError::field("name", format!("{TOKENS_MAX} tokens are as many as can be")));

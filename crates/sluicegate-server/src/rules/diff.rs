@@ -1,15 +1,15 @@
-//! What changes if one set of rules takes the place of another.
+//! Differences between two sets of rules.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sluicegate::rules::{RuleSetError, RuleSetErrors, RuleSpec};
-use sluicegate::{Rule, RuleSet};
+use sluicegate::Rule;
+use sluicegate::rules::RuleSpec;
 use utoipa::ToSchema;
 
-use crate::admin::rules::RuleView;
-use crate::data::{DataError, Database, Page, RuleFilter};
+use crate::data::{Replaced, StoredRule};
+use crate::json::rule::RuleView;
 
 /// The difference between two sets of rules. A rule is the same one if it has the same id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -52,32 +52,21 @@ pub(crate) struct ChangedColumn {
     pub(crate) new: Value,
 }
 
-/// The columns that somebody chooses, in the order in which they are read.
-pub(crate) const COLUMNS: [&str; 16] = [
-    "name",
-    "key_pattern",
-    "scope",
-    "plan",
-    "conditions",
-    "replaces",
-    "tokens",
-    "period",
-    "burst_capacity",
-    "algorithm",
-    "refill",
-    "max_wait",
-    "mode",
-    "on_error",
-    "is_active",
-    "description",
-];
+/// The columns that are chosen for a rule, in the order of files.
+pub(crate) fn chosen_columns() -> impl Iterator<Item = &'static str> {
+    // The id is given by the service, and the rate follows from tokens and period.
+    let columns = RuleSpec::COLUMNS.into_iter();
+    columns.filter(|name| !matches!(*name, "rule_id" | "rate_per_second"))
+}
 
-/// The id of a rule, unless it is yet to get one, and the columns that somebody chooses, as the API shows them.
+/// The id of a rule, if it has one, and its chosen columns, as the API shows them.
 pub(crate) fn columns(rule: &Rule) -> Map<String, Value> {
     let shown = serde_json::to_value(RuleView::in_force(rule));
     let Ok(Value::Object(mut columns)) = shown else { return Map::new() };
     let has_id = rule.rule_id() > 0;
-    columns.retain(|name, _| (name == "rule_id" && has_id) || COLUMNS.contains(&name.as_str()));
+    columns.retain(|name, _| {
+        if name == "rule_id" { has_id } else { chosen_columns().any(|column| column == name) }
+    });
     columns
 }
 
@@ -100,40 +89,13 @@ impl RulesDiff {
         diff
     }
 
-    /// What changes if these become the rules of a database. Those with the id 0 take the place of the rule with
-    /// their key pattern and plan, if there is one, or get the next id.
-    pub(crate) async fn planned(
-        database: &Database,
-        specs: &[RuleSpec],
-    ) -> Result<Self, DataError> {
-        let all = Page { after: None, limit: usize::MAX };
-        let old = database.rules(&RuleFilter::default(), all).await?;
-        let names: HashMap<_, _> = old
-            .iter()
-            .map(|rule| ((&*rule.spec.key_pattern, &*rule.spec.plan), rule.spec.rule_id))
-            .collect();
-        let mut taken: HashSet<_> = specs.iter().map(|spec| spec.rule_id).collect();
-        let mut next = database.next_rule_id().await?;
-        let mut new = Vec::with_capacity(specs.len());
-        for spec in specs {
-            let mut spec = spec.clone();
-            if spec.rule_id == 0 {
-                let same = names.get(&(&*spec.key_pattern, &*spec.plan)).copied();
-                spec.rule_id =
-                    same.filter(|rule_id| !taken.contains(rule_id)).unwrap_or_else(|| {
-                        while taken.contains(&next) {
-                            next += 1;
-                        }
-                        next
-                    });
-                taken.insert(spec.rule_id);
-            }
-            new.push(spec.build().map_err(DataError::Refused)?);
-        }
-        let new = RuleSet::new(new).map_err(|errors| clash(&errors))?;
-        // A rule that makes no sense any more is none that could stay.
-        let old: Vec<Rule> = old.iter().filter_map(|rule| rule.spec.build().ok()).collect();
-        Ok(Self::new(&old, new.rules()))
+    /// The difference that replacing all rules of a database makes.
+    pub(crate) fn of(replaced: &Replaced) -> Self {
+        // A stored rule that is no longer valid cannot stay.
+        let built = |rules: &[StoredRule]| -> Vec<Rule> {
+            rules.iter().filter_map(|rule| rule.spec.build().ok()).collect()
+        };
+        Self::new(&built(&replaced.old), &built(&replaced.new))
     }
 
     /// Whether nothing changes.
@@ -142,22 +104,14 @@ impl RulesDiff {
     }
 }
 
-fn clash(errors: &RuleSetErrors) -> DataError {
-    let field = match errors.as_slice().first() {
-        Some(RuleSetError::SameId { .. }) => "rule_id",
-        _ => "key_pattern",
-    };
-    DataError::Conflict { field, detail: errors.to_string() }
-}
-
 impl ChangedRule {
     fn new(rule_id: u64, old: &Map<String, Value>, new: &Map<String, Value>) -> Self {
         let text = |name: &str| old.get(name).and_then(Value::as_str).unwrap_or_default().into();
         let value =
             |row: &Map<String, Value>, name: &str| row.get(name).cloned().unwrap_or_default();
-        let changed = COLUMNS.iter().filter(|name| old.get(**name) != new.get(**name));
+        let changed = chosen_columns().filter(|name| old.get(*name) != new.get(*name));
         let columns = changed.map(|name| ChangedColumn {
-            name: (*name).into(),
+            name: name.into(),
             old: value(old, name),
             new: value(new, name),
         });
@@ -173,6 +127,7 @@ impl ChangedRule {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sluicegate::RuleSet;
 
     use super::*;
 

@@ -1,8 +1,6 @@
 //! Request bodies: bounded in size and time, JSON, and refused with the name of what is wrong.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -16,8 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::Deserialize;
 use sluicegate::UnknownName;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
@@ -25,6 +22,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::scalar::Text;
 use crate::app::App;
+pub(crate) use crate::json::Object;
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
 pub(crate) async fn read<B>(
@@ -122,38 +120,13 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
-/// A struct that is written as a JSON object, and as nothing else: left to itself, an array of its
-/// fields would do as well.
-#[derive(Debug)]
-pub(crate) struct Object<T>(pub(crate) T);
-
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
-    }
-}
-
 /// Parses JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
     // Keeping track of where one is costs time, so that is done only when something is wrong.
     serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
 }
 
-/// Not every database keeps texts with a NUL in them.
+/// Refuses a text with a NUL character, which PostgreSQL cannot store.
 pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         return Err(Problem::field(field, "has a NUL character in it"));
@@ -197,4 +170,35 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
     // The field says better where it is than a line and a column do.
     let reason = reason.split(" at line ").next().unwrap_or(&reason);
     Problem::field(field, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::rule::Columns;
+
+    #[test]
+    fn wrong_types_are_named_too() {
+        for (body, field) in [
+            (r#"{"tokens": "1"}"#, "tokens"),
+            (r#"{"tokens": -1}"#, "tokens"),
+            (r#"{"tokens": 1.5}"#, "tokens"),
+            (r#"{"period": {}}"#, "period"),
+            (r#"{"period": "7"}"#, "period"),
+            (r#"{"rate_per_second": "1"}"#, "rate_per_second"),
+            (r#"{"is_active": 1}"#, "is_active"),
+            (r#"{"plan": 1}"#, "plan"),
+            (r#"{"conditions": []}"#, "conditions"),
+            (r#"{"conditions": {"a": 1}}"#, "conditions.a"),
+            (r#"{"conditions": {"a": "1", "a": "2"}}"#, "conditions.a"),
+            (r#"{"created_at": "yesterday"}"#, "created_at"),
+            (r#"{"version": "1"}"#, "version"),
+            (r#"{"key_patern": "x"}"#, "key_patern"),
+            (r#"{"plan": "a", "plan": "b"}"#, "plan"),
+        ] {
+            let problem = parse::<Object<Columns<'_>>>(body.as_bytes()).unwrap_err();
+            let problem = serde_json::to_value(&problem).unwrap();
+            assert_eq!(problem["field"], field, "{body}: {problem}");
+        }
+    }
 }

@@ -28,7 +28,11 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// Whole seconds to wait before a retry, for the header `Retry-After`.
+    /// The rule that has the same id, or the same key pattern and plan, where a rule clashes with another (409).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    conflicting_rule_id: Option<u64>,
+    /// Whole seconds to wait before trying again; said in a header.
     #[serde(skip)]
     retry_after_s: Option<u64>,
 }
@@ -42,6 +46,7 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             field: None,
+            conflicting_rule_id: None,
             retry_after_s: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
         }
     }
@@ -89,9 +94,10 @@ impl Problem {
             // The stored row is invalid: it must be corrected in the database first.
             DataError::Unexpected(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             DataError::NotFound(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
-            DataError::Conflict { field, .. } => {
+            DataError::Conflict { field, rule_id, .. } => {
                 let mut problem = Self::new(StatusCode::CONFLICT, error.to_string());
                 problem.field = Some((*field).into());
+                problem.conflicting_rule_id = *rule_id;
                 problem
             }
             DataError::Stale { .. } => {

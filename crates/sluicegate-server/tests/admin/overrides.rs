@@ -380,8 +380,13 @@ fn a_dry_run_changes_nothing() {
 
     let first = post(&server, &body).json();
     let id = first["override_id"].clone();
-    // A dry run shows the time and the version of the change.
+    // The same again is no change, in a dry run as when it is saved.
     let again = server.post_json("/v1/overrides?dry_run", &body.to_string()).json();
+    assert_eq!((&again["override_id"], &again["version"]), (&id, &json!(1)));
+    assert_eq!(again["created_at"], first["created_at"]);
+    assert_eq!(post(&server, &body).json()["version"], 1);
+    let other = json!({"rule_id": 1, "subject": "42", "unlimited": true});
+    let again = server.post_json("/v1/overrides?dry_run", &other.to_string()).json();
     assert_eq!((&again["override_id"], &again["version"]), (&id, &json!(2)));
     assert!(again["created_at"].as_str() > first["created_at"].as_str(), "{again}");
     let path = format!("/v1/overrides/{id}?dry_run=true");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluicegate::rules::{Override, RULES_MAX, RuleSet, RuleSpec, Scope};
 use sluicegate::{Algorithm, Decimal, Refill};
-use sluicegate_server::data::{DataError, OverrideSpec, Page, RuleFilter, rule_json};
+use sluicegate_server::data::{DataError, OverrideSpec, Page, RuleFilter, StoredRule, rule_json};
 
 use crate::database::common::{FIRST, Place, on_both, spec};
 
@@ -21,7 +21,62 @@ on_both!(
     ten_thousand_rules_are_the_most,
     writers_at_the_same_time_do_not_lose_changes,
     chosen_ids_are_not_changed,
+    a_dry_run_is_the_same_change_rolled_back,
 );
+
+async fn a_dry_run_is_the_same_change_rolled_back(place: Place) {
+    let database = place.migrated().await;
+    let dry = database.dry_run();
+    let before = database.load().await.unwrap();
+    let history = database.rule_changes(None, FIRST).await.unwrap();
+    let unchanged = async || {
+        assert_eq!(database.load().await.unwrap(), before, "the generation included");
+        assert_eq!(database.rule_changes(None, FIRST).await.unwrap(), history);
+    };
+
+    // Errors are the same, with the rule that is in the way.
+    let clash = spec("ip:{ip}");
+    let error = dry.create_rule(&clash, "me").await.unwrap_err();
+    assert!(matches!(error, DataError::Conflict { rule_id: Some(7), .. }), "{error}");
+    assert_eq!(database.create_rule(&clash, "me").await.unwrap_err(), error);
+    let moved = RuleSpec { rule_id: 5, ..clash };
+    let error = dry.update_rule(&moved, None, "me").await.unwrap_err();
+    assert!(matches!(error, DataError::Conflict { rule_id: Some(7), .. }), "{error}");
+    assert_eq!(database.update_rule(&moved, None, "me").await.unwrap_err(), error);
+    let taken = RuleSpec { rule_id: 4, ..spec("new") };
+    let error = dry.create_rule(&taken, "me").await.unwrap_err();
+    assert!(matches!(error, DataError::Conflict { rule_id: Some(4), .. }), "{error}");
+    assert_eq!(database.create_rule(&taken, "me").await.unwrap_err(), error);
+    let stale = dry.delete_rule(5, Some(9), "me").await;
+    assert_eq!(stale, database.delete_rule(5, Some(9), "me").await);
+    unchanged().await;
+
+    // So are answers, however often the change is tried.
+    let changed = RuleSpec { description: "changed".into(), ..before.rules[0].spec.clone() };
+    let all = [spec("one"), changed.clone(), spec("two")];
+    for _ in 0..3 {
+        let made = dry.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+        assert_eq!((made.spec.rule_id, made.version), (10, 1));
+        assert_eq!(dry.update_rule(&changed, Some(1), "me").await.unwrap().version, 2);
+        assert_eq!(dry.delete_rule(3, None, "me").await.unwrap().spec.rule_id, 3);
+        let replaced = dry.replace_rules(&all, Some(before.generation), "me").await.unwrap();
+        assert_eq!(replaced.generation, before.generation);
+        unchanged().await;
+    }
+    let would_be = dry.replace_rules(&all, None, "me").await.unwrap();
+    let planned = dry.update_rule(&changed, None, "me").await.unwrap();
+    let replaced = database.replace_rules(&all, Some(before.generation), "me").await.unwrap();
+    assert_eq!(replaced.generation, database.generation().await.unwrap());
+    assert_eq!(replaced.old, would_be.old);
+    let named = |rules: &[StoredRule]| -> Vec<_> {
+        rules.iter().map(|rule| (rule.spec.clone(), rule.version)).collect()
+    };
+    assert_eq!(named(&replaced.new), named(&would_be.new));
+    let ids: Vec<_> = replaced.new.iter().map(|rule| rule.spec.rule_id).collect();
+    assert_eq!(ids, [1, 10, 11]);
+    assert_eq!(database.rule(1).await.unwrap(), planned);
+    assert_eq!(database.load().await.unwrap().rules, replaced.new);
+}
 
 async fn the_starter_rules_are_those_of_the_library(place: Place) {
     let database = place.migrated().await;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sluicegate::Scope;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::admin::stats::{AuditFigureView, DecisionCounts};
 use crate::observe::live::{self, Tick};
@@ -153,7 +154,7 @@ pub(crate) struct LiveLatency {
 /// State of the store.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LiveStore {
-    #[schema(value_type = StoreKind)]
+    #[schema(schema_with = store_kind)]
     kind: &'static str,
     /// True if the store is unavailable and its fallback answers.
     is_in_trouble: bool,
@@ -166,13 +167,10 @@ pub(crate) struct LiveDatabase {
     is_in_trouble: bool,
 }
 
-/// A kind of store.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "describes a value and is never made")]
-enum StoreKind {
-    Memory,
-    Redis,
+/// Names of the kinds of stores.
+fn store_kind() -> Object {
+    let kinds = Some(["memory", "redis"]);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(kinds).build()
 }
 
 impl<'a> LiveTick<'a> {

@@ -17,14 +17,14 @@ use sluicegate::rules::Applies;
 use sluicegate::{Mode, Override, Quota, Request, Rule};
 use utoipa::{OpenApi, ToSchema};
 
-use super::overrides;
 use crate::app::App;
+use crate::data::OverrideKind;
 use crate::web::access::Reader;
 use crate::web::answer::answer;
 use crate::web::body::{self, Object};
 use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
-use crate::web::openapi::values::{ModeName, OverrideKind, ScopeName};
+use crate::web::openapi::values::{ModeName, ScopeName};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 use crate::web::scalar::Plain;
@@ -91,9 +91,7 @@ pub(crate) struct Explained {
 /// Override of a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Overridden {
-    /// `quota`, `unlimited` or `blocked`.
-    #[schema(value_type = OverrideKind)]
-    kind: &'static str,
+    kind: OverrideKind,
     /// Tokens per `period`. This and the fields below are null unless `kind` is `quota`.
     tokens: Option<u64>,
     /// Period in seconds.
@@ -274,7 +272,7 @@ impl Overridden {
         };
         let rate = quota.map(|quota| quota.rate().tokens_and_period_us());
         Self {
-            kind: overrides::kind(overridden),
+            kind: overridden.into(),
             tokens: rate.map(|(tokens, _)| tokens),
             period: rate
                 .map(|(_, period_us)| Plain(Duration::from_micros(period_us).as_secs_f64())),

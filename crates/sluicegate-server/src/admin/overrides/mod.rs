@@ -17,13 +17,14 @@ use serde::Serialize;
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 
-use self::body::{NewOverride, OverrideBody, ReplacedOverride};
+use self::body::{NewOverride, OverrideBody};
 use self::note::note;
-pub(super) use self::view::kind;
 use self::view::{OverrideView, SetOverrideView};
 use super::subject;
 use crate::app::{App, RequestLimits};
-use crate::data::{DataError, Database, OverrideFilter, OverrideSpec, Page, StoredOverride};
+use crate::data::{
+    DataError, Database, OverrideFilter, OverrideKind, OverrideSpec, Page, StoredOverride,
+};
 use crate::time::Timestamp;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read, storable};
@@ -127,18 +128,17 @@ async fn create(
 ) -> Result<Response, Problem> {
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
     let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
-    let Object(body): Object<OverrideBody<'_>> = parse(&bytes)?;
+    let Object(NewOverride(body)): Object<NewOverride<'_>> = parse(&bytes)?;
     let missing = |field| move || Problem::field(field, "is missing");
     let rule_id = body.rule_id.ok_or_else(missing("rule_id"))?.0;
     let subject = &body.subject.as_ref().ok_or_else(missing("subject"))?.0;
     let (spec, note) = spec(&app, &body, rule_id, subject)?;
-    let database = database(&app)?;
+    let database = writable(&app, dry_run)?;
+    let (stored, is_new) = database.put_override(&spec, None, &by).await.map_err(failed)?;
     if dry_run {
-        let before = find(&database, &spec).await.map_err(failed)?;
-        let set = OverrideView::in_dry_run(&spec, &by, before.as_ref());
+        let set = OverrideView::in_dry_run(&stored, is_new);
         return Ok(Json(SetOverrideView { set, note }).into_response());
     }
-    let (stored, is_new) = database.put_override(&spec, None, &by).await.map_err(failed)?;
     log(&app, &by, &stored, "override set");
     app.keeper.refresh().await;
     let set = SetOverrideView { set: OverrideView::stored(&stored), note };
@@ -188,7 +188,7 @@ async fn show(
     operation_id = "replace_override",
     path = "/v1/overrides/{id}",
     params(OverridePath, DryRun, IfMatch),
-    request_body = ReplacedOverride,
+    request_body = OverrideBody,
     responses(
         (status = 200, description = "The override after the change, or as this dry run would leave it", body = SetOverrideView,
             headers(("etag" = String, description = "Its version, for `If-Match`"))),
@@ -208,22 +208,22 @@ async fn replace(
     let if_match = Versions::if_match(request.headers())?;
     let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
     let Object(body): Object<OverrideBody<'_>> = parse(&bytes)?;
-    let database = database(&app)?;
+    let database = writable(&app, dry_run)?;
     for _ in 0..TRIES_MAX {
         let before = expected(&database, id, if_match.as_ref()).await?;
         let rule_id = body.rule_id.map_or(before.spec.rule_id, |rule_id| rule_id.0);
         let subject = body.subject.as_ref().map_or(&*before.spec.subject, |subject| &subject.0);
         let (spec, note) = spec(&app, &body, rule_id, subject)?;
         require_same_target(&spec, &before.spec)?;
-        if dry_run {
-            let set = OverrideView::in_dry_run(&spec, &by, Some(&before));
-            return Ok(Json(SetOverrideView { set, note }).into_response());
-        }
         // Compare and swap on the version that was read, also without `If-Match`.
         match database.put_override(&spec, Some(before.version), &by).await {
             Err(DataError::Stale { .. }) if if_match.is_none() => {}
             changed => {
-                let (stored, _) = changed.map_err(failed)?;
+                let (stored, is_new) = changed.map_err(failed)?;
+                if dry_run {
+                    let set = OverrideView::in_dry_run(&stored, is_new);
+                    return Ok(Json(SetOverrideView { set, note }).into_response());
+                }
                 log(&app, &by, &stored, "override set");
                 app.keeper.refresh().await;
                 let set = SetOverrideView { set: OverrideView::stored(&stored), note };
@@ -257,16 +257,14 @@ async fn delete(
     let id = override_id(id)?;
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
     let if_match = Versions::if_match(&headers)?;
-    let database = database(&app)?;
+    let database = writable(&app, dry_run)?;
     let before = expected(&database, id, if_match.as_ref()).await?;
-    if dry_run {
-        let by = &before.created_by;
-        let view = OverrideView::in_dry_run(&before.spec, by, Some(&before));
-        return Ok(Json(view).into_response());
-    }
     let version = if_match.is_some_and(|versions| versions != Versions::Any);
     let version = version.then_some(before.version);
     let deleted = database.delete_override(id, version).await.map_err(failed)?;
+    if dry_run {
+        return Ok(Json(OverrideView::in_dry_run(&deleted, false)).into_response());
+    }
     log(&app, &by, &deleted, "override deleted");
     app.keeper.refresh().await;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -282,7 +280,7 @@ fn log(app: &App, by: &str, stored: &StoredOverride, what: &str) {
         rule_id,
         override_id = stored.override_id,
         subject = &*subject,
-        kind = kind(instead),
+        kind = OverrideKind::from(instead).name(),
         expires_at = expires_at.map(|time| time.to_string()),
         reason = &**reason,
         "{what}"
@@ -330,20 +328,15 @@ async fn expected(
     Ok(stored)
 }
 
-/// The override of the same rule and subject.
-async fn find(
-    database: &Database,
-    spec: &OverrideSpec,
-) -> Result<Option<StoredOverride>, DataError> {
-    let filter =
-        OverrideFilter { rule_id: Some(spec.rule_id), subject: Some(spec.subject.clone()) };
-    let found = database.overrides(&filter, Page { after: None, limit: 1 }).await?;
-    Ok(found.into_iter().next())
-}
-
 /// Answers with an override and its version as `ETag`.
 fn tagged(status: StatusCode, version: u64, view: impl Serialize) -> Response {
     (status, [(header::ETAG, etag(version))], Json(view)).into_response()
+}
+
+/// The database; for a dry run, its handle that rolls back.
+fn writable(app: &App, dry_run: bool) -> Result<Database, Problem> {
+    let database = database(app)?;
+    Ok(if dry_run { database.dry_run() } else { Database::clone(&database) })
 }
 
 fn database(app: &App) -> Result<Arc<Database>, Problem> {

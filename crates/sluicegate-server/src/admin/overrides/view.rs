@@ -5,10 +5,10 @@ use sluicegate::Quota;
 use sluicegate::rules::Override;
 use utoipa::ToSchema;
 
-use crate::data::{OverrideSpec, StoredOverride};
+use crate::data::{OverrideKind, OverrideSpec, StoredOverride};
+use crate::json::Plain;
+use crate::json::schema::{AlgorithmName, RefillName};
 use crate::time::Timestamp;
-use crate::web::openapi::values::{AlgorithmName, OverrideKind, RefillName};
-use crate::web::scalar::Plain;
 
 /// Replacement of a rule's quota for one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -21,9 +21,7 @@ pub(crate) struct OverrideView {
     rule_id: u64,
     /// Value of the rule's subject attribute.
     subject: String,
-    /// `quota`, `unlimited` or `blocked`.
-    #[schema(value_type = OverrideKind)]
-    kind: &'static str,
+    kind: OverrideKind,
     /// Tokens per `period`. This and the fields up to `max_wait` are null unless `kind` is `quota`.
     tokens: Option<u64>,
     /// Period in seconds.
@@ -34,10 +32,10 @@ pub(crate) struct OverrideView {
     rate_per_second: Option<Plain>,
     /// Capacity in tokens: the most that can be taken at once.
     burst_capacity: Option<u64>,
-    /// `token_bucket`, `fixed_window`, `sliding_window`, `sliding_counter` or `leaky_bucket`.
+    /// Algorithm of the quota.
     #[schema(value_type = Option<AlgorithmName>)]
     algorithm: Option<&'static str>,
-    /// `continuous` or `interval`.
+    /// Refill of a `token_bucket`.
     #[schema(value_type = Option<RefillName>)]
     refill: Option<&'static str>,
     /// Maximum queueing delay of a `leaky_bucket`, in seconds.
@@ -50,13 +48,13 @@ pub(crate) struct OverrideView {
     expires_at: Option<Timestamp>,
     /// Name of the token that set it last.
     created_by: String,
-    /// Time at which it was last set; null only in a dry run that would create one.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    created_at: Option<Timestamp>,
+    /// Time at which it was last set.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
     /// Version, starting at 1 and incremented by every change.
     #[schema(minimum = 1)]
     version: u64,
-    /// True in a dry run, which changes nothing; otherwise absent.
+    /// True in a dry run, which changes nothing; else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dry_run: Option<bool>,
@@ -76,34 +74,8 @@ pub(crate) struct SetOverrideView {
 impl OverrideView {
     /// View of a stored override.
     pub(super) fn stored(stored: &StoredOverride) -> Self {
-        Self {
-            override_id: Some(stored.override_id),
-            created_at: Some(stored.created_at),
-            version: stored.version,
-            dry_run: None,
-            ..Self::new(&stored.spec, &stored.created_by)
-        }
-    }
-
-    /// View of an override that a dry run would create, or set in place of `before`.
-    pub(super) fn in_dry_run(
-        spec: &OverrideSpec,
-        by: &str,
-        before: Option<&StoredOverride>,
-    ) -> Self {
-        match before {
-            None => Self::new(spec, by),
-            Some(before) => Self {
-                override_id: Some(before.override_id),
-                created_at: Some(Timestamp::now()),
-                version: before.version.saturating_add(1),
-                ..Self::new(spec, by)
-            },
-        }
-    }
-
-    fn new(spec: &OverrideSpec, by: &str) -> Self {
-        let quota = match &spec.instead {
+        let OverrideSpec { rule_id, subject, instead, reason, expires_at } = &stored.spec;
+        let quota = match instead {
             Override::Quota(quota) => Some(quota),
             Override::Unlimited | Override::Blocked => None,
         };
@@ -111,10 +83,10 @@ impl OverrideView {
         let exact = rate.map(|rate| rate.tokens_and_period_us());
         let max_wait = quota.and_then(Quota::max_wait);
         Self {
-            override_id: None,
-            rule_id: spec.rule_id,
-            subject: spec.subject.clone(),
-            kind: kind(&spec.instead),
+            override_id: Some(stored.override_id),
+            rule_id: *rule_id,
+            subject: subject.clone(),
+            kind: instead.into(),
             tokens: exact.map(|(tokens, _)| tokens),
             period: exact.map(|(_, period_us)| Plain(period_us as f64 / 1e6)),
             rate_per_second: rate.map(|rate| Plain(rate.per_second())),
@@ -122,51 +94,19 @@ impl OverrideView {
             algorithm: quota.map(|quota| quota.algorithm().name()),
             refill: quota.map(|quota| quota.refill().name()),
             max_wait: max_wait.map(|max_wait| Plain(max_wait.as_secs_f64())),
-            reason: spec.reason.clone(),
-            expires_at: spec.expires_at,
-            created_by: by.into(),
-            created_at: None,
-            version: 1,
-            dry_run: Some(true),
+            reason: reason.clone(),
+            expires_at: *expires_at,
+            created_by: stored.created_by.clone(),
+            created_at: stored.created_at,
+            version: stored.version,
+            dry_run: None,
         }
     }
-}
 
-/// Name of an override's kind.
-pub(crate) fn kind(instead: &Override) -> &'static str {
-    match instead {
-        Override::Quota(_) => "quota",
-        Override::Unlimited => "unlimited",
-        Override::Blocked => "blocked",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dry_run_shows_its_author_and_time() {
-        let spec = OverrideSpec {
-            rule_id: 1,
-            subject: "42".into(),
-            instead: Override::Blocked,
-            reason: String::new(),
-            expires_at: None,
-        };
-        let made = OverrideView::in_dry_run(&spec, "second", None);
-        assert_eq!((made.override_id, made.created_at, made.version), (None, None, 1));
-        let created_at = Timestamp::from_micros(1);
-        let before = StoredOverride {
-            override_id: 7,
-            spec: spec.clone(),
-            created_by: "first".into(),
-            created_at,
-            version: 3,
-        };
-        let changed = OverrideView::in_dry_run(&spec, "second", Some(&before));
-        assert_eq!((changed.override_id, changed.version), (Some(7), 4));
-        assert_eq!(changed.created_by, "second");
-        assert!(changed.created_at > Some(created_at), "{changed:?}");
+    /// View of an override that a dry run has set and rolled back. A new one gets its id when it is saved.
+    pub(super) fn in_dry_run(stored: &StoredOverride, is_new: bool) -> Self {
+        let shown = Self::stored(stored);
+        let override_id = shown.override_id.filter(|_| !is_new);
+        Self { override_id, dry_run: Some(true), ..shown }
     }
 }

@@ -3,11 +3,8 @@
 //! Rules that come from the database are read and changed there, and a change is in force here before it is
 //! answered. Rules that come from a file are shown as they are in force, and are changed in the file.
 
-pub(crate) mod columns;
 mod history;
 mod replace;
-mod schema;
-mod view;
 mod write;
 
 use std::sync::Arc;
@@ -22,18 +19,16 @@ use serde::Serialize;
 use sluicegate::{Rule, Scope};
 use utoipa::{OpenApi, ToSchema};
 
-pub(crate) use self::columns::Columns;
 pub(crate) use self::history::{ChangeList, ChangeView};
-pub(super) use self::schema::NewRule;
-pub(crate) use self::view::RuleView;
 use crate::app::App;
-use crate::data::{DataError, Database, Page, RuleFilter};
+use crate::data::{DataError, Database, Page, RuleFilter, StoredRule};
+use crate::json::rule::RuleView;
+use crate::json::schema::ScopeName;
 use crate::rules::source::RulesSource;
 use crate::web::access::Reader;
 use crate::web::body::storable;
 use crate::web::etag::{Versions, etag};
 use crate::web::openapi::parts::{IfNoneMatch, RulePath, WrongOrDown};
-use crate::web::openapi::values::ScopeName;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -116,13 +111,13 @@ async fn list(_: Reader, State(app): State<Arc<App>>, query: Query) -> Result<Re
     let mut rules = match stored(&app)? {
         Some(database) => {
             let rules = database.rules(&filter, page).await;
-            rules.map_err(|error| Problem::data(&error))?.iter().map(RuleView::stored).collect()
+            rules.map_err(|error| Problem::data(&error))?.iter().map(StoredRule::view).collect()
         }
         None => in_force(&app, &filter, page),
     };
     let has_more = rules.len() > limit;
     rules.truncate(limit);
-    let next = rules.last().filter(|_| has_more).and_then(RuleView::rule_id);
+    let next = rules.last().filter(|_| has_more).map(RuleView::rule_id);
     let list = RuleList {
         rules,
         next: next.map(|rule_id| rule_id.to_string()),
@@ -161,7 +156,7 @@ async fn one(
     let rule = match stored(&app)? {
         Some(database) => {
             let rule = database.rule(rule_id).await.map_err(|error| Problem::data(&error))?;
-            RuleView::stored(&rule)
+            rule.view()
         }
         None => {
             let rules = app.limiter.rules();

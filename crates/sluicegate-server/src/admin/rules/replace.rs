@@ -12,14 +12,13 @@ use sluicegate::rules::{RULES_MAX, RuleSetError, RuleSpec};
 use tracing::info;
 use utoipa::ToSchema;
 
-use super::columns::Columns;
-use super::schema::NewRule;
-use super::write::{TRIES_MAX, others_keep_changing, writable};
+use super::write::writable;
 use crate::app::App;
-use crate::data::DataError;
+use crate::json::Object;
+use crate::json::rule::Columns;
 use crate::rules::diff::RulesDiff;
 use crate::web::access::Admin;
-use crate::web::body::{self, Object};
+use crate::web::body;
 use crate::web::etag::{Versions, etag};
 use crate::web::openapi::parts::{DryRun, WrongOrDown};
 use crate::web::problem::Problem;
@@ -28,36 +27,29 @@ use crate::web::query::Query;
 /// The longest body: enough for as many rules as there may be.
 const SET_BYTES_MAX: usize = 16 << 20;
 
-/// What is asked.
-#[derive(Debug, Deserialize)]
+/// All rules: those that are not listed are deleted.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = NewRules)]
 #[serde(deny_unknown_fields)]
 struct SetBody<'a> {
+    /// A rule without `rule_id` takes the place of the rule with its key pattern and plan, if there is one.
     #[serde(borrow)]
+    #[schema(value_type = Vec<Columns>, max_items = 10_000)]
     rules: Vec<Object<Columns<'a>>>,
 }
 
-/// All the rules that there are to be.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes a body and is never made")]
-pub(crate) struct NewRules {
-    /// Those that have no `rule_id` take the place of the rule with their key pattern and plan, if there is one.
-    #[schema(max_items = 10_000)]
-    rules: Vec<NewRule>,
-}
-
-/// What was changed.
+/// The difference that replacing all rules makes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SetAnswer {
     #[serde(flatten)]
     diff: RulesDiff,
-    /// True in a dry run, in which nothing was changed; else not there.
+    /// True in a dry run, which changes nothing; else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dry_run: Option<bool>,
 }
 
-/// Makes these the rules, all or none, and says what that changes.
+/// Replaces all rules, all or none, and answers with the difference.
 #[utoipa::path(
     put,
     operation_id = "replace_rules",
@@ -67,7 +59,7 @@ pub(crate) struct SetAnswer {
         ("If-Match" = Option<String>, Header, description = "The version of all rules that is meant, as the \
             `ETag` of a dry run has it, or `*`"),
     ),
-    request_body = NewRules,
+    request_body = SetBody,
     responses(
         (status = 200, description = "What was changed, or would be in a dry run", body = SetAnswer,
             headers(("etag" = String, description = "The version of all rules, for `If-Match`"))),
@@ -86,40 +78,29 @@ pub(super) async fn replace_all(
     let bytes = body::read(request, SET_BYTES_MAX, app.limits.body_timeout).await?;
     let Object(SetBody { rules }): Object<SetBody<'_>> = body::parse(&bytes)?;
     let specs = specs(&rules)?;
-    let database = writable(&app)?;
+    let database = writable(&app, dry_run)?;
     let failed = |error| Problem::data(&error);
-    // Who asks for no version wants these rules, whatever there is.
-    let may_try_again = if_match.as_ref().is_none_or(|versions| *versions == Versions::Any);
-    for _ in 0..TRIES_MAX {
-        let generation = database.generation().await.map_err(failed)?;
-        if let Some(versions) = &if_match {
+    let expected = match &if_match {
+        None | Some(Versions::Any) => None,
+        Some(versions) => {
+            let generation = database.generation().await.map_err(failed)?;
             versions.require(generation).map_err(failed)?;
+            Some(generation)
         }
-        let diff = RulesDiff::planned(&database, &specs).await.map_err(failed)?;
-        if dry_run {
-            return Ok(changed(diff, generation, true));
-        }
-        match database.replace_rules(&specs, Some(generation), &by).await {
-            Err(DataError::Stale { .. }) if may_try_again => {}
-            replaced => {
-                replaced.map_err(failed)?;
-                let (added, removed) = (diff.added.len(), diff.removed.len());
-                info!(by, added, removed, changed = diff.changed.len(), "all rules replaced");
-                app.keeper.refresh().await;
-                let generation = database.generation().await.map_err(failed)?;
-                return Ok(changed(diff, generation, false));
-            }
-        }
+    };
+    let replaced = database.replace_rules(&specs, expected, &by).await.map_err(failed)?;
+    let diff = RulesDiff::of(&replaced);
+    if !dry_run {
+        let (added, removed) = (diff.added.len(), diff.removed.len());
+        info!(by, added, removed, changed = diff.changed.len(), "all rules replaced");
+        app.keeper.refresh().await;
     }
-    Err(others_keep_changing())
-}
-
-fn changed(diff: RulesDiff, generation: u64, dry_run: bool) -> Response {
     let answer = SetAnswer { diff, dry_run: dry_run.then_some(true) };
-    (StatusCode::OK, [(header::ETAG, etag(generation))], Json(answer)).into_response()
+    let tag = [(header::ETAG, etag(replaced.generation))];
+    Ok((StatusCode::OK, tag, Json(answer)).into_response())
 }
 
-/// The rules of a body. What is wrong is named with the rule that it is in.
+/// The rules of a body. An error names the position of its rule.
 fn specs(rules: &[Object<Columns<'_>>]) -> Result<Vec<RuleSpec>, Problem> {
     if rules.len() > RULES_MAX {
         let too_many = RuleSetError::TooMany { rules: rules.len() };

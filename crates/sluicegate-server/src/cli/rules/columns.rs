@@ -1,10 +1,10 @@
-//! The columns of a rule, as flags or as a file of JSON.
+//! The columns of a rule as options, or from a file of JSON.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::{Map, Value, json};
-use sluicegate::rules::RULES_FILE_BYTES_MAX;
+use sluicegate::rules::{NOTES, Note, RULES_FILE_BYTES_MAX};
 use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 
 use crate::cli::failure::{CliResult, Failure};
@@ -94,13 +94,42 @@ pub(super) struct Columns {
     #[arg(long)]
     inactive: bool,
 
-    /// Description
-    #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
+    #[command(flatten)]
+    notes: Notes,
 
     /// Read the columns from a JSON file, `-` for standard input; flags take precedence
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+}
+
+/// Options of the columns of text that decide nothing, named after them.
+#[derive(Clone, Debug)]
+struct Notes(Vec<(&'static str, String)>);
+
+impl Args for Notes {
+    fn augment_args(command: Command) -> Command {
+        NOTES.iter().fold(command, |command, note| {
+            let option = Arg::new(note.name()).long(note.name());
+            command.arg(option.value_name("TEXT").help(note.help()))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Notes {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given =
+            |note: &Note| Some((note.name(), matches.get_one::<String>(note.name())?.clone()));
+        Ok(Self(NOTES.iter().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl Columns {
@@ -121,7 +150,6 @@ impl Columns {
             ("max_wait", &self.max_wait),
             ("mode", &self.mode),
             ("on_error", &self.on_error),
-            ("description", &self.description),
             ("name", &self.name),
         ];
         for (name, value) in texts {
@@ -129,6 +157,7 @@ impl Columns {
                 columns.insert(name.into(), json!(value));
             }
         }
+        columns.extend(self.notes.0.iter().map(|(name, text)| ((*name).into(), json!(text))));
         for (name, number) in [("tokens", self.tokens), ("burst_capacity", self.burst_capacity)] {
             if let Some(number) = number {
                 columns.insert(name.into(), json!(number));

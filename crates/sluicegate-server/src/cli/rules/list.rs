@@ -10,7 +10,7 @@ use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, say};
 use crate::cli::table::{Shown, Table, card, text_of, time_of};
 use crate::cli::{Exit, quota};
-use crate::rules::diff::COLUMNS;
+use crate::rules::diff::chosen_columns;
 
 /// List the rules
 #[derive(Debug, Args)]
@@ -117,7 +117,7 @@ pub(super) fn show(arguments: &Show, client: &Client, output: Output) -> CliResu
 pub(super) fn shown(rule: &Value) -> String {
     let mut members = Vec::new();
     let (before, after) = (["rule_id"], ["created_at", "version"]);
-    for name in before.into_iter().chain(COLUMNS).chain(after) {
+    for name in before.into_iter().chain(chosen_columns()).chain(after) {
         if name == "tokens" {
             members.push(("quota", quota::shown(rule)));
         }

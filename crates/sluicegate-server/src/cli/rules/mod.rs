@@ -19,7 +19,7 @@ use super::client::{Call, Client};
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
 use super::options::{Direct, Form, Server};
-use crate::admin::rules::Columns;
+use crate::json::rule::Columns;
 use crate::data::DataError;
 
 const EXAMPLES: &str = "\

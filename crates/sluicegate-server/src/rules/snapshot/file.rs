@@ -10,27 +10,29 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sluicegate::rules::{Override, RuleSpec};
+use serde_json::Value;
+use sluicegate::rules::{FieldError, Override};
 use sluicegate::{Algorithm, Quota, Rate, Refill, UnknownName};
 use thiserror::Error;
 
 use crate::config::reason;
-use crate::data::{Loaded, OverrideSpec, StoredOverride, StoredRule, StoredToken};
+use crate::data::{Loaded, OverrideSpec, StoredOverride, StoredRule, StoredToken, rule_json};
+use crate::json::rule::Columns;
 use crate::time::Timestamp;
 
 /// Ten thousand rules and a million overrides fit.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// The form of the file. Another form is another number, and no mistake.
-const FORMAT: u32 = 1;
+/// Version of the format. A file of another version is refused.
+const FORMAT: u32 = 2;
 
-/// Why there is nothing to start from.
+/// Error of the snapshot file.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// It cannot be read or written.
     #[error("{}", reason(.0))]
     Io(#[from] io::Error),
-    /// What is in it makes no sense.
+    /// Its content is wrong.
     #[error("{0}")]
     Content(String),
 }
@@ -40,30 +42,10 @@ struct Snapshot {
     format: u32,
     written_at: Timestamp,
     generation: u64,
-    rules: Vec<RuleRow>,
+    /// As the API shows them.
+    rules: Vec<Value>,
     overrides: Vec<OverrideRow>,
     tokens: Vec<TokenRow>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct RuleRow {
-    rule_id: u64,
-    key_pattern: String,
-    scope: Option<String>,
-    plan: String,
-    quota: QuotaRow,
-    mode: String,
-    on_error: String,
-    is_active: bool,
-    description: String,
-    conditions: Vec<(String, String)>,
-    // Files of older versions have neither.
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    replaces: Vec<String>,
-    created_at: Timestamp,
-    version: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -114,7 +96,7 @@ pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), 
         format: FORMAT,
         written_at: now,
         generation: loaded.generation,
-        rules: loaded.rules.iter().map(RuleRow::new).collect(),
+        rules: loaded.rules.iter().map(rule_json).collect(),
         overrides: loaded.overrides.iter().map(OverrideRow::new).collect(),
         tokens: loaded.tokens.iter().map(TokenRow::new).collect(),
     };
@@ -152,7 +134,7 @@ pub(super) fn read(path: &Path) -> Result<(Loaded, Timestamp), FileError> {
     }
     let loaded = Loaded {
         generation,
-        rules: rules.into_iter().map(RuleRow::stored).collect::<Result<_, _>>()?,
+        rules: rules.iter().map(rule).collect::<Result<_, _>>()?,
         overrides: overrides.into_iter().map(OverrideRow::stored).collect::<Result<_, _>>()?,
         tokens: tokens.into_iter().map(TokenRow::stored).collect::<Result<_, _>>()?,
     };
@@ -171,59 +153,20 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl RuleRow {
-    fn new(rule: &StoredRule) -> Self {
-        let spec = rule.spec.clone();
-        let quota = QuotaRow {
-            tokens: spec.tokens.unwrap_or_default(),
-            period_us: spec.period.map_or(0, micros),
-            burst_capacity: spec.burst_capacity,
-            algorithm: spec.algorithm.name().into(),
-            refill: spec.refill.name().into(),
-            max_wait_us: spec.max_wait.map(micros),
-        };
-        Self {
-            rule_id: spec.rule_id,
-            key_pattern: spec.key_pattern,
-            scope: spec.scope.map(|scope| scope.name().into()),
-            plan: spec.plan,
-            quota,
-            mode: spec.mode.name().into(),
-            on_error: spec.on_error.name().into(),
-            is_active: spec.is_active,
-            description: spec.description,
-            conditions: spec.conditions,
-            name: spec.name,
-            replaces: spec.replaces,
-            created_at: rule.created_at,
-            version: rule.version,
-        }
-    }
-
-    fn stored(self) -> Result<StoredRule, FileError> {
-        let scope = self.scope.map(|scope| named(&scope)).transpose()?;
-        let spec = RuleSpec {
-            rule_id: self.rule_id,
-            key_pattern: self.key_pattern,
-            scope,
-            rate_per_second: None,
-            tokens: Some(self.quota.tokens),
-            period: Some(Duration::from_micros(self.quota.period_us)),
-            burst_capacity: self.quota.burst_capacity,
-            algorithm: self.quota.algorithm()?,
-            refill: self.quota.refill()?,
-            max_wait: self.quota.max_wait_us.map(Duration::from_micros),
-            plan: self.plan,
-            mode: named(&self.mode)?,
-            on_error: named(&self.on_error)?,
-            is_active: self.is_active,
-            description: self.description,
-            conditions: self.conditions,
-            name: self.name,
-            replaces: self.replaces,
-        };
-        Ok(StoredRule { spec, created_at: self.created_at, version: self.version })
-    }
+/// A rule from its JSON form.
+fn rule(shown: &Value) -> Result<StoredRule, FileError> {
+    let columns = Columns::deserialize(shown).map_err(|error| content(&error))?;
+    let wrong = |errors: Vec<FieldError>| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        content(&errors.join("; "))
+    };
+    let spec = columns.rule(0).map_err(wrong)?;
+    let (Some(created_at), Some(version)) = (columns.created_at(), columns.version()) else {
+        return Err(content(&"a rule without created_at or version"));
+    };
+    // As the database has it: complete, and the same however it was written.
+    let spec = spec.build().map_err(wrong)?.spec();
+    Ok(StoredRule { spec, created_at, version })
 }
 
 impl QuotaRow {
@@ -325,6 +268,7 @@ impl TokenRow {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use sluicegate::rules::RuleSpec;
     use sluicegate::{Mode, OnError, Scope};
 
     use super::*;
@@ -399,7 +343,7 @@ mod tests {
         write(&path, &loaded(), Timestamp::from_micros(0)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         for (from, to) in [
-            ("\"format\":1", "\"format\":2"),
+            ("\"format\":2", "\"format\":1"),
             ("shadow", "dark"),
             ("\"role\":\"read\"", "\"role\":\"root\""),
             ("\"kind\":\"blocked\"", "\"kind\":\"?\""),

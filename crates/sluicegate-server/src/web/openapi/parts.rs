@@ -1,75 +1,129 @@
-//! What several operations have in common: parameters, and answers in the place of what was asked.
+//! Parameters and responses that several operations share.
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
-use utoipa::{IntoParams, IntoResponses};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
+use utoipa::{IntoParams, IntoResponses, Number, PartialSchema as _};
 
-use super::values::Flag;
+/// The largest id of a rule or an override.
+const ID_MAX: usize = (1 << 53) - 1;
 
-/// The rule in a path.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "describes a parameter and is never made")]
-pub(crate) struct RulePath {
-    /// Its `rule_id`
-    #[param(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
-    id: u64,
+/// Defines parameters, each a type for `params(...)`.
+macro_rules! parameters {
+    ($($(#[$doc:meta])+ $type:ident: [$($parameter:expr),+ $(,)?]),+ $(,)?) => {
+        $(
+            $(#[$doc])+
+            pub(crate) struct $type;
+
+            impl IntoParams for $type {
+                fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                    vec![$($parameter),+]
+                }
+            }
+        )+
+    };
 }
 
-/// The override in a path.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "describes a parameter and is never made")]
-pub(crate) struct OverridePath {
-    /// Its `override_id`
-    #[param(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
-    id: u64,
+parameters! {
+    /// The rule in a path.
+    RulePath: [path("id", "Its `rule_id`", id())],
+    /// The override in a path.
+    OverridePath: [path("id", "Its `override_id`", id())],
+    /// The bucket in a path.
+    BucketPath: [
+        path("rule", "The `rule_id`", id()),
+        path(
+            "subject",
+            "The value of the rule's subject attribute. Further placeholders of its key pattern are query \
+             parameters of their names",
+            ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).build().into(),
+        ),
+    ],
+    /// `dry_run` in a query.
+    DryRun: [optional(
+        "dry_run",
+        ParameterIn::Query,
+        "Answer what would be changed, and change nothing",
+        flag(),
+    )],
+    /// `deny` in a query.
+    Deny: [optional(
+        "deny",
+        ParameterIn::Query,
+        "The status of a denial, for clients that go by it. Then every answer has the headers of the limit; \
+         without it a denial is 200 and has none of them",
+        names(&["429", "403"], None),
+    )],
+    /// The version to be changed.
+    IfMatch: [optional(
+        "If-Match",
+        ParameterIn::Header,
+        "The version to be changed, such as `\"3\"`, or `*`",
+        text(),
+    )],
+    /// The version that the client has.
+    IfNoneMatch: [optional(
+        "If-None-Match",
+        ParameterIn::Header,
+        "The version that the client has, such as `\"3\"`",
+        text(),
+    )],
 }
 
-/// The bucket in a path.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "describes parameters and is never made")]
-pub(crate) struct BucketPath {
-    /// The `rule_id`
-    #[param(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
-    rule: u64,
-    /// The value of the rule's subject attribute. Further placeholders of its key pattern are query parameters of their names
-    #[param(min_length = 1)]
-    subject: String,
+fn path(name: &str, description: &str, schema: Schema) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
 }
 
-/// Whether to change anything.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes a parameter and is never made")]
-pub(crate) struct DryRun {
-    /// Only say what would be: nothing is changed
-    dry_run: Option<Flag>,
+fn optional(name: &str, place: ParameterIn, description: &str, schema: Schema) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
 }
 
-/// Which version is meant.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes a parameter and is never made")]
-pub(crate) struct IfMatch {
-    /// The version that is meant, such as `"3"`, or `*`
-    #[param(rename = "If-Match")]
-    if_match: Option<String>,
+fn id() -> Schema {
+    let RefOr::T(Schema::Object(mut id)) = u64::schema() else { return text() };
+    (id.minimum, id.maximum) = (Some(Number::Int(1)), Some(Number::UInt(ID_MAX)));
+    id.into()
 }
 
-/// Which version is known.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes a parameter and is never made")]
-pub(crate) struct IfNoneMatch {
-    /// The version that is known, such as `"3"`
-    #[param(rename = "If-None-Match")]
-    if_none_match: Option<String>,
+fn text() -> Schema {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .build()
+        .into()
 }
 
-/// What anybody may be told: what is wrong with the request.
+fn names(names: &[&str], description: Option<&str>) -> Schema {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(description)
+        .enum_values(Some(names.iter().copied()))
+        .build()
+        .into()
+}
+
+/// A flag of a query: `dry_run`, `dry_run=true` or `dry_run=1`.
+fn flag() -> Schema {
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(names(&["", "1", "0"], Some("Empty and 1 are true")))
+        .build()
+        .into()
+}
+
+/// Responses to a wrong request.
 pub(crate) struct Wrong;
 
 impl IntoResponses for Wrong {
@@ -78,7 +132,7 @@ impl IntoResponses for Wrong {
     }
 }
 
-/// What whoever needs the database may be told.
+/// [`Wrong`], and the response while the database does not answer.
 pub(crate) struct WrongOrDown;
 
 impl IntoResponses for WrongOrDown {

@@ -3,37 +3,68 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 use sluicegate::rules::{Override, RuleSpec};
 use sluicegate::{Algorithm, Quota, Refill, Rule};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::admin::subject::subject;
 use crate::app::RequestLimits;
 use crate::data::{OverrideSpec, REASON_BYTES_MAX};
+use crate::json::schema::{AlgorithmName, RefillName, Time};
+use crate::json::{Choice, Id, Number, Seconds, Text, Wait, Whole};
 use crate::time::Timestamp;
-use crate::web::body::{choice, storable};
-use crate::web::openapi::values::{self, AlgorithmName, RefillName, Time, Wait};
+use crate::web::body::storable;
 use crate::web::problem::Problem;
-use crate::web::scalar::{Id, Number, Seconds, Text, Whole};
 
-/// Body that sets an override.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// Body that replaces an override.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(
+    as = ReplacedOverride,
+    example = json!({"unlimited": true, "reason": "launch day", "expires_at": "2099-01-01T00:00:00Z"})
+)]
+#[serde(deny_unknown_fields)]
 pub(super) struct OverrideBody<'a> {
+    /// Id of the rule. Must equal that of an existing override.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub(super) rule_id: Option<Whole>,
+    /// Value of the rule's subject attribute: text or a whole number. Must equal that of an existing override.
     #[serde(borrow)]
     pub(super) subject: Option<Id<'a>>,
+    /// Tokens per `period`.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     tokens: Option<Whole>,
+    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
+    #[schema(value_type = Option<Time>)]
     period: Option<Seconds>,
+    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
+    #[schema(value_type = Option<f64>, exclusive_minimum = 0)]
     rate_per_second: Option<Number>,
+    /// Capacity in tokens: the most that can be taken at once.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     burst_capacity: Option<Whole>,
-    algorithm: Option<Text<'a>>,
-    refill: Option<Text<'a>>,
-    max_wait: Option<Seconds>,
+    /// Algorithm of the quota; that of the rule if omitted.
+    #[schema(value_type = Option<AlgorithmName>)]
+    algorithm: Option<Choice<Algorithm>>,
+    /// Refill of a `token_bucket`.
+    #[schema(value_type = Option<RefillName>)]
+    refill: Option<Choice<Refill>>,
+    /// Maximum queueing delay of a `leaky_bucket`, in seconds or as text such as `2s`.
+    max_wait: Option<Wait>,
+    /// True to exempt this subject from the rule.
     unlimited: Option<bool>,
+    /// True to have the rule deny every request of this subject.
     blocked: Option<bool>,
+    /// Reason for the override, shown with it.
+    #[schema(value_type = Option<String>, max_length = 1024)]
     reason: Option<Text<'a>>,
+    /// End of validity. Without this and `expires_in`, the override does not expire.
+    #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Text<'a>>,
+    /// Validity from now, in seconds or as text such as `1h`.
+    #[schema(value_type = Option<Time>)]
     expires_in: Option<Seconds>,
 }
 
@@ -94,11 +125,8 @@ impl OverrideBody<'_> {
     /// and maximum wait.
     fn quota(&self, rule: &Rule) -> Result<Quota, Problem> {
         let of_rule = rule.spec();
-        let algorithm = self.algorithm.as_ref();
-        let algorithm =
-            algorithm.map(|text| choice::<Algorithm>("algorithm", Some(text))).transpose()?;
-        let refill = self.refill.as_ref();
-        let refill = refill.map(|text| choice::<Refill>("refill", Some(text))).transpose()?;
+        let algorithm = choice("algorithm", self.algorithm)?;
+        let refill = choice("refill", self.refill)?;
         let base = match algorithm {
             Some(algorithm) if algorithm != of_rule.algorithm => RuleSpec {
                 algorithm,
@@ -109,7 +137,7 @@ impl OverrideBody<'_> {
             },
             _ => of_rule,
         };
-        let max_wait = seconds("max_wait", self.max_wait)?;
+        let max_wait = seconds("max_wait", self.max_wait.map(|Wait(read)| Seconds(read)))?;
         let spec = RuleSpec {
             tokens: self.tokens.map(|Whole(tokens)| tokens),
             period: seconds("period", self.period)?,
@@ -158,6 +186,11 @@ impl OverrideBody<'_> {
     }
 }
 
+fn choice<T>(field: &str, given: Option<Choice<T>>) -> Result<Option<T>, Problem> {
+    let read = |Choice(read): Choice<T>| read.map_err(|error| Problem::field(field, error));
+    given.map(read).transpose()
+}
+
 fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Problem> {
     let read = |Seconds(read)| read.map_err(|error| Problem::field(field, error));
     given.map(read).transpose()
@@ -165,90 +198,34 @@ fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Prob
 
 /// Override to set: exactly one of a quota, `unlimited` or `blocked`. A quota inherits omitted fields from the rule,
 /// except `tokens` and `period`.
-#[derive(ToSchema)]
-#[schema(example = json!({
-    "rule_id": 1, "subject": "42", "tokens": 1000, "period": 1, "burst_capacity": 5000,
-    "reason": "launch day", "expires_in": "24h"
-}))]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes a body and is never made")]
-pub(super) struct NewOverride {
-    /// Id of the rule.
-    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
-    rule_id: u64,
-    /// Value of the rule's subject attribute: text or a whole number.
-    subject: values::Id,
-    /// Tokens per `period`.
-    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
-    tokens: Option<u64>,
-    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
-    period: Option<Time>,
-    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
-    #[schema(exclusive_minimum = 0)]
-    rate_per_second: Option<f64>,
-    /// Capacity in tokens: the most that can be taken at once.
-    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
-    burst_capacity: Option<u64>,
-    /// Algorithm of the quota; that of the rule if omitted.
-    algorithm: Option<AlgorithmName>,
-    /// Refill of a `token_bucket`.
-    refill: Option<RefillName>,
-    /// Maximum queueing delay of a `leaky_bucket`, in seconds or as text such as `2s`.
-    max_wait: Option<Wait>,
-    /// True to exempt this subject from the rule.
-    unlimited: Option<bool>,
-    /// True to have the rule deny every request of this subject.
-    blocked: Option<bool>,
-    /// Reason for the override, shown with it.
-    #[schema(max_length = 1024)]
-    reason: Option<String>,
-    /// End of validity. Without this and `expires_in`, the override does not expire.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// Validity from now, in seconds or as text such as `1h`.
-    expires_in: Option<Time>,
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct NewOverride<'a>(#[serde(borrow)] pub(super) OverrideBody<'a>);
+
+impl PartialSchema for NewOverride<'_> {
+    /// That of [`OverrideBody`] with rule and subject, which must be given.
+    fn schema() -> RefOr<Schema> {
+        let RefOr::T(Schema::Object(mut body)) = OverrideBody::schema() else {
+            return OverrideBody::schema();
+        };
+        body.required = vec!["rule_id".into(), "subject".into()];
+        body.example = Some(json!({
+            "rule_id": 1, "subject": "42", "tokens": 1000, "period": 1, "burst_capacity": 5000,
+            "reason": "launch day", "expires_in": "24h"
+        }));
+        body.description = Some(
+            "Override to set: exactly one of a quota, `unlimited` or `blocked`. A quota inherits omitted fields from \
+             the rule, except `tokens` and `period`."
+                .into(),
+        );
+        body.into()
+    }
 }
 
-/// Body that replaces an override.
-#[derive(ToSchema)]
-#[schema(example = json!({"unlimited": true, "reason": "launch day", "expires_at": "2099-01-01T00:00:00Z"}))]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes a body and is never made")]
-pub(super) struct ReplacedOverride {
-    /// Must equal that of the override, if given.
-    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
-    rule_id: Option<u64>,
-    /// Must equal that of the override, if given.
-    subject: Option<values::Id>,
-    /// Tokens per `period`.
-    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
-    tokens: Option<u64>,
-    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
-    period: Option<Time>,
-    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
-    #[schema(exclusive_minimum = 0)]
-    rate_per_second: Option<f64>,
-    /// Capacity in tokens: the most that can be taken at once.
-    #[schema(minimum = 1, maximum = 4_503_599_627_370_496_u64)]
-    burst_capacity: Option<u64>,
-    /// Algorithm of the quota; that of the rule if omitted.
-    algorithm: Option<AlgorithmName>,
-    /// Refill of a `token_bucket`.
-    refill: Option<RefillName>,
-    /// Maximum queueing delay of a `leaky_bucket`, in seconds or as text such as `2s`.
-    max_wait: Option<Wait>,
-    /// True to exempt this subject from the rule.
-    unlimited: Option<bool>,
-    /// True to have the rule deny every request of this subject.
-    blocked: Option<bool>,
-    /// Reason for the override, shown with it.
-    #[schema(max_length = 1024)]
-    reason: Option<String>,
-    /// End of validity. Without this and `expires_in`, the override does not expire.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// Validity from now, in seconds or as text such as `1h`.
-    expires_in: Option<Time>,
+impl ToSchema for NewOverride<'_> {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        OverrideBody::schemas(schemas);
+    }
 }
 
 #[cfg(test)]

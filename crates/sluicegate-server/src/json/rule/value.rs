@@ -1,0 +1,172 @@
+//! Values of columns in a body.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use sluicegate::{Decimal, DecimalError, Rate};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::json::Text;
+use crate::json::schema::attributes;
+
+/// A column of a body. Null stands for its default, as in a merge patch (RFC 7396).
+#[derive(Debug, Default)]
+pub(super) enum Column<T> {
+    #[default]
+    Absent,
+    Null,
+    Given(T),
+}
+
+/// Tokens per second, as a float and as the decimal that was most likely written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenRate {
+    float: f64,
+    pub(super) decimal: Result<Decimal, DecimalError>,
+}
+
+/// Attributes and what they must match; null removes one.
+#[derive(Debug, Default)]
+pub(super) struct Conditions<'a>(pub(super) Vec<(Text<'a>, Option<Text<'a>>)>);
+
+/// The name of other rules.
+#[derive(Debug, serde::Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(
+    value_type = String,
+    min_length = 1,
+    max_length = 128,
+    pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+    example = "by user"
+)]
+pub(super) struct ReplacedName<'a>(#[serde(borrow)] pub(super) Text<'a>);
+
+/// Largest difference between an exact rate and one that was shown and read again, as a part of it: a few units in the
+/// last place of a float.
+const ROUNDING_MAX: f64 = 1e-15;
+
+impl GivenRate {
+    /// Whether it is this rate as it is shown. That may be rounded: 1 a minute is 0.01666..., which agrees, and is not
+    /// read back.
+    pub(super) fn is_shown_of(self, exact: Rate) -> bool {
+        (self.float - exact.per_second()).abs() <= exact.per_second() * ROUNDING_MAX
+    }
+}
+
+/// Largest condition: 64 exceptions and the rest.
+const CONDITION_BYTES_MAX: usize = 8450;
+
+impl PartialSchema for Conditions<'_> {
+    fn schema() -> RefOr<Schema> {
+        let condition = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+            .description(Some(
+                "What an attribute must match: a glob, in which `*` stays within one path segment and `**` crosses \
+                 them; or `!` and globs, separated by `|`, of which none may match; or both with a space between. \
+                 Null removes the condition.",
+            ))
+            .min_length(Some(1))
+            .max_length(Some(CONDITION_BYTES_MAX))
+            .examples(["/api/** !/api/login|/api/me/*"]);
+        let conditions = attributes(condition);
+        conditions.description(Some("Attributes and what they must match.")).into()
+    }
+}
+
+impl ToSchema for Conditions<'_> {}
+
+// ===== impl Column =====
+
+impl<T> Column<T> {
+    pub(super) fn given(&self) -> Option<&T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Absent | Self::Null => None,
+        }
+    }
+
+    /// Sets a column unless it is absent here; returns whether it did.
+    pub(super) fn set<U: Default>(&self, place: &mut U, value: impl FnOnce(&T) -> U) -> bool {
+        self.set_or(place, U::default(), value)
+    }
+
+    pub(super) fn set_or<U>(&self, place: &mut U, default: U, value: impl FnOnce(&T) -> U) -> bool {
+        match self {
+            Self::Absent => return false,
+            Self::Null => *place = default,
+            Self::Given(given) => *place = value(given),
+        }
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Column<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Null, Self::Given))
+    }
+}
+
+// ===== values =====
+
+struct RateVisitor;
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "only compared with a float, and kept exactly beside it"
+)]
+impl Visitor<'_> for RateVisitor {
+    type Value = GivenRate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<GivenRate, E> {
+        Ok(GivenRate { float: number as f64, decimal: number.to_string().parse() })
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<GivenRate, E> {
+        Ok(GivenRate { float: number as f64, decimal: number.to_string().parse() })
+    }
+
+    fn visit_f64<E: de::Error>(self, float: f64) -> Result<GivenRate, E> {
+        Ok(GivenRate { float, decimal: Decimal::from_f64(float) })
+    }
+}
+
+impl<'de> Deserialize<'de> for GivenRate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RateVisitor)
+    }
+}
+
+struct ConditionsVisitor;
+
+impl<'de> Visitor<'de> for ConditionsVisitor {
+    type Value = Conditions<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of attributes and globs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut conditions: Vec<(Text<'de>, _)> = Vec::new();
+        while let Some(name) = map.next_key::<Text<'de>>()? {
+            // Bounded by the size of the body, and short in practice.
+            if conditions.iter().any(|(earlier, _)| *earlier == name) {
+                let Text(name) = name;
+                return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+            conditions.push((name, map.next_value()?));
+        }
+        Ok(Conditions(conditions))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Conditions<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ConditionsVisitor)
+    }
+}
