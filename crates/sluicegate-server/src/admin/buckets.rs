@@ -18,12 +18,12 @@ use utoipa::{OpenApi, ToSchema};
 use super::subject;
 use crate::app::App;
 use crate::data::{DataError, OverrideKind};
+use crate::json::Whole;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
 use crate::web::openapi::parts::{BucketPath, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
-use crate::web::scalar::Whole;
 
 #[derive(OpenApi)]
 #[openapi(paths(forget, peek, reset, grant, refund))]

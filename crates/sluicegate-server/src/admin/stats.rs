@@ -10,12 +10,12 @@ use sluicegate::RuleSet;
 use utoipa::{OpenApi, ToSchema};
 
 use crate::app::App;
+use crate::json::schema::ModeName;
 use crate::observe::metrics::audit::AuditFigures;
 use crate::observe::stats::{Counts, MINUTES, RuleStats};
 use crate::time::Timestamp;
 use crate::web::access::Reader;
 use crate::web::openapi::parts::Wrong;
-use crate::web::openapi::values::ModeName;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 

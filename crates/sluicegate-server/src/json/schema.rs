@@ -6,7 +6,7 @@ use serde_json::json;
 use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
-    KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, SchemaType, Type,
+    KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
 };
 use utoipa::{Number, PartialSchema, ToSchema};
 
@@ -142,7 +142,7 @@ pub(crate) fn attribute_name() -> Schema {
 /// Schema of an object of attributes.
 pub(crate) fn attributes(values: impl Into<RefOr<Schema>>) -> ObjectBuilder {
     ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .schema_type(Type::Object)
         .property_names(Some(attribute_name()))
         .additional_properties(Some(values.into()))
 }

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -15,13 +14,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::Deserialize;
-use sluicegate::UnknownName;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use super::scalar::Text;
 use crate::app::App;
+use crate::json::Choice;
 pub(crate) use crate::json::Object;
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
@@ -134,13 +132,10 @@ pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Value of an enum by its name; the default where the field is absent.
-pub(crate) fn choice<T: Default + FromStr<Err = UnknownName>>(
-    field: &str,
-    text: Option<&Text<'_>>,
-) -> Result<T, Problem> {
-    let Some(Text(text)) = text else { return Ok(T::default()) };
-    text.parse().map_err(|error| Problem::field(field, error))
+/// Value of an enum in a field, if it is given.
+pub(crate) fn choice<T>(field: &str, given: Option<Choice<T>>) -> Result<Option<T>, Problem> {
+    let read = |Choice(read): Choice<T>| read.map_err(|error| Problem::field(field, error));
+    given.map(read).transpose()
 }
 
 /// Parses again to find out where it went wrong.

@@ -7,25 +7,52 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use sluicegate::Request;
 use sluicegate::rules::Attribute;
+use utoipa::ToSchema;
+use utoipa::openapi::Ref;
+use utoipa::openapi::schema::{Schema, SchemaType, Type};
 
 use super::problem::Problem;
-use super::scalar::{Id, Text, Whole};
 use crate::app::RequestLimits;
+use crate::json::{Id, Text, Whole, schema};
 use crate::normalize;
 
-/// A request that borrows its text from the body.
-#[derive(Debug, Deserialize)]
+/// A request to be checked against the rules.
+// Its texts are borrowed from the body.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(
+    as = Check,
+    example = json!({"user_id": "42", "ip": "203.0.113.9", "endpoint": "/api/search", "plan": "free"})
+)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckBody<'a> {
+    /// The user: text, or a whole number.
     #[serde(borrow)]
     user_id: Option<Id<'a>>,
+    /// Address of the client.
+    #[schema(schema_with = schema::address)]
     ip: Option<Text<'a>>,
+    /// A path, or better the route's template.
+    #[schema(value_type = Option<String>)]
     endpoint: Option<Text<'a>>,
+    /// Method of the request.
+    #[schema(value_type = Option<String>)]
     method: Option<Text<'a>>,
+    /// Plan of the client.
+    #[schema(value_type = Option<String>)]
     plan: Option<Text<'a>>,
+    /// How many tokens it takes; 0 only peeks.
+    #[schema(value_type = Option<u64>, default = 1)]
     cost: Option<Whole>,
+    /// Any other attributes of rules.
     #[serde(default)]
+    #[schema(schema_with = attributes)]
     attributes: Attributes<'a>,
+}
+
+/// Schema of [`Attributes`].
+fn attributes() -> Schema {
+    let is_optional = SchemaType::from_iter([Type::Object, Type::Null]);
+    schema::attributes(Ref::from_schema_name("Id")).schema_type(is_optional).build().into()
 }
 
 /// Custom attributes, without duplicates.

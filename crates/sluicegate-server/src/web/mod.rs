@@ -8,4 +8,3 @@ pub(crate) mod etag;
 pub(crate) mod openapi;
 pub(crate) mod problem;
 pub(crate) mod query;
-pub(crate) mod scalar;

@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::admin::stats::{AuditFigureView, DecisionCounts};
+use crate::json::Plain;
+use crate::json::schema::{ModeName, ScopeName};
 use crate::observe::live::{self, Tick};
 use crate::observe::stats::Counts;
 use crate::time::Timestamp;
-use crate::web::openapi::values::{ModeName, ScopeName};
-use crate::web::scalar::Plain;
 
 /// Figures of the last seconds: at most 120 ticks, oldest first, without `limited` and `shared`, and with fewer
 /// `rules`.

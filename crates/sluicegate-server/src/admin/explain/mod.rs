@@ -19,15 +19,15 @@ use utoipa::{OpenApi, ToSchema};
 
 use crate::app::App;
 use crate::data::OverrideKind;
+use crate::json::Plain;
+use crate::json::schema::{ModeName, ScopeName};
 use crate::web::access::Reader;
 use crate::web::answer::answer;
 use crate::web::body::{self, Object};
 use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
-use crate::web::openapi::values::{ModeName, ScopeName};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
-use crate::web::scalar::Plain;
 
 /// Maximum number of rules shown that do not apply.
 const EXPLAIN_RULES_MAX: usize = 1000;
@@ -121,7 +121,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     post,
     operation_id = "explain",
     path = "/v1/explain",
-    request_body = crate::web::openapi::bodies::Check,
+    request_body = CheckBody,
     responses(
         (status = 200, description = "The rules and their buckets", body = Explanation,
             headers(("x-sluicegate-degraded" = String, description = "`true` if some rules were answered without the store"))),

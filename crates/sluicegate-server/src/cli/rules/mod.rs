@@ -19,8 +19,8 @@ use super::client::{Call, Client};
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
 use super::options::{Direct, Form, Server};
-use crate::json::rule::Columns;
 use crate::data::DataError;
+use crate::json::rule::Columns;
 
 const EXAMPLES: &str = "\
 Examples:

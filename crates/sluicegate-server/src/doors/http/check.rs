@@ -13,11 +13,11 @@ use sluicegate::{Tier, Verdict};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::json::schema::{ModeName, ScopeName};
 use crate::web::answer::{self, answer};
 use crate::web::body::{self, Object};
 use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
-use crate::web::openapi::values::{ModeName, ScopeName};
 use crate::web::problem::Problem;
 
 /// So many members of a batch are on their way to the store at once. They are sent in their order over one
@@ -90,7 +90,7 @@ pub(crate) struct BatchAnswer<'a> {
 #[utoipa::path(
     post,
     path = "/v1/check",
-    request_body = crate::web::openapi::bodies::Check,
+    request_body = CheckBody,
     responses(
         (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
             headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
@@ -113,7 +113,7 @@ pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<R
 #[utoipa::path(
     post,
     path = "/v1/check/batch",
-    request_body = Vec<crate::web::openapi::bodies::Check>,
+    request_body = Vec<CheckBody>,
     responses(
         (status = 200, description = "The verdicts, in order", body = BatchAnswer,
             headers(("x-sluicegate-degraded" = String, description = "`true` if one was made without the store"))),

@@ -1,7 +1,6 @@
 //! The OpenAPI document, `/openapi.json`.
 //!
-//! Answers are described where they are written. Request bodies borrow their text from the wire, so
-//! they are described here.
+//! Bodies and answers are described by the types that parse and write them.
 
 use std::sync::LazyLock;
 
@@ -14,7 +13,6 @@ use super::{authorize, check, health, take};
 use crate::admin;
 use crate::doors::grpc::json;
 use crate::web::openapi::exact;
-use crate::web::openapi::values::{DenyStatus, Flag, ShortFlag};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -27,7 +25,6 @@ use crate::web::openapi::values::{DenyStatus, Flag, ShortFlag};
         health::ready,
         health::metrics,
     ),
-    components(schemas(DenyStatus, Flag, ShortFlag)),
     modifiers(&Token)
 )]
 struct Document;

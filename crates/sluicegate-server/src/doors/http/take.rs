@@ -13,13 +13,13 @@ use sluicegate::{Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refil
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::json::schema::{AlgorithmName, RefillName};
+use crate::json::{Choice, Number, Text, Whole};
 use crate::web::answer::{self, answer};
 use crate::web::body::{self, Object, choice};
-use crate::web::openapi::parts::Wrong;
-use crate::web::openapi::values::DenyStatus;
+use crate::web::openapi::parts::{Deny, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
-use crate::web::scalar::{Number, Text, Whole};
 
 /// Query parameter with the status of a denial.
 const DENY: &str = "deny";
@@ -27,18 +27,35 @@ const DENY: &str = "deny";
 /// Name of the bucket's policy in the headers.
 const POLICY: &str = "take";
 
-/// Body of `/v1/take`.
-#[derive(Debug, Deserialize)]
+/// Tokens to be taken from the bucket of a key.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Take, example = json!({"key": "user:123", "capacity": 10, "refill_rate": 1}))]
 #[serde(deny_unknown_fields)]
 struct TakeBody<'a> {
+    /// Name of the bucket.
     #[serde(borrow)]
+    #[schema(value_type = String)]
     key: Text<'a>,
+    /// The most it holds. Windows hold `refill_rate`, and need none.
+    #[schema(value_type = Option<u64>)]
     capacity: Option<Whole>,
+    /// Tokens per interval.
+    #[schema(value_type = f64, exclusive_minimum = 0)]
     refill_rate: Number,
+    /// Seconds.
+    #[schema(value_type = Option<f64>, default = 1, exclusive_minimum = 0)]
     refill_interval: Option<Number>,
-    refill: Option<Text<'a>>,
-    algorithm: Option<Text<'a>>,
+    /// Refill of a `token_bucket`.
+    #[schema(value_type = Option<RefillName>, default = "continuous")]
+    refill: Option<Choice<Refill>>,
+    /// Algorithm of the bucket.
+    #[schema(value_type = Option<AlgorithmName>, default = "token_bucket")]
+    algorithm: Option<Choice<Algorithm>>,
+    /// Longest delay in the queue of a `leaky_bucket`, in seconds.
+    #[schema(value_type = Option<f64>, minimum = 0)]
     max_wait: Option<Number>,
+    /// How many tokens to take; 0 only peeks.
+    #[schema(value_type = Option<u64>, default = 1)]
     cost: Option<Whole>,
 }
 
@@ -69,11 +86,8 @@ pub(crate) struct TakeAnswer {
 #[utoipa::path(
     post,
     path = "/v1/take",
-    params(
-        ("deny" = Option<DenyStatus>, Query,
-            description = "Status of a denial. With it, every answer has rate limit headers; without it, a denial is 200 and has none"),
-    ),
-    request_body = crate::web::openapi::bodies::Take,
+    params(Deny),
+    request_body = TakeBody,
     responses(
         (status = 200, description = "Granted or denied; only granted, with the parameter `deny`", body = TakeAnswer, headers(
             ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
@@ -152,8 +166,8 @@ fn write_policy(
 impl TakeBody<'_> {
     /// The quota, or the field that makes it invalid.
     fn quota(&self) -> Result<Quota, Problem> {
-        let refill = choice::<Refill>("refill", self.refill.as_ref())?;
-        let algorithm = choice::<Algorithm>("algorithm", self.algorithm.as_ref())?;
+        let refill = choice("refill", self.refill)?.unwrap_or_default();
+        let algorithm = choice("algorithm", self.algorithm)?.unwrap_or_default();
         let seconds = |field, number: Option<Number>| {
             let seconds = number.map(|Number(number)| number.seconds()).transpose();
             seconds.map_err(|error| Problem::field(field, error))

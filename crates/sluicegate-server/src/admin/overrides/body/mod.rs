@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::json;
 use sluicegate::rules::{Override, RuleSpec};
 use sluicegate::{Algorithm, Quota, Refill, Rule};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
+use utoipa::openapi::schema::{Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::admin::subject::subject;
@@ -16,7 +16,7 @@ use crate::data::{OverrideSpec, REASON_BYTES_MAX};
 use crate::json::schema::{AlgorithmName, RefillName, Time};
 use crate::json::{Choice, Id, Number, Seconds, Text, Wait, Whole};
 use crate::time::Timestamp;
-use crate::web::body::storable;
+use crate::web::body::{choice, storable};
 use crate::web::problem::Problem;
 
 /// Body that replaces an override.
@@ -186,11 +186,6 @@ impl OverrideBody<'_> {
     }
 }
 
-fn choice<T>(field: &str, given: Option<Choice<T>>) -> Result<Option<T>, Problem> {
-    let read = |Choice(read): Choice<T>| read.map_err(|error| Problem::field(field, error));
-    given.map(read).transpose()
-}
-
 fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Problem> {
     let read = |Seconds(read)| read.map_err(|error| Problem::field(field, error));
     given.map(read).transpose()
@@ -209,6 +204,10 @@ impl PartialSchema for NewOverride<'_> {
             return OverrideBody::schema();
         };
         body.required = vec!["rule_id".into(), "subject".into()];
+        if let Some(RefOr::T(Schema::Object(rule_id))) = body.properties.get_mut("rule_id") {
+            rule_id.schema_type = Type::Integer.into();
+        }
+        body.properties.insert("subject".into(), Ref::from_schema_name(Id::name()).into());
         body.example = Some(json!({
             "rule_id": 1, "subject": "42", "tokens": 1000, "period": 1, "burst_capacity": 5000,
             "reason": "launch day", "expires_in": "24h"

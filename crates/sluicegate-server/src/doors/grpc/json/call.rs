@@ -12,9 +12,9 @@ use crate::doors::grpc::rls::envoy::extensions::common::ratelimit::v3::rate_limi
 };
 use crate::doors::grpc::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use crate::doors::grpc::rls::envoy::r#type::v3::RateLimitUnit;
+use crate::json::{Text, Whole};
 use crate::web::body::Object;
 use crate::web::problem::Problem;
-use crate::web::scalar::{Text, Whole};
 
 /// `RateLimitRequest`.
 #[derive(Debug, Deserialize)]

@@ -1,3 +1,0 @@
-//! JSON values.
-
-pub(crate) use crate::json::{Id, Number, Plain, Text, Whole};
