@@ -132,7 +132,7 @@ fn every_bucket_has_a_path() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_parameters_are_named() {
     let server = launch().start();
     for (path, status, field) in [
         ("1/42?endpoint=/x", 400, json!("endpoint")),
@@ -167,7 +167,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn a_store_in_trouble_is_said_to_be() {
+fn a_failed_store_is_an_error() {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = Launch::serve(&["--rules", "r.toml", "--store-budget-ms", "50"])
         .file("r.toml", RULES)

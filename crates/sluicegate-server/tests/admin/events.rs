@@ -326,7 +326,7 @@ fn shared_buckets_are_peeked_and_not_charged() {
 }
 
 #[test]
-fn a_store_in_trouble_is_said_to_be() {
+fn a_failed_store_is_reported() {
     let redis = RedisServer::start(Flavour::Redis70);
     let launch = Launch::serve(&["--rules", "r.toml"]).file("r.toml", RULES);
     let server = launch.env("SLUICEGATE_STORE_URL", &redis.url()).start();

@@ -402,7 +402,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_fields_are_named() {
     on_every_database(launch, |server| {
         for (body, field) in [
             (json!({"subject": "42", "blocked": true}), "rule_id"),

@@ -92,7 +92,7 @@ fn a_rule_without_a_limit_replaces_another() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_its_column() {
+fn invalid_columns_are_rejected() {
     let server = launch().start();
     let rule = |column: &str, value: Value| {
         let mut rule = json!({"key_pattern": "a", "tokens": 1, "period": 1, "name": "own"});

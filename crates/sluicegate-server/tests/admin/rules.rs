@@ -604,7 +604,7 @@ fn without_a_database_rules_stay_as_they_are() {
 /// T35: after an invalid rule is written to the table by hand, the last valid rules stay in force, the API reports
 /// the error, and the rule can be shown, corrected and deleted.
 #[test]
-fn poison_in_the_table_is_shown_and_can_be_mended() {
+fn an_invalid_row_is_shown_and_can_be_corrected() {
     let postgres = Postgres::start();
     let url = postgres.create("rules");
     let server = Launch::serve(&[]).env("SLUICEGATE_DATABASE_URL", &url).start();

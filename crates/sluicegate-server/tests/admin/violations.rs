@@ -72,7 +72,7 @@ fn a_request_that_two_rules_deny_is_one_violation() {
 }
 
 #[test]
-fn what_is_recorded_is_a_setting() {
+fn recording_is_a_setting() {
     for (record, expected) in [("enforced", 4), ("none", 0)] {
         let server = launch().env("SLUICEGATE_AUDIT_RECORD", record).start();
         Denials::of(&server).send(&json!({"user_id": "1", "tenant": "acme"}), 4);
@@ -258,7 +258,7 @@ fn a_subject_is_deleted_whether_written_or_not() {
 }
 
 #[test]
-fn what_is_deleted_is_gone_from_the_file() {
+fn deleted_violations_are_erased_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sluicegate.db");
     let url = format!("sqlite:{}", file.display());

@@ -71,7 +71,7 @@ fn an_explanation_says_why_and_spends_nothing() {
 
 /// Operators look for the rule that denies.
 #[test]
-fn what_denies_comes_first() {
+fn the_denying_rule_comes_first() {
     let gate = Gate::server();
     let of = ["--user-id", "42", "--plan", "free", "--endpoint", "/payment"];
     gate.ok(&[&["check", "--cost", "3"][..], &of].concat());

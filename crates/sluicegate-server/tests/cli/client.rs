@@ -52,7 +52,7 @@ fn a_server_that_is_not_there() {
 }
 
 #[test]
-fn what_a_server_refuses_is_said_in_its_words() {
+fn errors_of_a_server_are_shown_in_its_words() {
     for (status, body, code, said) in [
         (
             "400 Bad Request",
@@ -107,7 +107,7 @@ fn rules_that_are_not_in_force_are_not_passed_off_as_such() {
 }
 
 #[test]
-fn what_is_no_sluicegate() {
+fn other_servers_are_recognised() {
     let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(33 << 20));
     for (answer, code, said) in [
         (

@@ -73,7 +73,7 @@ fn the_settings_say_where_the_database_is() {
 
 /// Only the server may be able to read its secrets: commands on the database need none of them.
 #[test]
-fn what_only_a_server_needs_may_be_missing() {
+fn settings_for_servers_only_may_be_missing() {
     let gate = Gate::database();
     let text = format!(
         "[listen]\nhttp = \"0.0.0.0:1\"\n[audit]\nprivacy = \"hashed\"\n[database]\nurl = \"{}\"\n",

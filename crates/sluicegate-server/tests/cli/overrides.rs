@@ -56,7 +56,7 @@ fn a_customer_is_raised_freed_and_blocked() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_overrides_are_rejected() {
     let gate = Gate::server();
     let set = ["overrides", "set", "--rule", "1", "--subject", "42"];
     for (more, said) in [

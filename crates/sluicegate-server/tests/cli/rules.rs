@@ -241,7 +241,7 @@ fn rules_have_names_replace_others_and_have_no_limit() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_column() {
+fn invalid_rules_are_rejected_with_the_column() {
     for gate in Gate::both() {
         for (arguments, said) in [
             (&["--key-pattern", "a:{"][..], "key_pattern"),

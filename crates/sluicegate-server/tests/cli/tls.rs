@@ -45,7 +45,7 @@ fn only_a_server_that_can_be_trusted_is_asked() {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_said_in_plain_words() {
+fn certificate_errors_are_shown_in_plain_words() {
     let certificates = Certificates::new();
     let authority = certificates.authority();
     for (wrong, said) in [

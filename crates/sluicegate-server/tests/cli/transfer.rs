@@ -161,7 +161,7 @@ fn a_merge_keeps_what_is_not_in_the_file() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_shown_with_line_and_caret() {
+fn errors_in_a_file_are_shown_with_line_and_caret() {
     for gate in Gate::both() {
         let file = gate.file(
             "wrong.toml",

@@ -42,7 +42,7 @@ fn pages_show_the_programs() {
 
 /// A program that is not tested says so, in its source and on its page.
 #[test]
-fn what_is_not_run_says_so() {
+fn untested_programs_say_so() {
     let runs = include_str!("examples.rs");
     let examples = root().join("examples/clients");
     for file in files(&examples) {

@@ -7,22 +7,22 @@ use sluicegate_server::data::{Changes, OverrideSpec, Role};
 
 use crate::database::common::{Place, on_both, spec};
 
-on_both!(changes_are_heard_from_everywhere, nothing_is_heard_while_nothing_changes);
+on_both!(changes_are_noticed_from_everywhere, nothing_is_noticed_while_nothing_changes);
 
 /// Maximum time until a change is noticed: below the 2 s within which it must be in force everywhere.
 const SOON: Duration = Duration::from_millis(1800);
 
-async fn heard(changes: &mut Changes) -> bool {
+async fn is_noticed(changes: &mut Changes) -> bool {
     tokio::time::timeout(SOON, changes.next()).await.is_ok()
 }
 
-async fn changes_are_heard_from_everywhere(place: Place) {
+async fn changes_are_noticed_from_everywhere(place: Place) {
     let (here, there) = (place.migrated().await, place.open().await);
     let mut changes = there.changes().await.unwrap();
     let rule = here.create_rule(&spec("new:{ip}"), "me").await.unwrap();
-    assert!(heard(&mut changes).await, "a rule made elsewhere");
+    assert!(is_noticed(&mut changes).await, "a rule made elsewhere");
     there.delete_rule(rule.spec.rule_id, None, "me").await.unwrap();
-    assert!(heard(&mut changes).await, "a rule deleted here");
+    assert!(is_noticed(&mut changes).await, "a rule deleted here");
     let blocked = OverrideSpec {
         rule_id: 1,
         subject: "42".into(),
@@ -31,26 +31,26 @@ async fn changes_are_heard_from_everywhere(place: Place) {
         expires_at: None,
     };
     here.put_override(&blocked, None, "me").await.unwrap();
-    assert!(heard(&mut changes).await, "an override");
+    assert!(is_noticed(&mut changes).await, "an override");
     here.create_token("ci", Role::Read, &[1; 32], "me").await.unwrap();
-    assert!(heard(&mut changes).await, "a token");
+    assert!(is_noticed(&mut changes).await, "a token");
     place
         .by_hand("UPDATE rate_limit_rules SET burst_capacity = 9 WHERE rule_id = 1")
         .await
         .unwrap();
-    assert!(heard(&mut changes).await, "by hand");
+    assert!(is_noticed(&mut changes).await, "by hand");
     // Changes before the call count as well, and several are reported as one.
     for n in 0..5 {
         here.create_rule(&spec(&format!("rule{n}")), "me").await.unwrap();
     }
-    assert!(heard(&mut changes).await, "before it was asked");
-    assert!(!heard(&mut changes).await, "that was all");
+    assert!(is_noticed(&mut changes).await, "before it was asked");
+    assert!(!is_noticed(&mut changes).await, "that was all");
 }
 
-async fn nothing_is_heard_while_nothing_changes(place: Place) {
+async fn nothing_is_noticed_while_nothing_changes(place: Place) {
     let database = place.migrated().await;
     let mut changes = database.changes().await.unwrap();
-    assert!(!heard(&mut changes).await);
+    assert!(!is_noticed(&mut changes).await);
     // A dropped future loses no change.
     database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
     for _ in 0..50 {
@@ -58,5 +58,5 @@ async fn nothing_is_heard_while_nothing_changes(place: Place) {
         let _ = tokio::time::timeout(moment, changes.next()).await;
     }
     database.delete_rule(1, None, "me").await.unwrap();
-    assert!(heard(&mut changes).await);
+    assert!(is_noticed(&mut changes).await);
 }

@@ -13,10 +13,10 @@ on_both!(
     many_may_migrate_at_once,
     up_down_and_up_again_keeps_what_is_not_taken_back,
     rules_that_replace_others_can_be_taken_back,
-    what_a_newer_version_has_applied_is_left_alone,
-    the_database_itself_refuses_nonsense,
+    migrations_of_a_newer_version_are_left_alone,
+    constraints_reject_invalid_rows,
     changes_by_hand_count,
-    what_makes_no_sense_is_named,
+    invalid_rows_are_named,
 );
 
 async fn everything_is_applied_once(place: Place) {
@@ -165,7 +165,7 @@ async fn rules_that_replace_others_can_be_taken_back(place: Place) {
     assert_eq!(database.load().await.unwrap().overrides, []);
 }
 
-async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
+async fn migrations_of_a_newer_version_are_left_alone(place: Place) {
     let database = place.migrated().await;
     let newer = match &place {
         Place::Sqlite(_) => {
@@ -188,7 +188,7 @@ async fn what_a_newer_version_has_applied_is_left_alone(place: Place) {
     assert_eq!(old.load().await.unwrap().rules.len(), 11);
 }
 
-async fn the_database_itself_refuses_nonsense(place: Place) {
+async fn constraints_reject_invalid_rows(place: Place) {
     place.migrated().await;
     let long = "x".repeat(1025);
     let rule = |column: &str, value: &str| {
@@ -295,7 +295,7 @@ async fn changes_by_hand_count(place: Place) {
 }
 
 /// U4, T35: errors that constraints cannot detect are found on loading, and named.
-async fn what_makes_no_sense_is_named(place: Place) {
+async fn invalid_rows_are_named(place: Place) {
     let database = place.migrated().await;
     for (column, value) in [
         ("key_pattern", "'user:{'"),

@@ -12,7 +12,7 @@ on_both!(
     the_starter_rules_are_those_of_the_library,
     a_rule_is_made_changed_and_deleted,
     every_column_comes_back_as_it_was_written,
-    what_clashes_or_makes_no_sense_is_refused,
+    conflicting_and_invalid_rules_are_rejected,
     a_stale_version_is_refused,
     lists_are_filtered_and_go_on_where_they_stopped,
     rules_are_replaced_whole_or_not_at_all,
@@ -215,7 +215,7 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
     assert_eq!(database.create_rule(&interval, "me").await.unwrap().spec.rule_id, 81);
 }
 
-async fn what_clashes_or_makes_no_sense_is_refused(place: Place) {
+async fn conflicting_and_invalid_rules_are_rejected(place: Place) {
     let database = place.migrated().await;
     let before = database.load().await.unwrap();
     let refused = async |spec: RuleSpec, field: &str| {

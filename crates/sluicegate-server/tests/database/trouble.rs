@@ -59,7 +59,7 @@ async fn a_locked_file_is_no_reason_to_hang() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_database_is_refused() {
+async fn an_invalid_database_is_rejected() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("text.db");
     std::fs::write(&path, "this is a text and no database. ".repeat(100)).unwrap();
@@ -73,7 +73,7 @@ async fn what_is_no_database_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passwords_are_asked_for_and_not_told() {
+async fn passwords_are_required_and_not_shown() {
     let server = Arc::new(Postgres::start_with_password("canary"));
     let place = Place::on(Arc::clone(&server));
     place.migrated().await;

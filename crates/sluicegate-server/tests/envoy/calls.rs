@@ -46,7 +46,7 @@ fn launch() -> Launch {
 }
 
 #[test]
-fn what_another_descriptor_denied_is_remembered_as_denied() {
+fn denied_calls_are_recorded_as_denied() {
     let server = with_rules(RULES).with_grpc().start();
     let rls = Rls::of(&server);
     let both = [descriptor(&[("ip", "192.0.2.1")]), descriptor(&[("user_id", "9")]).hits(2)];
@@ -180,7 +180,7 @@ fn entries_are_attributes_and_so_are_the_domain_and_the_keys() {
 }
 
 #[test]
-fn what_shadow_rules_would_have_denied_is_told_to_envoy_only() {
+fn denials_in_shadow_mode_are_shown_to_envoy_only() {
     let server = launch().start();
     let rls = Rls::of(&server);
     let page = [descriptor(&[("path", "/about")])];

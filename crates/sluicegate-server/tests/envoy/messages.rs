@@ -24,7 +24,7 @@ fn status(response: &Response) -> &str {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_rejected() {
     let server = launch(&[]);
     let invalid = "3";
     for bytes in [&b"\xff\xff\xff"[..], b"\x0a\x05ab", b"\x0a\x02\xff\xfe", b"\x12\x02\x0a\x7f"] {
@@ -38,7 +38,7 @@ fn what_is_no_message_is_refused() {
 
 /// A browser sends these content types for a page of another site without a preflight request.
 #[test]
-fn what_does_not_say_that_it_is_a_call_is_refused() {
+fn requests_without_the_grpc_content_type_are_rejected() {
     let server = launch(&[]);
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/json"] {
         let mut client = Client::connect(server.address_of("grpc")).unwrap();
@@ -50,7 +50,7 @@ fn what_does_not_say_that_it_is_a_call_is_refused() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_before_it_is_read() {
+fn oversized_messages_are_rejected_before_they_are_read() {
     // Messages may be much longer than bodies over HTTP: clients may send Envoy long values.
     let server = launch(&["--limits-body-bytes-max", "1024"]);
     let long = "a".repeat(200 * 1024);
@@ -61,7 +61,7 @@ fn what_is_too_long_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn what_becomes_of_calls_is_counted() {
+fn outcomes_of_calls_are_counted() {
     let server = launch(&[]);
     let rls = Rls::of(&server);
     let own = descriptor(&[("a", "b")]).limit(1, RateLimitUnit::Day);
@@ -77,7 +77,7 @@ fn what_becomes_of_calls_is_counted() {
 }
 
 #[test]
-fn what_does_not_come_is_not_waited_for() {
+fn incomplete_messages_time_out() {
     let server = launch(&["--limits-body-timeout-ms", "300"]);
     let started = now();
     let mut client = Client::connect(server.address_of("grpc")).unwrap();

@@ -188,7 +188,7 @@ fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
 }
 
 #[test]
-fn what_envoy_makes_itself_is_not_sent_twice() {
+fn envoys_own_fields_are_not_sent_twice() {
     let (server, app) = (sluicegate(), App::start());
     let off = [
         (

@@ -87,7 +87,7 @@ fn negative_hits_are_given_back_whatever_the_verdict() {
 }
 
 #[test]
-fn what_another_descriptor_replaces_is_not_given_to() {
+fn replaced_limits_are_not_refunded() {
     let rules = r#"
 [[rule]]
 rule_id = 1

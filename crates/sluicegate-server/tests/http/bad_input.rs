@@ -130,7 +130,7 @@ fn bad_input_names_the_field_and_the_connection_lives() {
 }
 
 #[test]
-fn what_is_too_long_or_too_much_is_refused() {
+fn oversized_input_is_rejected() {
     let server = Server::start(&[]);
     let long = "x".repeat(1025);
     for field in ["user_id", "endpoint", "method", "plan"] {

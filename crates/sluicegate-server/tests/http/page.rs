@@ -104,7 +104,7 @@ fn head_is_the_same_without_the_body() {
 }
 
 #[test]
-fn what_is_not_there_is_a_problem() {
+fn unknown_paths_are_problems() {
     let server = Server::start(&[]);
     for path in ["/assets/nothing.js", "/assets/", "/index.html", "/assets/..%2findex.html"] {
         let response = server.get(path);

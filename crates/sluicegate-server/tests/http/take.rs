@@ -163,7 +163,7 @@ fn without_being_asked_for_a_denial_is_200_and_has_no_headers() {
 }
 
 #[test]
-fn which_status_denies_is_one_of_two() {
+fn a_denial_is_429_or_403() {
     let server = Server::start(&[]);
     let mut client = server.connect();
     let body = br#"{"key": "k", "capacity": 1, "refill_rate": 1, "refill_interval": 60}"#;

@@ -12,7 +12,7 @@ fn send(server: &Server, method: &str, path: &str, body: &str) -> Response {
 }
 
 #[test]
-fn what_is_wrong_in_a_path_or_a_query_is_named() {
+fn errors_in_a_path_or_a_query_are_named() {
     let server = launch().start();
     let long = "a".repeat(2000);
     let cases = [
@@ -47,7 +47,7 @@ fn what_is_wrong_in_a_path_or_a_query_is_named() {
 }
 
 #[test]
-fn what_is_wrong_in_a_body_is_named() {
+fn errors_in_a_body_are_named() {
     let server = launch().start();
     let cases = [
         ("/v1/rules", r#"{"key_pattern": "a\ud800", "tokens": 1, "period": 1}"#, "key_pattern"),

@@ -216,7 +216,7 @@ fn an_endpoint_has_one_spelling() {
 }
 
 #[test]
-fn who_contradicts_itself_is_denied() {
+fn contradicting_headers_are_denied() {
     let server = launch().start();
     let contradictions: [&[(&str, &str)]; 5] = [
         &[("x-forwarded-uri", "/a"), ("x-original-uri", "/b")],

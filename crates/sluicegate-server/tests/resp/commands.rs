@@ -213,7 +213,7 @@ fn sg_check_asks_the_rules() {
 }
 
 #[test]
-fn what_is_asked_is_counted() {
+fn commands_are_counted() {
     let server = serve(&[]);
     let mut redis = connect(&server);
     redis.ask("CL.THROTTLE k 0 1 3600");

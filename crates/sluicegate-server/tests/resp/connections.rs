@@ -35,7 +35,7 @@ fn silent_connections_are_closed() {
 }
 
 #[test]
-fn strangers_do_not_stay() {
+fn unauthenticated_connections_time_out() {
     let server = Launch::serve(&["--limits-header-timeout-ms", "300"])
         .with_resp()
         .env("SLUICEGATE_RESP_PASSWORD", "canary")
@@ -81,7 +81,7 @@ fn quiet_connections_are_closed_where_that_is_set() {
 }
 
 #[test]
-fn what_came_before_the_end_is_answered() {
+fn commands_before_the_end_are_answered() {
     let server = serve(&["--shutdown-grace-ms", "0"]);
     let address = server.address_of("resp");
     let mut connections: Vec<_> = (0..8).map(|_| Redis::connect(address).unwrap()).collect();

@@ -65,7 +65,7 @@ fn a_connection_can_be_asked_about_itself() {
 }
 
 #[test]
-fn tools_are_told_what_they_ask() {
+fn tools_can_inspect_the_server() {
     let server = serve(&[]);
     let mut redis = connect(&server);
     let info = redis.ask("INFO").text();

@@ -12,7 +12,7 @@ fn ok() -> Reply {
 }
 
 #[test]
-fn nothing_is_done_for_strangers() {
+fn commands_before_authentication_are_rejected() {
     let server = start();
     let mut redis = connect(&server);
     for line in ["PING", "CL.THROTTLE k 1 1 1", "INFO", "CLIENT ID", "GET k", "SG.CHECK", "COMMAND"]
@@ -49,7 +49,7 @@ fn hello_can_show_it() {
 }
 
 #[test]
-fn little_is_kept_for_strangers() {
+fn limits_are_small_before_authentication() {
     let server = start();
     let long = "x".repeat(5000);
     let mut redis = connect(&server);

@@ -101,7 +101,7 @@ fn a_handshake_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn nothing_is_said_without_tls() {
+fn plain_connections_get_no_reply() {
     let certificates = Certificates::new();
     let server = start(&certificates, "1000");
     let mut plain = connect(&server);

@@ -185,7 +185,7 @@ fn headers_have_bounds() {
 }
 
 #[test]
-fn nonsense_is_refused_and_ends_nothing() {
+fn malformed_requests_are_rejected_and_end_nothing() {
     let server = Server::start(&[]);
     for nonsense in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],

@@ -83,7 +83,7 @@ fn a_batch_is_charged_in_its_order_in_a_few_calls() {
 }
 
 #[test]
-fn what_redis_does_is_measured() {
+fn requests_to_redis_are_measured() {
     let redis = RedisServer::start(Flavour::Redis8);
     let server = patient(&redis).start();
     for _ in 0..20 {

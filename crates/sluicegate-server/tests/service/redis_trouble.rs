@@ -181,7 +181,7 @@ fn when_redis_comes_up_it_counts_and_answers_are_whole_again() {
 }
 
 #[test]
-fn what_stood_in_is_forgotten_when_it_is_full() {
+fn a_fallback_bucket_is_dropped_when_it_is_full() {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = patient(&redis).env("SLUICEGATE_STORE_MAX_BUCKETS", "1000").start();
     redis.kill();
@@ -198,7 +198,7 @@ fn what_stood_in_is_forgotten_when_it_is_full() {
 }
 
 #[test]
-fn a_redis_without_memory_is_told_apart() {
+fn a_redis_without_memory_is_distinguished() {
     let redis = RedisServer::start(Flavour::Redis70);
     let server = patient(&redis).start();
     assert_eq!(take(&server, "k", 9).get("degraded"), None);

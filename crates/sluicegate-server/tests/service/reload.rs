@@ -77,7 +77,7 @@ fn many_changes_in_a_row_are_one() {
 }
 
 #[test]
-fn what_was_spent_stays_spent() {
+fn spent_tokens_stay_spent() {
     let server = start();
     let spent = server.post_json("/v1/check", r#"{"user_id":"1","cost":10}"#).json();
     assert_eq!(spent["allowed"], true);
@@ -196,7 +196,7 @@ fn a_hangup_does_not_end_a_service_without_a_file() {
 }
 
 #[test]
-fn what_a_file_says_cannot_control_a_terminal() {
+fn text_of_a_file_cannot_control_a_terminal() {
     let wrong = "[[rule]]\nkey_pattern = \"user:{user_id\u{9b}31m\u{202e}\"\nrate_per_second = 1\n";
     for format in ["text", "json"] {
         let launch = Launch::serve(&["--rules", "rules.toml", "--log-format", format]);

@@ -40,7 +40,7 @@ fn a_signal_ends_it_with_exit_code_0() {
 }
 
 #[test]
-fn what_is_in_flight_is_answered() {
+fn requests_in_flight_are_answered() {
     let server = Server::start(&[]);
     let mut client = begin(&server);
     server.signal("TERM");

@@ -165,7 +165,7 @@ fn clients_must_show_a_certificate_where_that_is_asked() {
 }
 
 #[test]
-fn what_is_not_tls_is_refused() {
+fn connections_without_tls_are_rejected() {
     let certificates = Certificates::new();
     let server = serve(&certificates.server(ServerCertificate::Good)).start();
     for plain in

@@ -121,7 +121,7 @@ fn two_services_on_postgres_that_are_cut_off() {
 
 /// No notifications arrive: polling every second is enough.
 #[test]
-fn two_services_on_postgres_that_are_told_nothing() {
+fn two_services_on_postgres_without_notifications() {
     let name = "two services that are told nothing";
     let seed = Seed::announce(name);
     let place = Place::postgres();
