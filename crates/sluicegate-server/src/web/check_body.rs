@@ -17,7 +17,7 @@ use crate::json::{Id, Text, Whole, schema};
 use crate::normalize;
 
 /// A request to be checked against the rules.
-// Its texts are borrowed from the body.
+// Borrows its text from the body.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(
     as = Check,
@@ -25,13 +25,13 @@ use crate::normalize;
 )]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckBody<'a> {
-    /// The user: text, or a whole number.
+    /// Id of the user: text or a whole number.
     #[serde(borrow)]
     user_id: Option<Id<'a>>,
     /// Address of the client.
     #[schema(schema_with = schema::address)]
     ip: Option<Text<'a>>,
-    /// A path, or better the route's template.
+    /// Path of the request, or preferably the route's template.
     #[schema(value_type = Option<String>)]
     endpoint: Option<Text<'a>>,
     /// Method of the request.
@@ -40,7 +40,7 @@ pub(crate) struct CheckBody<'a> {
     /// Plan of the client.
     #[schema(value_type = Option<String>)]
     plan: Option<Text<'a>>,
-    /// How many tokens it takes; 0 only peeks.
+    /// Number of tokens to take; 0 only peeks.
     #[schema(value_type = Option<u64>, default = 1)]
     cost: Option<Whole>,
     /// Any other attributes of rules.

@@ -280,7 +280,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
     });
 }
 
-/// What a dry run answers is what saving then answers: ids, versions, differences and errors.
+/// A dry run answers with the same ids, versions, differences and errors as saving does afterwards.
 #[test]
 fn a_dry_run_and_the_save_answer_alike() {
     on_every_database(launch, |server| {

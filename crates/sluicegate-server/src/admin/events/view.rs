@@ -107,7 +107,7 @@ pub(crate) struct LimitedSubject<'a> {
     bucket_key: &'a str,
     /// Value of the rule's subject attribute; the key pattern if the rule has none.
     subject: &'a str,
-    /// Endpoint of the first of these requests, as `user_id` and `ip_address` are; null if it had none.
+    /// Endpoint of the first of these requests; null if it had none. The same holds for `user_id` and `ip_address`.
     endpoint: Option<&'a str>,
     user_id: Option<&'a str>,
     ip_address: Option<&'a str>,

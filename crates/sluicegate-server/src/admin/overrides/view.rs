@@ -46,7 +46,7 @@ pub(crate) struct OverrideView {
     /// End of validity; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
-    /// Name of the token that set it last.
+    /// Name of the caller that set it last.
     created_by: String,
     /// Time at which it was last set.
     #[schema(value_type = String, format = DateTime)]

@@ -42,7 +42,7 @@ struct TakeBody<'a> {
     /// Tokens per interval.
     #[schema(value_type = f64, exclusive_minimum = 0)]
     refill_rate: Number,
-    /// Seconds.
+    /// Interval in seconds.
     #[schema(value_type = Option<f64>, default = 1, exclusive_minimum = 0)]
     refill_interval: Option<Number>,
     /// Refill of a `token_bucket`.
@@ -54,7 +54,7 @@ struct TakeBody<'a> {
     /// Longest delay in the queue of a `leaky_bucket`, in seconds.
     #[schema(value_type = Option<f64>, minimum = 0)]
     max_wait: Option<Number>,
-    /// How many tokens to take; 0 only peeks.
+    /// Number of tokens to take; 0 only peeks.
     #[schema(value_type = Option<u64>, default = 1)]
     cost: Option<Whole>,
 }
