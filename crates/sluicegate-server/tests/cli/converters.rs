@@ -84,7 +84,7 @@ fn a_file_of_which_nothing_maps_is_refused() {
             "contains nothing that can be converted",
         ),
         ("twice.yaml", "domain: a\ndomain: b\ndescriptors: []\n", "twice.yaml:2:1\n"),
-        ("other.yaml", "a: 1\n", "no `descriptors`"),
+        ("other.yaml", "a: 1\n", "`descriptors` is missing"),
         ("bytes.yaml", "\u{0}", "bytes.yaml"),
     ] {
         let file = gate.file(name, text);

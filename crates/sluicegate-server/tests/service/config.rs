@@ -365,8 +365,7 @@ fn settings_of_redis_that_do_not_go_together_are_refused() {
         ),
         (
             &["--store-url", "rediss://h", "--store-tls-key", "key.pem"],
-            "error: --store-tls-key: `store.tls_key` needs `store.tls_certificate`: the one is of no \
-             use alone\n",
+            "error: --store-tls-key: `store.tls_key` needs `store.tls_certificate` as well\n",
         ),
         (
             &["--store-url", "rediss://h", "--store-tls-ca", "ca.pem"],

@@ -184,7 +184,7 @@ fn redis_over_tls_is_trusted_or_refused() {
     let refused = launch(certificates.other_authority().to_str().unwrap()).run();
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("/0: tls: "), "{}", refused.stderr);
-    assert!(refused.stderr.contains("= help: see store.tls_ca"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("= help: check store.tls_ca"), "{}", refused.stderr);
 }
 
 #[test]
