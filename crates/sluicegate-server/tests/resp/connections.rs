@@ -100,7 +100,7 @@ fn commands_before_the_end_are_answered() {
     }
     let finished = server.wait();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("stopped: all requests were answered"), "{}", finished.stderr);
 }
 
 /// Sends commands without pause until the connection is closed, and returns the number granted. Only commands after
@@ -143,7 +143,11 @@ fn busy_connections_end_after_an_answer() {
         let finished = server.wait();
         let took = now() - asked;
         assert!(took < Duration::from_secs(3), "{took:?}");
-        assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+        assert!(
+            finished.stderr.contains("stopped: all requests were answered"),
+            "{}",
+            finished.stderr
+        );
         if store != "memory:" {
             // Every charge in the store was answered.
             let server = serve(&["--store-url", store, "--store-budget-ms", "5000"]);
@@ -168,7 +172,7 @@ fn half_a_command_does_not_hold_up_the_end() {
     assert!(half.is_closed() && silent.is_closed());
     let finished = server.wait();
     assert!(now() - asked < Duration::from_secs(3), "{:?}", now() - asked);
-    assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("stopped: all requests were answered"), "{}", finished.stderr);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn a_handshake_does_not_hold_up_the_end() {
     assert!(silent.is_closed() && begun.is_closed());
     let finished = server.wait();
     assert!(now() - asked < Duration::from_secs(3), "{:?}", now() - asked);
-    assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("stopped: all requests were answered"), "{}", finished.stderr);
 }
 
 #[test]

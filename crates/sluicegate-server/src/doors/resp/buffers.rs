@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::parser::Parser;
 use super::reply::Replies;
-use super::session::STRANGER_BYTES_MAX;
+use super::session::UNAUTHENTICATED_BYTES_MAX;
 
 /// Bytes reserved for one read.
 pub(super) const READ_BYTES: usize = 64 * 1024;
@@ -12,7 +12,7 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 pub(super) const REPLY_BYTES: usize = 64 * 1024;
 /// An incomplete command up to this size waits in a buffer shrunk to fit; those of unauthenticated
 /// clients always do.
-const WAITING_BYTES_MAX: usize = STRANGER_BYTES_MAX;
+const WAITING_BYTES_MAX: usize = UNAUTHENTICATED_BYTES_MAX;
 /// Spare buffers kept per thread.
 const SPARE_MAX: usize = 4;
 /// Larger buffers are freed instead of kept.

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::Shared;
 use super::buffers::{Buffers, READ_BYTES};
-use super::pipeline::{Answering, Pause};
+use super::pipeline::{Pause, Pipeline};
 use super::session::Session;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
@@ -24,13 +24,13 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// Time that the client has to close after the last answer. Bytes it sends meanwhile are read and
 /// discarded: closing a socket with unread bytes would reset the connection and lose answers in
 /// flight.
-const FAREWELL: Duration = Duration::from_millis(200);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Size of the buffer for discarded bytes.
 const SCRAP_BYTES: usize = 4 * 1024;
 
 /// An accepted connection.
-pub(super) struct Connection<'a, S> {
+pub(super) struct RespConnection<'a, S> {
     shared: &'a Shared,
     stream: S,
     session: Session,
@@ -44,16 +44,16 @@ pub(super) struct Connection<'a, S> {
 }
 
 /// Reason why waiting ended.
-enum Came {
+enum Wakeup {
     /// There are bytes to read.
     Bytes,
     /// The shutdown began.
-    End,
+    Shutdown,
     /// A timeout expired.
-    Nothing,
+    Timeout,
 }
 
-impl<'a, S: Stream> Connection<'a, S> {
+impl<'a, S: Stream> RespConnection<'a, S> {
     pub(super) fn new(shared: &'a Shared, stream: S, session: Session) -> Self {
         let deadline = Some(Instant::now() + shared.timeouts.command);
         Self { shared, stream, session, buffers: None, deadline, end_at: None }
@@ -65,12 +65,12 @@ impl<'a, S: Stream> Connection<'a, S> {
         let mut draining = pin!(phase.draining());
         loop {
             match self.wait(&ending, draining.as_mut()).await {
-                Came::Bytes => {}
-                Came::End => {
+                Wakeup::Bytes => {}
+                Wakeup::Shutdown => {
                     self.end_at = Some(Instant::now() + LAST_ANSWERS);
                     continue;
                 }
-                Came::Nothing => break,
+                Wakeup::Timeout => break,
             }
             match self.read_and_answer().await {
                 Ok(true) if self.end_at.is_some_and(|end_at| end_at <= Instant::now()) => break,
@@ -84,7 +84,7 @@ impl<'a, S: Stream> Connection<'a, S> {
         }
         // Boxed, so that open connections need no memory for it. Errors are ignored: the client may
         // be gone.
-        let _ = timeout(FAREWELL, Box::pin(self.close())).await;
+        let _ = timeout(CLOSE_TIMEOUT, Box::pin(self.close())).await;
     }
 
     /// Shuts down the sending side, and waits for the client to close.
@@ -101,31 +101,31 @@ impl<'a, S: Stream> Connection<'a, S> {
         &mut self,
         ending: &PhaseWatch,
         mut draining: Pin<&mut impl Future<Output = ()>>,
-    ) -> Came {
+    ) -> Wakeup {
         let (stream, is_draining) = (&self.stream, self.end_at.is_some());
-        let came = poll_fn(|cx| {
+        let wakeup = poll_fn(|cx| {
             let is_readable = stream.poll_readable(cx).is_ready();
             // A client that always has bytes to read must notice the shutdown, too.
-            let is_asked = !is_draining && (!is_readable || ending.is_leaving());
-            if is_asked && draining.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Came::End);
+            let polls_shutdown = !is_draining && (!is_readable || ending.is_leaving());
+            if polls_shutdown && draining.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Wakeup::Shutdown);
             }
-            if is_readable { Poll::Ready(Came::Bytes) } else { Poll::Pending }
+            if is_readable { Poll::Ready(Wakeup::Bytes) } else { Poll::Pending }
         });
-        match self.patience() {
-            None => came.await,
-            Some(patience) => timeout(patience, came).await.unwrap_or(Came::Nothing),
+        match self.time_left() {
+            None => wakeup.await,
+            Some(time_left) => timeout(time_left, wakeup).await.unwrap_or(Wakeup::Timeout),
         }
     }
 
     /// Time left to wait; `None` for no limit.
-    fn patience(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
-        let patience = self.deadline.map(until);
-        let Some(end_at) = self.end_at else { return patience.or(self.shared.timeouts.idle) };
+        let time_left = self.deadline.map(until);
+        let Some(end_at) = self.end_at else { return time_left.or(self.shared.timeouts.idle) };
         // An incomplete command may be completed for as long as it would be answered.
         let last = if self.buffers.is_some() { until(end_at) } else { QUIET };
-        Some(patience.map_or(last, |patience| patience.min(last)))
+        Some(time_left.map_or(last, |time_left| time_left.min(last)))
     }
 
     /// Reads available bytes, answers them and sends the replies. Returns whether to continue.
@@ -160,15 +160,15 @@ impl<'a, S: Stream> Connection<'a, S> {
         let Buffers { input, parser, replies } = buffers;
         let mut used = 0;
         let pause = loop {
-            let answering = Answering {
+            let pipeline = Pipeline {
                 app: &self.shared.app,
-                house: &self.shared.house,
+                shared_config: &self.shared.shared_config,
                 session: &mut self.session,
                 parser,
                 replies,
                 counts: CommandCounts::default(),
             };
-            let answered = answering.answer(&input[used..]).await;
+            let answered = pipeline.answer(&input[used..]).await;
             used += answered.bytes;
             send(&mut self.stream, &mut replies.bytes, self.shared.timeouts.write).await?;
             if answered.pause != Pause::Send {
@@ -191,7 +191,7 @@ impl<'a, S: Stream> Connection<'a, S> {
 async fn send<S: Stream>(
     stream: &mut S,
     bytes: &mut Vec<u8>,
-    patience: Duration,
+    write_timeout: Duration,
 ) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -203,7 +203,7 @@ async fn send<S: Stream>(
     // Usually sent at once, without a timer.
     match poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await {
         Poll::Ready(sent) => sent?,
-        Poll::Pending => timeout(patience, sending).await??,
+        Poll::Pending => timeout(write_timeout, sending).await??,
     }
     bytes.clear();
     Ok(())

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::commands::table::Known;
+use super::commands::table::CommandSpec;
 use crate::app::store_trouble_message;
 
 /// Error reply: its text, beginning with the word for its kind.
@@ -25,8 +25,8 @@ impl Fault {
     }
 
     /// Error about the number of arguments.
-    pub(super) fn arguments(known: &Known) -> Self {
-        let Known { text, usage, .. } = known;
+    pub(super) fn arguments(known: &CommandSpec) -> Self {
+        let CommandSpec { text, usage, .. } = known;
         Self(format!("ERR wrong number of arguments for '{text}' command: {usage}").into())
     }
 
@@ -51,7 +51,7 @@ impl Fault {
     }
 
     /// Error about an unknown subcommand.
-    pub(super) fn unknown_within(known: &Known, name: &[u8]) -> Self {
+    pub(super) fn unknown_within(known: &CommandSpec, name: &[u8]) -> Self {
         let (shown, usage) = (shown(name), known.usage);
         Self(format!("ERR unknown subcommand '{shown}': {usage}").into())
     }

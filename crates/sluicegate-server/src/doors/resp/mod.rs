@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::connection::Connection;
+use self::connection::RespConnection;
 use self::password::Password;
-use self::session::{House, Session};
+use self::session::{Session, SharedConfig};
 use crate::app::App;
 use crate::config::Config;
 use crate::doors::stream::Stream;
@@ -40,7 +40,7 @@ pub(crate) struct Resp {
 #[derive(Debug)]
 struct Shared {
     app: Arc<App>,
-    house: House,
+    shared_config: SharedConfig,
     timeouts: Timeouts,
     connections: AtomicU64,
 }
@@ -60,7 +60,7 @@ struct Timeouts {
 impl Resp {
     /// Server over the application's shared state.
     pub(crate) fn new(app: Arc<App>, config: &Config) -> Self {
-        let house = House {
+        let shared_config = SharedConfig {
             password: config.resp.password.as_ref().map(Password::new),
             limits: app.limits.clone(),
             metrics: app.metrics.resp.clone(),
@@ -71,13 +71,20 @@ impl Resp {
             write: config.limits.idle_timeout,
             idle: config.resp.idle_timeout,
         };
-        Self { shared: Arc::new(Shared { app, house, timeouts, connections: AtomicU64::new(0) }) }
+        Self {
+            shared: Arc::new(Shared {
+                app,
+                shared_config,
+                timeouts,
+                connections: AtomicU64::new(0),
+            }),
+        }
     }
 
     /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.
     pub(crate) async fn converse<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
-        let session = Session::new(id, peer, &self.shared.house);
-        Connection::new(&self.shared, stream, session).run(phase).await;
+        let session = Session::new(id, peer, &self.shared.shared_config);
+        RespConnection::new(&self.shared, stream, session).run(phase).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Answering all the commands that have come, in their order.
+//! Answers all commands of an input, in order.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -10,80 +10,80 @@ use super::commands::{Ask, Take, answer_check};
 use super::error::{Fault, is_one_of};
 use super::parser::{Command, Parser};
 use super::reply::{Protocol, Replies};
-use super::session::{Heard, House, Next, Session};
+use super::session::{Next, Parsed, Session, SharedConfig};
 use crate::app::{App, InProcessApp};
 use crate::observe::metrics::resp::{CommandCounts, CommandKind, CommandOutcome};
 
-/// So many commands of one connection are on their way to the store at once. They are sent in their order, and
-/// so charged in it, without a round trip for each.
+/// Commands of a connection in flight to the store at once. They are sent in order, and so charged
+/// in order, without a round trip for each.
 const TOGETHER_MAX: usize = 128;
 
-/// What answers the commands of one connection.
+/// Answers the commands of one connection.
 #[derive(Debug)]
-pub(super) struct Answering<'a> {
+pub(super) struct Pipeline<'a> {
     pub(super) app: &'a App,
-    pub(super) house: &'a House,
+    pub(super) shared_config: &'a SharedConfig,
     pub(super) session: &'a mut Session,
     pub(super) parser: &'a mut Parser,
     pub(super) replies: &'a mut Replies,
-    /// What became of the commands.
+    /// Outcomes of the commands.
     pub(super) counts: CommandCounts,
 }
 
-/// How far it came.
+/// Result of answering an input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
-    /// The bytes of the commands that are answered.
+    /// Bytes of the answered commands.
     pub(super) bytes: usize,
-    /// Why it went no further.
+    /// Reason why it stopped.
     pub(super) pause: Pause,
 }
 
-/// Why no further command is answered for now.
+/// Reason why no further command is answered for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// No other has come whole.
+    /// The next command is incomplete.
     Read,
-    /// The replies are to be sent first.
+    /// The replies must be sent first.
     Send,
-    /// The client leaves, or has to.
+    /// The connection must be closed.
     Close,
 }
 
-/// What a command came to.
+/// Result of one command.
 enum Step<'i> {
-    /// The limiter has to be asked.
+    /// The limiter must decide.
     Ask(Ask<'i>),
-    /// It is answered, in the replies.
+    /// Answered; its reply is written.
     Answered,
     /// No further command is answered for now.
     Pause(Pause),
 }
 
-/// A command whose answer waits for earlier ones, and perhaps for the store.
+/// A command that waits for earlier ones, and possibly for the store.
 enum Waiting<'i> {
     Ask(Ask<'i>),
-    /// Its replies are written already.
+    /// Its reply is already written.
     Answered(Vec<u8>),
 }
 
-/// What is to be sent for it.
-enum Said<'i> {
+/// A reply to be written.
+enum Reply<'i> {
     Take(Take<'i>, Result<(Decision, bool), Trouble>),
     Check(Result<Verdict, Trouble>),
     Replies(Vec<u8>),
 }
 
-impl Answering<'_> {
-    /// Answers the commands in the input, until it is used up or the replies are many.
+impl Pipeline<'_> {
+    /// Answers commands until the input is used up or the replies are large.
     pub(super) async fn answer(mut self, input: &[u8]) -> Answered {
         self.replies.protocol = self.session.protocol();
         let answered = match self.app.in_process() {
             Some(app) => self.answer_in_process(app, input),
-            // Boxed, so that connections whose store is in this process have no room for it.
+            // Boxed, so that connections with a store in this process need no memory for it.
             None => Box::pin(self.answer_together(input)).await,
         };
-        self.house.metrics.count(&self.counts);
+        self.shared_config.metrics.count(&self.counts);
         answered
     }
 
@@ -103,36 +103,36 @@ impl Answering<'_> {
         }
     }
 
-    /// Answers by a store elsewhere: many commands are on their way to it at once.
+    /// Answers with a remote store: many commands are in flight at once.
     async fn answer_together(&mut self, input: &[u8]) -> Answered {
-        let (mut asked, mut bytes) = (FuturesOrdered::new(), 0);
+        let (mut pending, mut bytes) = (FuturesOrdered::new(), 0);
         let pause = loop {
             let (start, protocol) = (self.replies.bytes.len(), self.replies.protocol);
             let waiting = match self.step(input, &mut bytes) {
                 Step::Ask(ask) => Waiting::Ask(ask),
-                Step::Answered if asked.is_empty() => continue,
+                Step::Answered if pending.is_empty() => continue,
                 // Earlier commands are answered first.
                 Step::Answered => Waiting::Answered(self.replies.bytes.split_off(start)),
                 Step::Pause(pause) => {
                     let last = self.replies.bytes.split_off(start);
-                    while let Some((said, protocol)) = asked.next().await {
-                        self.say(said, protocol);
+                    while let Some((reply, protocol)) = pending.next().await {
+                        self.write_reply(reply, protocol);
                     }
                     self.replies.bytes.extend_from_slice(&last);
                     break pause;
                 }
             };
-            asked.push_back(said_of(self.app, waiting, protocol));
-            if asked.len() == TOGETHER_MAX
-                && let Some((said, protocol)) = asked.next().await
+            pending.push_back(reply_to(self.app, waiting, protocol));
+            if pending.len() == TOGETHER_MAX
+                && let Some((reply, protocol)) = pending.next().await
             {
-                self.say(said, protocol);
+                self.write_reply(reply, protocol);
             }
         };
         Answered { bytes, pause }
     }
 
-    /// Understands the next command, and answers it unless the limiter has to.
+    /// Parses the next command, and answers it unless the limiter must decide.
     #[inline]
     fn step<'i>(&mut self, input: &'i [u8], bytes: &mut usize) -> Step<'i> {
         if self.replies.bytes.len() >= REPLY_BYTES {
@@ -143,7 +143,7 @@ impl Answering<'_> {
             Ok(Some(command)) => command,
             Ok(None) => return Step::Pause(Pause::Read),
             Err(malformed) => {
-                self.house.metrics.protocol_errors.inc();
+                self.shared_config.metrics.protocol_errors.inc();
                 self.replies.error(format_args!("ERR Protocol error: {malformed}"));
                 return Step::Pause(Pause::Close);
             }
@@ -152,23 +152,27 @@ impl Answering<'_> {
         if command.is_empty() {
             return Step::Answered;
         }
-        let heard = self.session.hear(&command, self.house);
-        let next = match heard {
-            Heard::Ask(ask) => return Step::Ask(ask),
-            Heard::Talk(known) => self.session.talk(&command, known, self.house, self.replies),
-            Heard::Wrong(fault) if is_http(&command) => {
+        let parsed = self.session.parse(&command, self.shared_config);
+        let next = match parsed {
+            Parsed::Ask(ask) => return Step::Ask(ask),
+            Parsed::Connection(known) => {
+                self.session.execute(&command, known, self.shared_config, self.replies)
+            }
+            Parsed::Invalid(fault) if is_http(&command) => {
                 debug!(%fault, "connection closed: this is HTTP");
-                self.house.metrics.protocol_errors.inc();
-                self.replies.error("ERR Protocol error: this is HTTP, sent to a port that speaks the Redis protocol");
+                self.shared_config.metrics.protocol_errors.inc();
+                self.replies.error(
+                    "ERR Protocol error: this is HTTP, sent to a port of the Redis protocol",
+                );
                 return Step::Pause(Pause::Close);
             }
-            Heard::Wrong(fault) => Err(fault),
+            Parsed::Invalid(fault) => Err(fault),
         };
         match next {
             Ok(next) => {
                 self.counts.note(CommandKind::Other, CommandOutcome::Ok);
                 match next {
-                    Next::Listen => Step::Answered,
+                    Next::Continue => Step::Answered,
                     Next::Close => Step::Pause(Pause::Close),
                 }
             }
@@ -180,16 +184,16 @@ impl Answering<'_> {
         }
     }
 
-    /// Answers in the version of the protocol that was spoken when the command came.
-    fn say(&mut self, said: Said<'_>, protocol: Protocol) {
+    /// Writes a reply in the protocol version that was in use when the command was read.
+    fn write_reply(&mut self, reply: Reply<'_>, protocol: Protocol) {
         let now = std::mem::replace(&mut self.replies.protocol, protocol);
-        match said {
-            Said::Take(take, Ok((decision, is_degraded))) => {
+        match reply {
+            Reply::Take(take, Ok((decision, is_degraded))) => {
                 self.took(&take, &decision, is_degraded);
             }
-            Said::Take(take, Err(trouble)) => self.failed(take_kind(&take), &trouble),
-            Said::Check(verdict) => self.checked(verdict),
-            Said::Replies(replies) => self.replies.bytes.extend_from_slice(&replies),
+            Reply::Take(take, Err(trouble)) => self.failed(take_kind(&take), &trouble),
+            Reply::Check(verdict) => self.checked(verdict),
+            Reply::Replies(replies) => self.replies.bytes.extend_from_slice(&replies),
         }
         self.replies.protocol = now;
     }
@@ -216,20 +220,24 @@ impl Answering<'_> {
     }
 }
 
-/// Asks the limiter, and remembers in which version of the protocol it is to be answered.
-async fn said_of<'i>(app: &App, waiting: Waiting<'i>, protocol: Protocol) -> (Said<'i>, Protocol) {
-    let said = match waiting {
+/// Decides a command, and returns the reply with its protocol version.
+async fn reply_to<'i>(
+    app: &App,
+    waiting: Waiting<'i>,
+    protocol: Protocol,
+) -> (Reply<'i>, Protocol) {
+    let reply = match waiting {
         Waiting::Ask(Ask::Take(take)) => {
             let taken = app.take_bytes(take.key, &take.quota, take.cost).await;
-            Said::Take(take, taken)
+            Reply::Take(take, taken)
         }
-        Waiting::Ask(Ask::Check(check)) => Said::Check(app.check(&check.request()).await),
-        Waiting::Answered(replies) => Said::Replies(replies),
+        Waiting::Ask(Ask::Check(check)) => Reply::Check(app.check(&check.request()).await),
+        Waiting::Answered(replies) => Reply::Replies(replies),
     };
-    (said, protocol)
+    (reply, protocol)
 }
 
-/// Whether it is a line of a request of HTTP that somebody was made to send here.
+/// True for the first lines of an HTTP request, which a browser can be tricked into sending.
 fn is_http(command: &Command<'_, '_>) -> bool {
     command.is_inline() && is_one_of(command.argument(0), &["post", "host:"])
 }

@@ -8,7 +8,7 @@ use sluicegate::{Request, Tier, Verdict};
 use super::number::whole;
 use super::take::retry_after_ms;
 use crate::app::RequestLimits;
-use crate::doors::resp::commands::table::Known;
+use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
@@ -30,7 +30,7 @@ impl<'i> Check<'i> {
     /// Reads `SG.CHECK name value [name value ...]`.
     pub(crate) fn read(
         command: &Command<'_, 'i>,
-        known: &Known,
+        known: &CommandSpec,
         limits: &RequestLimits,
     ) -> Result<Self, Fault> {
         if command.len().is_multiple_of(2) {

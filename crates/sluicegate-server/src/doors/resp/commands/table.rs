@@ -21,7 +21,7 @@ pub(crate) enum Name {
 
 /// Properties of a command.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct CommandSpec {
     pub(crate) name: Name,
     /// Lower-case name, as in replies to `COMMAND`.
     pub(crate) text: &'static str,
@@ -30,118 +30,118 @@ pub(crate) struct Known {
     /// The first argument is a key, whose bucket is charged.
     pub(crate) has_key: bool,
     /// Allowed before authentication.
-    pub(crate) is_for_strangers: bool,
+    pub(crate) is_allowed_before_auth: bool,
     pub(crate) group: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) usage: &'static str,
 }
 
-const fn about_connections(name: Name, text: &'static str, arity: i64) -> Known {
-    let known = Known {
+const fn about_connections(name: Name, text: &'static str, arity: i64) -> CommandSpec {
+    let known = CommandSpec {
         name,
         text,
         arity,
         has_key: false,
-        is_for_strangers: false,
+        is_allowed_before_auth: false,
         group: "connection",
         summary: "",
         usage: "",
     };
     match name {
         Name::Auth | Name::Hello | Name::Quit | Name::Reset => {
-            Known { is_for_strangers: true, ..known }
+            CommandSpec { is_allowed_before_auth: true, ..known }
         }
         _ => known,
     }
 }
 
 /// All commands, the most frequent first.
-pub(crate) const KNOWN: [Known; 14] = [
-    Known {
+pub(crate) const COMMANDS: [CommandSpec; 14] = [
+    CommandSpec {
         has_key: true,
         group: "module",
         summary: "Takes tokens from the bucket of a key; the answer is in seconds",
         usage: "CL.THROTTLE key max_burst count_per_period period [quantity]",
         ..about_connections(Name::Throttle, "cl.throttle", -5)
     },
-    Known {
+    CommandSpec {
         group: "module",
         summary: "Checks a request against the rules",
         usage: "SG.CHECK name value [name value ...]",
         ..about_connections(Name::Check, "sg.check", -3)
     },
-    Known {
+    CommandSpec {
         has_key: true,
         group: "module",
         summary: "Takes tokens from the bucket of a key; the answer is in milliseconds",
         usage: "SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
         ..about_connections(Name::Take, "sg.take", -5)
     },
-    Known {
+    CommandSpec {
         summary: "Authenticates the connection",
         usage: "AUTH [username] password",
         ..about_connections(Name::Auth, "auth", -2)
     },
-    Known {
+    CommandSpec {
         summary: "Describes or names this connection",
         usage: "CLIENT GETNAME|ID|INFO|NO-EVICT|NO-TOUCH|REPLY|SETINFO|SETNAME|TRACKING",
         ..about_connections(Name::Client, "client", -2)
     },
-    Known {
+    CommandSpec {
         group: "server",
         summary: "Describes the commands",
         usage: "COMMAND [COUNT|DOCS|INFO|LIST]",
         ..about_connections(Name::Command, "command", -1)
     },
-    Known {
+    CommandSpec {
         group: "server",
         summary: "Returns the parameters that tools for Redis read",
         usage: "CONFIG GET parameter [parameter ...]",
         ..about_connections(Name::Config, "config", -2)
     },
-    Known {
+    CommandSpec {
         summary: "Returns its argument",
         usage: "ECHO message",
         ..about_connections(Name::Echo, "echo", 2)
     },
-    Known {
+    CommandSpec {
         summary: "Selects the version of the protocol",
         usage: "HELLO [2|3 [AUTH username password] [SETNAME name]]",
         ..about_connections(Name::Hello, "hello", -1)
     },
-    Known {
+    CommandSpec {
         group: "server",
         summary: "Describes this server",
         usage: "INFO [section ...]",
         ..about_connections(Name::Info, "info", -1)
     },
-    Known {
+    CommandSpec {
         summary: "Returns PONG, or its argument",
         usage: "PING [message]",
         ..about_connections(Name::Ping, "ping", -1)
     },
-    Known {
+    CommandSpec {
         summary: "Closes the connection",
         usage: "QUIT",
         ..about_connections(Name::Quit, "quit", -1)
     },
-    Known {
+    CommandSpec {
         summary: "Resets the connection to its initial state",
         usage: "RESET",
         ..about_connections(Name::Reset, "reset", 1)
     },
-    Known {
+    CommandSpec {
         summary: "Selects database 0, the only one",
         usage: "SELECT 0",
         ..about_connections(Name::Select, "select", 2)
     },
 ];
 
-impl Known {
+impl CommandSpec {
     /// Command with this name. Case does not matter.
     #[inline]
     pub(crate) fn find(name: &[u8]) -> Option<&'static Self> {
-        KNOWN.iter().find(|known| known.text.as_bytes().eq_ignore_ascii_case(name))
+        COMMANDS.iter().find(|known| known.text.as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// Returns whether the number of arguments, including the name, is valid.
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn every_command_is_found_by_its_name() {
-        for known in &KNOWN {
-            let found = Known::find(known.text.to_ascii_uppercase().as_bytes()).unwrap();
+        for known in &COMMANDS {
+            let found = CommandSpec::find(known.text.to_ascii_uppercase().as_bytes()).unwrap();
             assert_eq!(found.name, known.name);
             assert!(known.usage.starts_with(&known.text.to_ascii_uppercase()), "{known:?}");
             assert!(!known.summary.is_empty(), "{known:?}");

@@ -9,7 +9,7 @@ use sluicegate::{
 
 use super::Take;
 use super::number::whole;
-use crate::doors::resp::commands::table::Known;
+use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
@@ -31,7 +31,7 @@ pub(crate) struct LastQuota {
 #[inline]
 pub(crate) fn read_throttle<'i>(
     command: &Command<'_, 'i>,
-    known: &Known,
+    known: &CommandSpec,
     last: &mut Option<LastQuota>,
 ) -> Result<Take<'i>, Fault> {
     if command.len() > 6 {
@@ -103,7 +103,10 @@ fn seconds(micros: u64) -> i64 {
 }
 
 /// Reads `SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]`.
-pub(crate) fn read_take<'i>(command: &Command<'_, 'i>, known: &Known) -> Result<Take<'i>, Fault> {
+pub(crate) fn read_take<'i>(
+    command: &Command<'_, 'i>,
+    known: &CommandSpec,
+) -> Result<Take<'i>, Fault> {
     let capacity = whole("capacity", command.argument(2))?;
     let tokens = whole("tokens", command.argument(3))?;
     let period_ms = whole("period_ms", command.argument(4))?;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use sluicegate::{LocalStore, ManualClock, MemoryStore, Micros, Space, Store};
 
 use super::*;
-use crate::doors::resp::commands::table::Known;
+use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::parser::Parser;
 
 /// Recorded answers of redis-cell. The file says how they were recorded.
@@ -14,7 +14,7 @@ fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     let input = format!("{line}\r\n");
     let mut parser = Parser::default();
     let command = parser.next(input.as_bytes()).unwrap().unwrap();
-    let known = Known::find(command.argument(0)).unwrap();
+    let known = CommandSpec::find(command.argument(0)).unwrap();
     let take = read_throttle(&command, known, &mut None).unwrap();
     let key = store.key(Space::Take, &[take.key]);
     let charge = sluicegate::Charge::new(&key, &take.quota, take.cost);

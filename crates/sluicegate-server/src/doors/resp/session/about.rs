@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::client::lower;
 use super::hello::REDIS_VERSION;
-use crate::doors::resp::commands::table::{KNOWN, Known};
+use crate::doors::resp::commands::table::{COMMANDS, CommandSpec};
 use crate::doors::resp::error::{Fault, is_one_of};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
-use crate::doors::resp::session::House;
+use crate::doors::resp::session::SharedConfig;
 
 /// Parameters that tools read before they begin. This protocol stores nothing on disk.
 const PARAMETERS: [(&str, &str); 4] =
@@ -17,14 +17,14 @@ const PARAMETERS: [(&str, &str); 4] =
 /// `COMMAND [COUNT|DOCS [name ...]|INFO [name ...]|LIST]`
 pub(super) fn command(
     command: &Command<'_, '_>,
-    known: &Known,
+    known: &CommandSpec,
     replies: &mut Replies,
 ) -> Result<(), Fault> {
-    let named = || command.arguments(2).map(Known::find);
+    let named = || command.arguments(2).map(CommandSpec::find);
     match &*lower(command.argument(1)) {
         b"" | b"info" if command.len() <= 2 => {
-            replies.array(KNOWN.len());
-            KNOWN.iter().for_each(|known| describe(known, replies));
+            replies.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|known| describe(known, replies));
         }
         b"info" => {
             replies.array(named().len());
@@ -34,17 +34,17 @@ pub(super) fn command(
             });
         }
         b"docs" if command.len() == 2 => {
-            replies.map(KNOWN.len());
-            KNOWN.iter().for_each(|known| document(known, replies));
+            replies.map(COMMANDS.len());
+            COMMANDS.iter().for_each(|known| document(known, replies));
         }
         b"docs" => {
             replies.map(named().flatten().count());
             named().flatten().for_each(|known| document(known, replies));
         }
-        b"count" => replies.unsigned(KNOWN.len() as u64),
+        b"count" => replies.unsigned(COMMANDS.len() as u64),
         b"list" => {
-            replies.array(KNOWN.len());
-            KNOWN.iter().for_each(|known| replies.bulk(known.text));
+            replies.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|known| replies.bulk(known.text));
         }
         _ => return Err(Fault::unknown_within(known, command.argument(1))),
     }
@@ -53,7 +53,7 @@ pub(super) fn command(
 
 /// Writes name, arity, flags, first key, last key, step, categories, tips, key specifications,
 /// subcommands.
-fn describe(known: &Known, replies: &mut Replies) {
+fn describe(known: &CommandSpec, replies: &mut Replies) {
     let (flags, key): (&[_], _) =
         if known.has_key { (&["write", "fast"], 1) } else { (&["fast"], 0) };
     replies.array(10);
@@ -70,7 +70,7 @@ fn describe(known: &Known, replies: &mut Replies) {
 }
 
 /// Writes the name and documentation of a command.
-fn document(known: &Known, replies: &mut Replies) {
+fn document(known: &CommandSpec, replies: &mut Replies) {
     replies.bulk(known.text);
     replies.map(3);
     for (name, text) in [("summary", known.summary), ("since", "0.1.0"), ("group", known.group)] {
@@ -82,7 +82,7 @@ fn document(known: &Known, replies: &mut Replies) {
 /// `CONFIG GET parameter [parameter ...]`
 pub(super) fn config(
     command: &Command<'_, '_>,
-    known: &Known,
+    known: &CommandSpec,
     replies: &mut Replies,
 ) -> Result<(), Fault> {
     match &*lower(command.argument(1)) {
@@ -106,9 +106,9 @@ pub(super) fn config(
 }
 
 /// `INFO [section ...]`
-pub(super) fn info(command: &Command<'_, '_>, house: &House, replies: &mut Replies) {
+pub(super) fn info(command: &Command<'_, '_>, shared_config: &SharedConfig, replies: &mut Replies) {
     let mut server = String::new();
-    let uptime = house.opened.elapsed().as_secs();
+    let uptime = shared_config.opened.elapsed().as_secs();
     // Writing to a string cannot fail.
     let _ = write!(
         server,

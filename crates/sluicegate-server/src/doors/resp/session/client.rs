@@ -1,7 +1,7 @@
 //! `CLIENT`: information about a connection.
 
 use super::Session;
-use crate::doors::resp::commands::table::Known;
+use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::Fault;
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::{Protocol, Replies};
@@ -17,7 +17,7 @@ impl Session {
     pub(super) fn client(
         &mut self,
         command: &Command<'_, '_>,
-        known: &Known,
+        known: &CommandSpec,
         replies: &mut Replies,
     ) -> Result<(), Fault> {
         let subcommand = command.argument(1);

@@ -4,7 +4,7 @@ use super::{Next, Session, WRONG_PASSWORD};
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::{Protocol, Replies};
-use crate::doors::resp::session::House;
+use crate::doors::resp::session::SharedConfig;
 
 /// Version of Redis that clients adapt their handshake to.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
@@ -14,7 +14,7 @@ impl Session {
     pub(super) fn hello(
         &mut self,
         command: &Command<'_, '_>,
-        house: &House,
+        shared_config: &SharedConfig,
         replies: &mut Replies,
     ) -> Result<Next, Fault> {
         let protocol = match command.argument(1) {
@@ -45,7 +45,7 @@ impl Session {
             }
         }
         if let Some((user, password)) = shown_password
-            && !self.show(user, password, house)
+            && !self.authenticate(user, password, shared_config)
         {
             replies.error(WRONG_PASSWORD);
             return Ok(self.next());
@@ -59,7 +59,7 @@ impl Session {
         self.protocol = protocol;
         replies.protocol = protocol;
         self.greet(replies);
-        Ok(Next::Listen)
+        Ok(Next::Continue)
     }
 
     fn greet(&self, replies: &mut Replies) {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use tracing::{info, warn};
 
-use super::commands::table::{Known, Name};
+use super::commands::table::{CommandSpec, Name};
 use super::commands::{Ask, Check, LastQuota, read_take, read_throttle};
 use super::error::Fault;
 use super::parser::{COMMAND_BYTES_MAX, Command};
@@ -19,7 +19,7 @@ use crate::observe::metrics::resp::RespMetrics;
 
 /// Maximum bytes of a command before authentication: long passwords fit. No more is buffered for an
 /// unauthenticated client.
-pub(super) const STRANGER_BYTES_MAX: usize = 8 * 1024;
+pub(super) const UNAUTHENTICATED_BYTES_MAX: usize = 8 * 1024;
 /// Wrong passwords after which the connection is closed.
 const AUTH_FAILURES_MAX: u32 = 8;
 
@@ -38,7 +38,7 @@ pub(super) struct Session {
 
 /// Configuration and metrics shared by all sessions.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct SharedConfig {
     /// Password that clients must send; `None` if none is set.
     pub(super) password: Option<Password>,
     /// Limits of requests.
@@ -51,32 +51,32 @@ pub(super) struct House {
 
 /// A parsed command.
 #[derive(Debug)]
-pub(super) enum Heard<'i> {
+pub(super) enum Parsed<'i> {
     /// A command for the limiter.
     Ask(Ask<'i>),
     /// A command about the connection.
-    Talk(&'static Known),
+    Connection(&'static CommandSpec),
     /// An invalid command.
-    Wrong(Fault),
+    Invalid(Fault),
 }
 
 /// Action after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Read the next command.
-    Listen,
+    Continue,
     /// Close the connection.
     Close,
 }
 
 impl Session {
-    pub(super) fn new(id: u64, peer: SocketAddr, house: &House) -> Self {
+    pub(super) fn new(id: u64, peer: SocketAddr, shared_config: &SharedConfig) -> Self {
         Self {
             id,
             peer,
             protocol: Protocol::default(),
             name: None,
-            is_trusted: house.password.is_none(),
+            is_trusted: shared_config.password.is_none(),
             auth_failures: 0,
             quota: None,
         }
@@ -90,7 +90,7 @@ impl Session {
     /// Maximum bytes of a command.
     #[inline]
     pub(super) fn command_bytes_max(&self) -> usize {
-        if self.is_trusted { COMMAND_BYTES_MAX } else { STRANGER_BYTES_MAX }
+        if self.is_trusted { COMMAND_BYTES_MAX } else { UNAUTHENTICATED_BYTES_MAX }
     }
 
     /// Version of the protocol for replies.
@@ -100,41 +100,46 @@ impl Session {
 
     /// Parses a command without executing it, except for caching its quota.
     #[inline]
-    pub(super) fn hear<'i>(&mut self, command: &Command<'_, 'i>, house: &House) -> Heard<'i> {
-        let Some(known) = Known::find(command.argument(0)) else {
-            return Heard::Wrong(match self.is_trusted {
+    pub(super) fn parse<'i>(
+        &mut self,
+        command: &Command<'_, 'i>,
+        shared_config: &SharedConfig,
+    ) -> Parsed<'i> {
+        let Some(known) = CommandSpec::find(command.argument(0)) else {
+            return Parsed::Invalid(match self.is_trusted {
                 true => Fault::unknown(command.argument(0)),
                 false => NO_AUTH,
             });
         };
-        if !self.is_trusted && !known.is_for_strangers {
-            return Heard::Wrong(NO_AUTH);
+        if !self.is_trusted && !known.is_allowed_before_auth {
+            return Parsed::Invalid(NO_AUTH);
         }
         if !known.takes(command.len()) {
-            return Heard::Wrong(Fault::arguments(known));
+            return Parsed::Invalid(Fault::arguments(known));
         }
         let asked = match known.name {
             Name::Throttle => read_throttle(command, known, &mut self.quota).map(Ask::Take),
             Name::Take => read_take(command, known).map(Ask::Take),
-            Name::Check => Check::read(command, known, &house.limits).map(Ask::Check),
-            _ => return Heard::Talk(known),
+            Name::Check => Check::read(command, known, &shared_config.limits).map(Ask::Check),
+            _ => return Parsed::Connection(known),
         };
         match asked {
-            Ok(Ask::Take(take)) if take.key.len() > house.limits.value_bytes_max => {
-                let most = format_args!("has more than {} bytes", house.limits.value_bytes_max);
-                Heard::Wrong(Fault::field("key", most))
+            Ok(Ask::Take(take)) if take.key.len() > shared_config.limits.value_bytes_max => {
+                let most =
+                    format_args!("has more than {} bytes", shared_config.limits.value_bytes_max);
+                Parsed::Invalid(Fault::field("key", most))
             }
-            Ok(ask) => Heard::Ask(ask),
-            Err(fault) => Heard::Wrong(fault),
+            Ok(ask) => Parsed::Ask(ask),
+            Err(fault) => Parsed::Invalid(fault),
         }
     }
 
     /// Executes a command about the connection, and writes its reply.
-    pub(super) fn talk(
+    pub(super) fn execute(
         &mut self,
         command: &Command<'_, '_>,
-        known: &'static Known,
-        house: &House,
+        known: &'static CommandSpec,
+        shared_config: &SharedConfig,
         replies: &mut Replies,
     ) -> Result<Next, Fault> {
         match known.name {
@@ -151,7 +156,7 @@ impl Session {
             Name::Reset => {
                 *self = Self {
                     auth_failures: self.auth_failures,
-                    ..Self::new(self.id, self.peer, house)
+                    ..Self::new(self.id, self.peer, shared_config)
                 };
                 replies.protocol = self.protocol;
                 replies.status("RESET");
@@ -160,32 +165,32 @@ impl Session {
                 b"0" => replies.ok(),
                 _ => return Err(Fault::new("ERR DB index is out of range: there is only 0")),
             },
-            Name::Auth => return self.auth(command, known, house, replies),
-            Name::Hello => return self.hello(command, house, replies),
+            Name::Auth => return self.auth(command, known, shared_config, replies),
+            Name::Hello => return self.hello(command, shared_config, replies),
             Name::Client => self.client(command, known, replies)?,
             Name::Command => about::command(command, known, replies)?,
             Name::Config => about::config(command, known, replies)?,
-            Name::Info => about::info(command, house, replies),
+            Name::Info => about::info(command, shared_config, replies),
             Name::Throttle | Name::Check | Name::Take => {}
         }
-        Ok(Next::Listen)
+        Ok(Next::Continue)
     }
 
     /// `AUTH [username] password`
     fn auth(
         &mut self,
         command: &Command<'_, '_>,
-        known: &Known,
-        house: &House,
+        known: &CommandSpec,
+        shared_config: &SharedConfig,
         replies: &mut Replies,
     ) -> Result<Next, Fault> {
         let (user, password) = match command.len() {
-            2 if house.password.is_none() => return Err(NO_PASSWORD),
+            2 if shared_config.password.is_none() => return Err(NO_PASSWORD),
             2 => (&b"default"[..], command.argument(1)),
             3 => (command.argument(1), command.argument(2)),
             _ => return Err(Fault::arguments(known)),
         };
-        let is_right = self.show(user, password, house);
+        let is_right = self.authenticate(user, password, shared_config);
         if is_right {
             replies.ok();
         } else {
@@ -195,8 +200,8 @@ impl Session {
     }
 
     /// Checks a password and updates the session.
-    fn show(&mut self, user: &[u8], password: &[u8], house: &House) -> bool {
-        let is_right = match &house.password {
+    fn authenticate(&mut self, user: &[u8], password: &[u8], shared_config: &SharedConfig) -> bool {
+        let is_right = match &shared_config.password {
             Some(right) => user == b"default" && right.is(password),
             None => user == b"default",
         };
@@ -205,7 +210,7 @@ impl Session {
             self.auth_failures = 0;
             return true;
         }
-        house.metrics.auth_failures.inc();
+        shared_config.metrics.auth_failures.inc();
         if self.auth_failures == 0 {
             info!(peer = %self.peer, "wrong password over the Redis protocol");
         }
@@ -219,7 +224,7 @@ impl Session {
 
     /// Action after an authentication, possibly a failed one.
     fn next(&self) -> Next {
-        if self.auth_failures < AUTH_FAILURES_MAX { Next::Listen } else { Next::Close }
+        if self.auth_failures < AUTH_FAILURES_MAX { Next::Continue } else { Next::Close }
     }
 }
 
