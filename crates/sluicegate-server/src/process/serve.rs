@@ -1,4 +1,4 @@
-//! The service from its first moment to its last.
+//! Start and orderly shutdown of the service.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -17,7 +17,9 @@ use crate::app::{App, RequestLimits};
 use crate::auth::guard::Guard;
 use crate::config::{Config, Door, StoreUrl, reason};
 use crate::doors::dispatch::Dispatch;
-use crate::doors::listen::{Doorway, Listener, Proxied, Renewal, Serving, Slots, Tls};
+use crate::doors::listen::{
+    Listener, ListenerConfig, ProtocolHandler, ProxyProtocol, Renewal, Slots, Tls,
+};
 use crate::doors::resp::Resp;
 use crate::lifecycle::{Phase, Phases};
 use crate::observe::audit::Audit;
@@ -82,11 +84,11 @@ impl ServeError {
                 return if in_colours { errors.coloured().to_string() } else { errors.to_string() };
             }
             Self::Rules(snapshot::SnapshotError::Down { .. }) => {
-                "see whether database.url leads to a database that answers, or start from a file \
+                "check that database.url is the address of a running database, or start from a file \
                  with --rules"
             }
             Self::Rules(snapshot::SnapshotError::Refused { .. }) => {
-                "mend them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
+                "correct them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }
             Self::Store(error) => store::help(error),
@@ -98,7 +100,7 @@ impl ServeError {
     }
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 ///
 /// # Errors
 ///
@@ -119,7 +121,7 @@ pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
         let service = tokio::select! {
             service = Box::pin(Service::start(config)) => service?,
             signal = signals.next() => {
-                info!(signal = signal.name, "ended before it served");
+                info!(signal = signal.name, "stopped before serving");
                 return Ok(());
             }
         };
@@ -137,11 +139,11 @@ fn help_to_listen(door: Door, error: &io::Error) -> String {
     let door = door.name();
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "another process listens there: end it, or listen elsewhere with --listen-{door}"
+            "another process listens there: stop it, or choose another address with --listen-{door}"
         ),
-        io::ErrorKind::PermissionDenied => format!(
-            "ports below 1024 need a privilege: listen on a higher one with --listen-{door}"
-        ),
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 need a privilege: choose a higher one with --listen-{door}")
+        }
         _ => String::new(),
     }
 }
@@ -205,30 +207,27 @@ fn listen(
     tls: Option<&Tls>,
 ) -> Result<Vec<Listening>, ServeError> {
     let mut bound = Vec::new();
-    for ((door, address), room) in config.listen.addresses().zip(slots.rooms()) {
+    for ((door, address), listener_slots) in config.listen.addresses().zip(slots.per_listener()) {
         let app = Arc::clone(app);
-        let serving = Serving {
+        let listener_config = ListenerConfig {
             metrics: app.metrics.clone(),
             limits: config.limits.clone(),
-            room,
+            slots: listener_slots,
             phase: phases.watch(),
-            proxied: config
+            proxy_protocol: config
                 .listen
                 .proxied
                 .contains(&door)
-                .then(|| Proxied::by(&config.proxies.trusted)),
+                .then(|| ProxyProtocol::trusting(&config.proxies.trusted)),
             tls: tls.cloned(),
-            door: match door {
-                Door::Http => Doorway::Http(Dispatch::http(app)),
-                Door::Grpc => Doorway::Http(Dispatch::grpc(app)),
-                Door::Resp => Doorway::Resp(Resp::new(app, config)),
+            handler: match door {
+                Door::Http => ProtocolHandler::Http(Dispatch::http(app)),
+                Door::Grpc => ProtocolHandler::Http(Dispatch::grpc(app)),
+                Door::Resp => ProtocolHandler::Resp(Resp::new(app, config)),
             },
         };
-        let listener = Listener::bind(address, serving).map_err(|source| ServeError::Listen {
-            door,
-            address,
-            source,
-        })?;
+        let listener = Listener::bind(address, listener_config)
+            .map_err(|source| ServeError::Listen { door, address, source })?;
         bound.push((door, listener));
     }
     let run = |(door, listener): (Door, Listener)| Listening {
@@ -331,14 +330,15 @@ impl Service {
     async fn serve(self, mut signals: EndSignals) {
         let first = signals.next().await;
         let end_at = Instant::now() + END_AFTER;
-        // ## Serving => Leaving: load balancers see it and go elsewhere.
-        self.app.ready.fail(Check::Shutdown, format!("ending, for {} came", first.name));
+        // ## Serving => Leaving: load balancers see that it is not ready and choose another
+        // replica.
+        self.app.ready.fail(Check::Shutdown, format!("shutting down after {}", first.name));
         self.phases.enter(Phase::Leaving);
-        info!(signal = first.name, "ending: not ready any more");
+        info!(signal = first.name, "shutting down: not ready any more");
         tokio::select! {
             () = self.end(end_at) => {}
             second = signals.next() => {
-                warn!(signal = second.name, "ending at once");
+                warn!(signal = second.name, "stopping at once");
                 process::exit(second.exit_code.into());
             }
         }
@@ -346,20 +346,23 @@ impl Service {
 
     async fn end(self, end_at: Instant) {
         sleep(self.grace).await;
-        // ## Leaving => Draining: nothing new.
+        // ## Leaving => Draining: no new connections.
         self.phases.enter(Phase::Draining);
         for listening in self.listening {
-            // Whatever became of it, it takes no more.
+            // Whatever its result, it accepts no more connections.
             let _ = listening.task.await;
         }
-        // ## Draining => the end: everything is answered, or its time is up.
+        // ## Draining => stopped: all requests are answered, or the time is up.
         let connections = self.slots.taken();
         if timeout_at(end_at, self.slots.all_free()).await.is_err() {
-            warn!(connections = self.slots.taken(), "ended: these connections were cut");
+            warn!(
+                connections = self.slots.taken(),
+                "stopped: these connections were closed before they were answered"
+            );
         } else {
-            info!(connections, "ended: everything is answered");
+            info!(connections, "stopped: all requests were answered");
         }
-        // Nothing is decided any more: what is left of the audit is written.
+        // After the last decision, the rest of the audit is written.
         self.app.audit.finish(end_at + AUDIT_AFTER).await;
     }
 }

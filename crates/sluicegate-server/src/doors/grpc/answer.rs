@@ -6,7 +6,7 @@ use prost_types::{ListValue, Struct, Value};
 use sluicegate::headers::{Headers, Legacy, PROBLEM_JSON, Policies, Policy};
 use sluicegate::{Answer, Micros, Verdict};
 
-use super::descriptors::{Of, Part};
+use super::descriptors::{Buckets, Part};
 use super::rls::envoy::config::core::v3 as core;
 use super::rls::envoy::service::ratelimit::v3::RateLimitResponse;
 use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
@@ -42,14 +42,14 @@ pub(super) fn response(
 fn policies<'a>(answered: &[Answered<'a, '_>]) -> Policies<'a> {
     let mut policies = Policies::default();
     for (part, answer) in answered.iter().filter(|(part, _)| part.refund().is_none()) {
-        match (&part.of, answer) {
+        match (&part.buckets, answer) {
             (_, Some(Answer::Verdict(verdict))) => policies.add_verdict(verdict),
-            (Of::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
+            (Buckets::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
                 let (name, decision) = (&part.descriptor.keys, limit.decision(decision));
                 policies.add(Policy::new(name, &limit.quota, decision));
             }
             // A request is answered by a verdict, and every part except refunds has an answer.
-            (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => {}
+            (Buckets::Rules(_), Some(Answer::Decision(_))) | (_, None) => {}
         }
     }
     policies

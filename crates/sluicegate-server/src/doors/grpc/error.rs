@@ -9,7 +9,7 @@ use crate::app::store_trouble_message;
 
 /// Error of a call.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum CallError {
     /// A field of the message is invalid.
     Field {
         /// Path of the field: `descriptors[0].entries[1].key`.
@@ -20,26 +20,26 @@ pub(crate) enum Refused {
     Store(Trouble),
 }
 
-impl Refused {
+impl CallError {
     /// Error about a field.
     pub(super) fn field(field: impl Into<String>, reason: impl fmt::Display) -> Self {
         Self::Field { field: field.into(), reason: reason.to_string() }
     }
 }
 
-impl From<Trouble> for Refused {
+impl From<Trouble> for CallError {
     fn from(trouble: Trouble) -> Self {
         Self::Store(trouble)
     }
 }
 
-impl From<Refused> for Status {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Field { field, reason } => {
+impl From<CallError> for Status {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Field { field, reason } => {
                 Self::invalid_argument(format!("{field}: {reason}"))
             }
-            Refused::Store(trouble) => Self::unavailable(store_trouble_message(&trouble)),
+            CallError::Store(trouble) => Self::unavailable(store_trouble_message(&trouble)),
         }
     }
 }

@@ -15,26 +15,26 @@ use tonic::server::Grpc;
 use tower::service_fn;
 
 use super::codec::Rls;
-use super::descriptors::{self, Descriptor, Of, Part};
+use super::descriptors::{self, Buckets, Descriptor, Part};
 use super::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
-use super::{Refused, answer};
+use super::{CallError, answer};
 use crate::app::App;
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
 
-/// Its name.
+/// Name of the service.
 pub(super) const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
-/// Where its one method is.
+/// Path of its method.
 pub(crate) const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/// The header of an error.
+/// Header with the status of an error.
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// The most bytes of a message. Most of them are what a client sent in its headers, of which Envoy takes 60 KB unless
-/// it is told otherwise, and several descriptors may have the same one: a client must not get past the limits by being
-/// long.
+/// Maximum bytes of a message. Most of it are values of clients' headers, of which Envoy accepts 60
+/// KB by default, and several descriptors may repeat a value: a client must not bypass its limits
+/// by long headers.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// Answers a call over gRPC.
@@ -42,47 +42,47 @@ pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<ton
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
 {
-    let (patience, metrics) = (app.limits.body_timeout, &app.metrics);
-    let asked = Arc::clone(app);
+    let (body_timeout, metrics) = (app.limits.body_timeout, &app.metrics);
+    let state = Arc::clone(app);
     let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
-        let app = Arc::clone(&asked);
+        let app = Arc::clone(&state);
         async move {
             let decided = decide(&app, call.get_ref()).await;
             decided.map(tonic::Response::new).map_err(Status::from)
         }
     });
     let mut grpc = Grpc::new(Rls).apply_max_message_size_config(Some(MESSAGE_BYTES_MAX), None);
-    let response = answered(metrics, patience, grpc.unary(decide, request)).await;
-    // Of an answer the status comes last, and is no header.
+    let response = answered(metrics, body_timeout, grpc.unary(decide, request)).await;
+    // The status of a successful answer is a trailer, not a header.
     if response.headers().contains_key(STATUS) {
         metrics.grpc.called(CallOutcome::Error);
     }
     response
 }
 
-/// The answer, within the time that there is for it. A panic is answered in the words of gRPC, too.
+/// Waits for the answer within the timeout. A panic becomes the gRPC status `INTERNAL`.
 async fn answered(
     metrics: &Metrics,
-    patience: Duration,
+    body_timeout: Duration,
     answering: impl Future<Output = Response<tonic::body::Body>>,
 ) -> Response<tonic::body::Body> {
-    match timeout(patience, AssertUnwindSafe(answering).catch_unwind()).await {
+    match timeout(body_timeout, AssertUnwindSafe(answering).catch_unwind()).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
             metrics.panicked();
-            Status::internal("a mistake of the service").into_http()
+            Status::internal("internal error").into_http()
         }
-        Err(_) => Status::deadline_exceeded("the message took too long").into_http(),
+        Err(_) => Status::deadline_exceeded("timeout while reading the message").into_http(),
     }
 }
 
-/// Decides about a call over gRPC, where nobody shows a token, and counts it.
-async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, Refused> {
+/// Decides a gRPC call, which has no token, and counts it.
+async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, CallError> {
     let is_refund = |descriptor: &RateLimitDescriptor| descriptor.is_negative_hits;
     let refund = call.descriptors.iter().position(is_refund);
     if let Some(position) = refund.filter(|_| !app.has_grpc_refunds) {
         let field = format!("descriptors[{position}].is_negative_hits");
-        return Err(Refused::field(field, "grpc.refunds is off"));
+        return Err(CallError::field(field, "grpc.refunds is off"));
     }
     let response = should_rate_limit(app, call).await?;
     app.metrics.grpc.called(match response.overall_code() {
@@ -92,16 +92,16 @@ async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse,
     Ok(response)
 }
 
-/// Decides about a call: everything that its descriptors ask for is charged at once, or nothing is. Then what is to be
-/// given back is, whatever was decided.
+/// Decides a call: the charges of all its descriptors are made in one step, or none. Then refunds
+/// are made, whatever was decided.
 ///
 /// # Errors
 ///
-/// What is wrong with the message, or store trouble that no policy could answer for.
+/// An invalid message, or store errors that no policy could answer.
 pub(crate) async fn should_rate_limit(
     app: &App,
     call: &RateLimitRequest,
-) -> Result<RateLimitResponse, Refused> {
+) -> Result<RateLimitResponse, CallError> {
     let descriptors = descriptors::read(call, &app.limits)?;
     let parts: Vec<_> = descriptors.iter().map(Descriptor::part).collect();
     let asks: Vec<_> = parts.iter().filter_map(Part::ask).collect();
@@ -114,19 +114,19 @@ pub(crate) async fn should_rate_limit(
     Ok(answer::response(app.headers, &answered, together.is_degraded()))
 }
 
-/// The same where something is to be given back.
+/// Decides a call with refunds.
 async fn with_refunds(
     app: &App,
     parts: &[Part<'_>],
     asks: &[Ask<'_, '_>],
-) -> Result<RateLimitResponse, Refused> {
+) -> Result<RateLimitResponse, CallError> {
     let together = if asks.is_empty() { None } else { Some(app.check_together(asks).await?) };
     let mut refunds = Vec::new();
-    for given in give_back(app, parts).await {
+    for given in refund(app, parts).await {
         match given {
             Ok(answer) => refunds.push(Some(answer)),
             Err(trouble) if asks.is_empty() => return Err(trouble.into()),
-            // What was decided about the others is still to be told.
+            // The decisions about the other descriptors are still reported.
             Err(_) => refunds.push(None),
         }
     }
@@ -142,23 +142,23 @@ async fn with_refunds(
     Ok(answer::response(app.headers, &answered, is_degraded))
 }
 
-/// Gives tokens back to the buckets of the descriptors that are about that, in their order: to those that a call with
-/// the same descriptors would charge.
-async fn give_back(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
+/// Refunds tokens of the descriptors that ask for it, in order, to the buckets that a call with the
+/// same descriptors would charge.
+async fn refund(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
     let (mut of_rules, mut beside) = (Vec::new(), Vec::new());
     for part in parts {
-        match (&part.of, part.refund()) {
-            (Of::Rules(request), Some(amount)) => of_rules.push((request, amount)),
-            (Of::Rules(request), None) => beside.push(request),
-            (Of::OwnLimit { .. }, _) => {}
+        match (&part.buckets, part.refund()) {
+            (Buckets::Rules(request), Some(amount)) => of_rules.push((request, amount)),
+            (Buckets::Rules(request), None) => beside.push(request),
+            (Buckets::OwnLimit { .. }, _) => {}
         }
     }
     let mut of_rules = app.limiter.refund_together(&of_rules, &beside).await.into_iter();
     let mut given = Vec::new();
     for (part, amount) in parts.iter().filter_map(|part| Some((part, part.refund()?))) {
-        let answer = match &part.of {
-            Of::Rules(_) => of_rules.next().map(|verdict| verdict.map(Answer::Verdict)),
-            Of::OwnLimit { key, limit } => {
+        let answer = match &part.buckets {
+            Buckets::Rules(_) => of_rules.next().map(|verdict| verdict.map(Answer::Verdict)),
+            Buckets::OwnLimit { key, limit } => {
                 let decision = app.limiter.refund(key, &limit.quota, amount).await;
                 Some(decision.map(Answer::Decision))
             }
@@ -184,10 +184,7 @@ mod tests {
         let response = answered(&metrics, Duration::from_secs(1), mistake).await;
         assert_eq!(response.status(), StatusCode::OK);
         let status = Status::from_header_map(response.headers()).unwrap();
-        assert_eq!(
-            (status.code(), status.message()),
-            (tonic::Code::Internal, "a mistake of the service")
-        );
+        assert_eq!((status.code(), status.message()), (tonic::Code::Internal, "internal error"));
         assert!(metrics.encode().contains("sluicegate_panics_total 1"));
     }
 }

@@ -9,7 +9,7 @@ use sluicegate::headers::{Policies, Policy};
 use sluicegate::{Answer, Decision, Outcome, Rule};
 
 use super::answer::Answered;
-use super::descriptors::{Of, OwnLimit, Part};
+use super::descriptors::{Buckets, OwnLimit, Part};
 use super::rls::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
 use super::rls::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
@@ -27,16 +27,16 @@ pub(super) fn status(
     (part, answer): &Answered<'_, '_>,
     policies: &Policies<'_>,
 ) -> DescriptorStatus {
-    let (limit, decision) = match (&part.of, answer) {
+    let (limit, decision) = match (&part.buckets, answer) {
         (_, Some(Answer::Verdict(verdict))) => match verdict.tightest() {
             Some(tier) => (of_rule(&tier.into(), policies), tier.decision),
             None => return unlimited(verdict.is_unlimited()),
         },
-        (Of::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
+        (Buckets::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
             (of_own(part, limit), limit.decision(decision))
         }
         // A request is answered by a verdict, never by a single decision.
-        (Of::Rules(_), Some(Answer::Decision(_))) | (_, None) => return unlimited(false),
+        (Buckets::Rules(_), Some(Answer::Decision(_))) | (_, None) => return unlimited(false),
     };
     let is_over = !decision.is_granted() && part.refund().is_none();
     let seconds = i64::try_from(seconds_until_reset(decision)).unwrap_or(i64::MAX);

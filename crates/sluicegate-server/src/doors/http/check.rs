@@ -1,4 +1,4 @@
-//! `/v1/check` and `/v1/check/batch`: requests against the rules.
+//! `/v1/check` and `/v1/check/batch`: checks requests against the rules.
 
 use std::sync::Arc;
 
@@ -20,47 +20,48 @@ use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 
-/// So many members of a batch are on their way to the store at once. They are sent in their order over one
-/// connection, and so charged in it, without a round trip for each.
+/// Members of a batch in flight to the store at once. They are sent in order over one connection,
+/// and so charged in order, without a round trip for each.
 const TOGETHER_MAX: usize = 16;
 
-/// Where one request is checked.
+/// Path of a single check.
 pub(crate) const PATH: &str = "/v1/check";
 
-/// The answer.
+/// Answer of a check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CheckAnswer<'a> {
-    /// May it go ahead?
+    /// True if the request is allowed.
     allowed: bool,
-    /// The most that the denying tier holds, else the one with the least remaining; null if no rule
+    /// Capacity of the denying tier, else of the one with the least remaining; null if no rule
     /// applies.
     limit: Option<u64>,
-    /// What is left in that tier.
+    /// Tokens left in that tier.
     remaining: Option<u64>,
     /// Milliseconds to wait, rounded up: 0 when allowed, null for never.
     retry_after_ms: Option<u64>,
     /// Milliseconds until that tier is full again.
     reset_after_ms: Option<u64>,
-    /// Milliseconds that allowed work must wait in line, where a `leaky_bucket` rule applies.
+    /// Milliseconds that allowed work must wait in the queue, if a `leaky_bucket` rule applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     delay_ms: Option<u64>,
-    /// True if the store was in trouble, and some rules were answered by their `on_error`; else not there.
+    /// True if the store was unavailable and some rules were answered by their `on_error` policy;
+    /// else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     degraded: Option<bool>,
-    /// The scope of the rule that denied it.
+    /// Scope of the rule that denied it; null if allowed.
     #[schema(value_type = Option<ScopeName>)]
     violated_tier: Option<&'a str>,
-    /// The key pattern of the rule that denied it.
+    /// Key pattern of the rule that denied it; null if allowed.
     violated_rule: Option<&'a str>,
-    /// The id of the rule that denied it.
+    /// Id of the rule that denied it; null if allowed.
     rule_id: Option<u64>,
     /// Every rule that applies.
     tiers: Vec<TierAnswer<'a>>,
 }
 
-/// A rule's part in the answer.
+/// Decision of a rule.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TierAnswer<'a> {
     rule_id: u64,
@@ -80,22 +81,22 @@ pub(crate) struct TierAnswer<'a> {
     delay_ms: Option<u64>,
 }
 
-/// The answers of a batch, in its order.
+/// Answers of a batch, in order.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchAnswer<'a> {
     results: Vec<CheckAnswer<'a>>,
 }
 
-/// Checks one request: charges every bucket that the rules give it, or none.
+/// Checks one request: charges every bucket that the rules assign to it, or none.
 #[utoipa::path(
     post,
     path = "/v1/check",
     request_body = CheckBody,
     responses(
         (status = 200, description = "The verdict, allowed or not", body = CheckAnswer,
-            headers(("x-sluicegate-degraded" = String, description = "`true` if it was made without the store"))),
+            headers(("x-sluicegate-degraded" = String, description = "`true` if decided without the store"))),
         Wrong,
-        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -116,10 +117,10 @@ pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<R
     request_body = Vec<CheckBody>,
     responses(
         (status = 200, description = "The verdicts, in order", body = BatchAnswer,
-            headers(("x-sluicegate-degraded" = String, description = "`true` if one was made without the store"))),
-        (status = "4XX", description = "What is wrong, and in which member", body = Problem,
+            headers(("x-sluicegate-degraded" = String, description = "`true` if any was decided without the store"))),
+        (status = "4XX", description = "Error, with the position of the member", body = Problem,
             content_type = "application/problem+json"),
-        (status = 503, description = "The store is in trouble, and nothing may answer in its place", body = Problem,
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
     )
 )]
@@ -131,7 +132,8 @@ pub(crate) async fn check_batch(
     let bytes = body::read(request, limits.batch_bytes_max(), limits.body_timeout).await?;
     let members: Vec<Object<CheckBody<'_>>> = body::parse(&bytes)?;
     if members.len() > limits.batch_max {
-        let detail = format!("{} members are more than {}", members.len(), limits.batch_max);
+        let detail =
+            format!("has {} members, more than the maximum of {}", members.len(), limits.batch_max);
         return Err(Problem::field("[]", detail));
     }
     let mut ips = Vec::with_capacity(members.len());
@@ -190,7 +192,7 @@ impl<'a> TierAnswer<'a> {
     }
 }
 
-/// The longest wait in line of the enforced tiers that are queues, if there are any; none if it was denied.
+/// Longest wait of the enforced tiers with a queue; `None` without a queue, zero if it was denied.
 pub(crate) fn longest_delay_ms(verdict: &Verdict) -> Option<u64> {
     let delays = verdict.tiers().filter(Tier::is_enforced).filter_map(|tier| {
         let delay_ms = answer::delay_ms(tier.rule.quota(), tier.decision)?;

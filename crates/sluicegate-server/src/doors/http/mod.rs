@@ -19,7 +19,8 @@ use crate::app::App;
 use crate::doors::grpc::json;
 use crate::web::problem::Problem;
 
-/// All routes but the one that [`dispatch`](crate::doors::dispatch) answers itself. The guard stands in front, there.
+/// All routes except the one that [`dispatch`](crate::doors::dispatch) answers itself, after its
+/// guard.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/check/batch", post(check::check_batch))
@@ -36,16 +37,16 @@ pub fn router(app: Arc<App>) -> Router {
         .merge(admin::routes(&app))
         .fallback(any(not_found))
         .method_not_allowed_fallback(method_not_allowed)
-        // Bodies are bounded where they are read.
+        // Handlers bound the bodies they read.
         .layer(DefaultBodyLimit::disable())
         .with_state(app)
 }
 
 pub(crate) async fn not_found(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+    Problem::new(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()))
 }
 
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not take {method}", uri.path());
+    let detail = format!("{method} is not allowed for {}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }

@@ -21,8 +21,8 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use self::connection::{HttpConnection, Protocols, Timeouts};
-pub(crate) use self::proxy_protocol::Proxied;
-pub(crate) use self::slots::{Room, Slots};
+pub(crate) use self::proxy_protocol::ProxyProtocol;
+pub(crate) use self::slots::{ListenerSlots, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::config::Limits;
 use crate::doors::dispatch::Dispatch;
@@ -42,26 +42,26 @@ pub(crate) struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     protocols: Arc<Protocols>,
-    serving: Serving,
+    config: ListenerConfig,
 }
 
 /// Everything needed to serve a connection.
 #[derive(Clone)]
-pub(crate) struct Serving {
-    pub(crate) door: Doorway,
+pub(crate) struct ListenerConfig {
+    pub(crate) handler: ProtocolHandler,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
-    pub(crate) room: Room,
+    pub(crate) slots: ListenerSlots,
     pub(crate) phase: PhaseWatch,
     /// With it, every connection begins with a PROXY protocol header.
-    pub(crate) proxied: Option<Proxied>,
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
     /// With it, the listener accepts TLS only.
     pub(crate) tls: Option<Tls>,
 }
 
 /// Protocol of a listener.
 #[derive(Clone)]
-pub(crate) enum Doorway {
+pub(crate) enum ProtocolHandler {
     /// HTTP/1 and HTTP/2, gRPC among it.
     Http(Dispatch),
     /// The Redis protocol.
@@ -74,17 +74,17 @@ impl Listener {
     /// # Errors
     ///
     /// The address is in use, or not permitted.
-    pub(crate) fn bind(address: SocketAddr, serving: Serving) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, config: ListenerConfig) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // Old connections of an ended process do not block the address.
         socket.set_reuseaddr(true)?;
         // Connections inherit keep-alive from their listener. Redis clients may be idle for hours,
         // and a peer that is gone must be detected eventually.
-        socket.set_keepalive(matches!(serving.door, Doorway::Resp(_)))?;
+        socket.set_keepalive(matches!(config.handler, ProtocolHandler::Resp(_)))?;
         socket.bind(address)?;
         let socket = socket.listen(BACKLOG)?;
         let address = socket.local_addr()?;
-        Ok(Self { socket, address, protocols: Arc::new(Protocols::new()), serving })
+        Ok(Self { socket, address, protocols: Arc::new(Protocols::new()), config })
     }
 
     /// Bound address, with the actual port.
@@ -94,7 +94,7 @@ impl Listener {
 
     /// Accepts and serves connections until the shutdown. Open connections continue.
     pub(crate) async fn run(self) {
-        let mut phase = self.serving.phase.clone();
+        let mut phase = self.config.phase.clone();
         tokio::select! {
             () = self.accept_connections() => {}
             () = phase.draining() => {}
@@ -129,19 +129,19 @@ impl Listener {
 
     /// Serves a connection in its own task, or closes it if the limit is reached.
     fn serve(&self, stream: TcpStream, peer: SocketAddr) {
-        let Some(slot) = self.serving.room.take() else {
-            self.serving.metrics.connection_refused();
+        let Some(slot) = self.config.slots.take() else {
+            self.config.metrics.connection_refused();
             return;
         };
         // A dual-stack listener sees IPv4 addresses as IPv6: they are converted back.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         // Answers are small and sent at once. Not essential, so errors are ignored.
         let _ = stream.set_nodelay(true);
-        let serving = match &self.serving.proxied {
-            None => self.serving.serve_connection(stream, peer, &self.protocols),
-            Some(proxied) => self.serve_proxied(proxied.clone(), stream, peer),
+        let serving = match &self.config.proxy_protocol {
+            None => self.config.serve_connection(stream, peer, &self.protocols),
+            Some(protocol) => self.serve_proxied(protocol.clone(), stream, peer),
         };
-        let counted = self.serving.metrics.connection();
+        let counted = self.config.metrics.connection();
         tokio::spawn(async move {
             serving.await;
             drop((counted, slot));
@@ -151,25 +151,25 @@ impl Listener {
     /// Serves a connection after its PROXY protocol header is read.
     fn serve_proxied(
         &self,
-        proxied: Proxied,
+        protocol: ProxyProtocol,
         mut stream: TcpStream,
         peer: SocketAddr,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (serving, protocols) = (self.serving.clone(), Arc::clone(&self.protocols));
+        let (config, protocols) = (self.config.clone(), Arc::clone(&self.protocols));
         Box::pin(async move {
-            let (header_timeout, phase) = (serving.limits.header_timeout, serving.phase.clone());
+            let (header_timeout, phase) = (config.limits.header_timeout, config.phase.clone());
             // Boxed, so that its memory is freed before the connection is served.
-            let metrics = &serving.metrics;
-            let client = proxied.client(&mut stream, peer, header_timeout, phase, metrics);
+            let metrics = &config.metrics;
+            let client = protocol.client(&mut stream, peer, header_timeout, phase, metrics);
             let client = Box::pin(client).await;
             if let Some(client) = client {
-                serving.serve_connection(stream, client, &protocols).await;
+                config.serve_connection(stream, client, &protocols).await;
             }
         })
     }
 }
 
-impl Serving {
+impl ListenerConfig {
     /// Future that serves a connection.
     fn serve_connection(
         &self,
@@ -177,10 +177,10 @@ impl Serving {
         peer: SocketAddr,
         protocols: &Arc<Protocols>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let Self { door, metrics, limits, phase, tls, .. } = self;
+        let Self { handler, metrics, limits, phase, tls, .. } = self;
         let acceptor = tls.as_ref().map(Tls::acceptor);
-        match door {
-            Doorway::Http(dispatch) => {
+        match handler {
+            ProtocolHandler::Http(dispatch) => {
                 let connection = HttpConnection {
                     stream,
                     peer,
@@ -195,7 +195,7 @@ impl Serving {
                     Some(acceptor) => Box::pin(connection.serve_tls(acceptor)),
                 }
             }
-            Doorway::Resp(resp) => {
+            ProtocolHandler::Resp(resp) => {
                 let (resp, phase, header_timeout) =
                     (resp.clone(), phase.clone(), limits.header_timeout);
                 match acceptor {
@@ -256,17 +256,17 @@ mod tests {
     fn listen(router: Router, phases: &Phases, slots: &Slots) -> Listener {
         let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
         let limits = Config::default().limits;
-        let door = Doorway::Http(router.into());
-        let serving = Serving {
-            door,
+        let handler = ProtocolHandler::Http(router.into());
+        let config = ListenerConfig {
+            handler,
             metrics,
             limits,
-            room: slots.rooms().next().unwrap(),
+            slots: slots.per_listener().next().unwrap(),
             phase: phases.watch(),
-            proxied: None,
+            proxy_protocol: None,
             tls: None,
         };
-        Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), serving).unwrap()
+        Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), config).unwrap()
     }
 
     async fn ask(stream: &mut TcpStream, path: &str) -> String {

@@ -30,13 +30,13 @@ const PARSE: ParseConfig = ParseConfig { include_tlvs: false, allow_v1: true, al
 
 /// Proxies whose headers are trusted. Clones share the list.
 #[derive(Clone, Debug)]
-pub(crate) struct Proxied {
+pub(crate) struct ProxyProtocol {
     proxies: ClientIp,
 }
 
-impl Proxied {
+impl ProxyProtocol {
     /// Trusts proxies in these networks.
-    pub(crate) fn by(trusted: &[IpNet]) -> Self {
+    pub(crate) fn trusting(trusted: &[IpNet]) -> Self {
         Self { proxies: ClientIp::default().trust(trusted.iter().copied()) }
     }
 

@@ -12,14 +12,14 @@ const RESERVED_PART: usize = 16;
 /// Connection slots of all listeners.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    shared: Places,
+    shared: SlotPool,
     /// Slots reserved for each listener.
-    reserved: Vec<Places>,
+    reserved: Vec<SlotPool>,
 }
 
 /// Slots available to one listener. Clones share state.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct ListenerSlots {
     reserved: Arc<Semaphore>,
     shared: Arc<Semaphore>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Room {
 pub(super) type Slot = OwnedSemaphorePermit;
 
 #[derive(Debug)]
-struct Places {
+struct SlotPool {
     free: Arc<Semaphore>,
     all: usize,
 }
@@ -38,14 +38,14 @@ impl Slots {
     pub(crate) fn new(connections_max: usize, doors: usize) -> Self {
         let each = RESERVED_MAX.min(connections_max / RESERVED_PART.max(doors));
         Self {
-            shared: Places::new(connections_max - each * doors),
-            reserved: (0..doors).map(|_| Places::new(each)).collect(),
+            shared: SlotPool::new(connections_max - each * doors),
+            reserved: (0..doors).map(|_| SlotPool::new(each)).collect(),
         }
     }
 
     /// Slots of each listener.
-    pub(crate) fn rooms(&self) -> impl Iterator<Item = Room> {
-        self.reserved.iter().map(|reserved| Room {
+    pub(crate) fn per_listener(&self) -> impl Iterator<Item = ListenerSlots> {
+        self.reserved.iter().map(|reserved| ListenerSlots {
             reserved: Arc::clone(&reserved.free),
             shared: Arc::clone(&self.shared.free),
         })
@@ -53,30 +53,30 @@ impl Slots {
 
     /// Number of open connections.
     pub(crate) fn taken(&self) -> usize {
-        self.places().map(Places::taken).sum()
+        self.pools().map(SlotPool::taken).sum()
     }
 
     /// Waits until no connection is open. No slot may be taken any more.
     pub(crate) async fn all_free(&self) {
-        for places in self.places() {
-            places.all_free().await;
+        for pools in self.pools() {
+            pools.all_free().await;
         }
     }
 
-    fn places(&self) -> impl Iterator<Item = &Places> {
+    fn pools(&self) -> impl Iterator<Item = &SlotPool> {
         self.reserved.iter().chain([&self.shared])
     }
 }
 
-impl Room {
+impl ListenerSlots {
     /// Takes a slot if one is free, reserved ones first.
     pub(super) fn take(&self) -> Option<Slot> {
-        let take = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
+        let take = |pools: &Arc<Semaphore>| Arc::clone(pools).try_acquire_owned().ok();
         take(&self.reserved).or_else(|| take(&self.shared))
     }
 }
 
-impl Places {
+impl SlotPool {
     fn new(all: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(all)), all }
     }
@@ -97,19 +97,19 @@ mod tests {
     use super::*;
 
     /// Takes all free slots.
-    fn fill(room: &Room) -> Vec<Slot> {
-        std::iter::from_fn(|| room.take()).collect()
+    fn fill(slots: &ListenerSlots) -> Vec<Slot> {
+        std::iter::from_fn(|| slots.take()).collect()
     }
 
     #[tokio::test]
     async fn no_listener_can_starve_another() {
         let slots = Slots::new(10_000, 3);
-        let rooms: Vec<_> = slots.rooms().collect();
-        let first = fill(&rooms[0]);
+        let listeners: Vec<_> = slots.per_listener().collect();
+        let first = fill(&listeners[0]);
         assert_eq!(first.len(), 10_000 - 2 * RESERVED_MAX);
-        assert_eq!(fill(&rooms[1]).len(), RESERVED_MAX);
-        let second = fill(&rooms[1]);
-        let third = fill(&rooms[2]);
+        assert_eq!(fill(&listeners[1]).len(), RESERVED_MAX);
+        let second = fill(&listeners[1]);
+        let third = fill(&listeners[2]);
         assert_eq!((second.len(), third.len()), (RESERVED_MAX, RESERVED_MAX));
         assert_eq!(slots.taken(), 10_000);
         drop((first, second, third));
@@ -122,7 +122,7 @@ mod tests {
         for connections_max in [1, 2, 15, 16, 17, 100, 1_000_000] {
             for doors in 1..=3 {
                 let slots = Slots::new(connections_max, doors);
-                let taken: Vec<_> = slots.rooms().map(|room| fill(&room)).collect();
+                let taken: Vec<_> = slots.per_listener().map(|slots| fill(&slots)).collect();
                 assert_eq!(slots.taken(), connections_max);
                 assert_eq!(taken.iter().map(Vec::len).sum::<usize>(), connections_max);
                 assert!(connections_max < 16 || taken.iter().all(|taken| !taken.is_empty()));

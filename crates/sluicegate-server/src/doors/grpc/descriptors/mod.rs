@@ -15,7 +15,7 @@ use sluicegate::{
     ASKS_MAX, Algorithm, Ask, Decision, Outcome, Quota, QuotaError, Rate, Refill, Request,
 };
 
-use super::Refused;
+use super::CallError;
 use super::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use super::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
     Entry, RateLimitOverride,
@@ -81,12 +81,12 @@ enum Hits {
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub(super) descriptor: &'a Descriptor<'a>,
-    pub(super) of: Of<'a>,
+    pub(super) buckets: Buckets<'a>,
 }
 
 /// Buckets of a descriptor.
 #[derive(Debug)]
-pub(super) enum Of<'a> {
+pub(super) enum Buckets<'a> {
     /// Those of the matching rules.
     Rules(Request<'a>),
     /// That of its own limit.
@@ -97,17 +97,17 @@ pub(super) enum Of<'a> {
 pub(super) fn read<'a>(
     call: &'a RateLimitRequest,
     limits: &RequestLimits,
-) -> Result<Vec<Descriptor<'a>>, Refused> {
+) -> Result<Vec<Descriptor<'a>>, CallError> {
     if call.domain.is_empty() {
-        return Err(Refused::field("domain", "is empty"));
+        return Err(CallError::field("domain", "is empty"));
     }
     check_length(limits, &call.domain, || "domain".into())?;
     if call.descriptors.is_empty() {
-        return Err(Refused::field("descriptors", "is empty"));
+        return Err(CallError::field("descriptors", "is empty"));
     }
     if call.descriptors.len() > DESCRIPTORS_MAX {
         let most = format!("has more than {DESCRIPTORS_MAX} members");
-        return Err(Refused::field("descriptors", most));
+        return Err(CallError::field("descriptors", most));
     }
     let read = |(position, descriptor)| Descriptor::read(call, descriptor, position, limits);
     call.descriptors.iter().enumerate().map(read).collect()
@@ -117,10 +117,10 @@ fn check_length(
     limits: &RequestLimits,
     text: &str,
     field: impl FnOnce() -> String,
-) -> Result<(), Refused> {
+) -> Result<(), CallError> {
     let bytes_max = limits.value_bytes_max;
     if text.len() > bytes_max {
-        return Err(Refused::field(field(), format!("has more than {bytes_max} bytes")));
+        return Err(CallError::field(field(), format!("has more than {bytes_max} bytes")));
     }
     Ok(())
 }
@@ -133,19 +133,19 @@ impl<'a> Descriptor<'a> {
         descriptor: &'a RateLimitDescriptor,
         position: usize,
         limits: &RequestLimits,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, CallError> {
         let field = |rest: &str| format!("descriptors[{position}].{rest}");
         let entries = descriptor.entries.as_slice();
         if entries.is_empty() {
-            return Err(Refused::field(field("entries"), "is empty"));
+            return Err(CallError::field(field("entries"), "is empty"));
         }
         if entries.len() > limits.attributes_max {
             let most = format!("has more than {} members", limits.attributes_max);
-            return Err(Refused::field(field("entries"), most));
+            return Err(CallError::field(field("entries"), most));
         }
         for (place, Entry { key, .. }) in entries.iter().enumerate() {
             if key.is_empty() {
-                return Err(Refused::field(field(&format!("entries[{place}].key")), "is empty"));
+                return Err(CallError::field(field(&format!("entries[{place}].key")), "is empty"));
             }
             check_length(limits, key, || field(&format!("entries[{place}].key")))?;
         }
@@ -157,18 +157,18 @@ impl<'a> Descriptor<'a> {
                 .map(|entry| KeyValue::read(entry, limits.value_bytes_max))
                 .collect(),
             keys: keys(entries),
-            own_limit: own_limit.map_err(|(name, why)| Refused::field(field(name), why))?,
+            own_limit: own_limit.map_err(|(name, why)| CallError::field(field(name), why))?,
             hits: Hits::of(call, descriptor),
         })
     }
 
     /// Its operation and buckets.
     pub(super) fn part(&'a self) -> Part<'a> {
-        let of = match &self.own_limit {
-            None => Of::Rules(self.request()),
-            Some(limit) => Of::OwnLimit { key: self.own_key(limit), limit },
+        let buckets = match &self.own_limit {
+            None => Buckets::Rules(self.request()),
+            Some(limit) => Buckets::OwnLimit { key: self.own_key(limit), limit },
         };
-        Part { descriptor: self, of }
+        Part { descriptor: self, buckets }
     }
 
     /// Request that the rules are matched against.
@@ -302,10 +302,10 @@ impl<'a> Part<'a> {
             Hits::Probe => true,
             Hits::Refund(_) => return None,
         };
-        Some(match &self.of {
-            Of::Rules(request) => Ask::Request { request, is_probe },
-            Of::OwnLimit { limit, .. } if limit.is_zero() => Ask::Blocked,
-            Of::OwnLimit { key, limit } => {
+        Some(match &self.buckets {
+            Buckets::Rules(request) => Ask::Request { request, is_probe },
+            Buckets::OwnLimit { limit, .. } if limit.is_zero() => Ask::Blocked,
+            Buckets::OwnLimit { key, limit } => {
                 let (quota, cost) = (&limit.quota, self.descriptor.hits.cost());
                 Ask::Take { key, quota, cost, on_error: TAKE_ON_ERROR, is_probe }
             }

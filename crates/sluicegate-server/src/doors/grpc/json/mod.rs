@@ -19,7 +19,7 @@ pub(crate) use self::document::document;
 use self::reply::Reply;
 use crate::app::App;
 use crate::data::Role;
-use crate::doors::grpc::Refused;
+use crate::doors::grpc::CallError;
 use crate::doors::grpc::service::should_rate_limit;
 use crate::web::body::{self, Object};
 use crate::web::problem::Problem;
@@ -47,11 +47,11 @@ async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<R
     Ok((status, Json(reply)).into_response())
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Field { field, reason } => Self::field(field, reason),
-            Refused::Store(trouble) => trouble.into(),
+impl From<CallError> for Problem {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Field { field, reason } => Self::field(field, reason),
+            CallError::Store(trouble) => trouble.into(),
         }
     }
 }
