@@ -1,9 +1,9 @@
-//! Putting changed rules in force while requests are served.
+//! Reloads changed rules while serving.
 //!
 //! The file's folder is watched rather than the file: editors write a new file and rename it, and
-//! Kubernetes swaps a symbolic link beside it. The file is also looked at every now and then, for
-//! folders that cannot be watched (networks, links to elsewhere). What counts is its text: if that has
-//! changed, it is put in force whole, or refused whole and the last good rules stay.
+//! Kubernetes swaps a symbolic link beside it. The file is also polled, for folders that cannot be
+//! watched (network file systems, links to elsewhere). If its text has changed, the rules are put
+//! in force as a whole, or rejected as a whole and the last valid rules stay.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,33 @@ use tracing::{error, info, warn};
 use super::snapshot::Keeper;
 use super::source::{self, RulesError, RulesSource};
 
-/// Changes come in bursts: a file is looked at when it has been quiet for so long,
+/// Changes come in bursts: a file is read after this long without a change,
 const QUIET: Duration = Duration::from_millis(120);
-/// or at the latest so long after the first of them.
+/// or at the latest this long after the first.
 const QUIET_WAIT_MAX: Duration = Duration::from_millis(600);
-/// How often the file is looked at though nothing was heard.
+/// Polling interval of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What is in a file: its text, or why there is none.
+/// Text of a file, or why it cannot be read.
 type Found = Result<String, String>;
 
-/// Keeps the rules in force up to date with their source.
+/// Keeps the rules in force up to date with their file.
 pub(crate) struct Reloader {
     keeper: Keeper,
     source: RulesSource,
-    /// What was found last. It is not looked at twice.
+    /// Last contents. The same contents are not parsed twice.
     last: Found,
     hangup: Signal,
     changes: mpsc::Receiver<()>,
-    /// Watches as long as it is kept; none where nothing can be watched.
+    /// Watches until dropped; `None` if the folder cannot be watched.
     _watcher: Option<RecommendedWatcher>,
 }
 
 impl Reloader {
-    /// Listens for changes from here on. `text` is what the rules in force were made of.
+    /// Watches for changes from here on. `text` is the source of the rules in force.
     pub(crate) fn new(keeper: Keeper, source: RulesSource, text: String) -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
-        // One pending change stands for any number of them.
+        // One pending message stands for any number of changes.
         let (sender, changes) = mpsc::channel(1);
         let watcher = match &source {
             RulesSource::Starter | RulesSource::Database(_) => None,
@@ -56,14 +56,14 @@ impl Reloader {
         Ok(Self { keeper, source, last: Ok(text), hangup, changes, _watcher: watcher })
     }
 
-    /// Reloads whenever there is something to reload. Ends never.
+    /// Reloads whenever the source changes. Never returns.
     pub(crate) async fn run(mut self) {
         let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let is_asked_for = tokio::select! {
+            let is_requested = tokio::select! {
                 _ = self.hangup.recv() => true,
-                // Without a watcher nobody sends, and this branch is off.
+                // Without a watcher the channel is closed, and this branch is disabled.
                 Some(()) = self.changes.recv() => {
                     self.settle().await;
                     false
@@ -71,30 +71,30 @@ impl Reloader {
                 _ = look.tick() => false,
             };
             match self.source.clone() {
-                RulesSource::Starter if is_asked_for => {
+                RulesSource::Starter if is_requested => {
                     info!("the starter rules are in force: there is no file to reload");
                 }
-                RulesSource::Database(url) if is_asked_for => {
+                RulesSource::Database(url) if is_requested => {
                     self.keeper.refresh().await;
-                    info!(source = %url, "rules loaded again");
+                    info!(source = %url, "rules reloaded");
                 }
                 RulesSource::Starter | RulesSource::Database(_) => {}
-                RulesSource::File(path) => self.reload(path, is_asked_for).await,
+                RulesSource::File(path) => self.reload(path, is_requested).await,
             }
         }
     }
 
-    /// Waits until changes have come to rest, but not for ever.
+    /// Waits until changes stop, up to a maximum.
     async fn settle(&mut self) {
         let latest = Instant::now() + QUIET_WAIT_MAX;
         let rest = async { while let Ok(Some(())) = timeout(QUIET, self.changes.recv()).await {} };
         let _ = timeout_at(latest, rest).await;
     }
 
-    async fn reload(&mut self, path: PathBuf, is_asked_for: bool) {
+    async fn reload(&mut self, path: PathBuf, is_requested: bool) {
         let seen = self.last.clone();
-        // Reading and parsing may take a while, and others want to be answered meanwhile.
-        let look = spawn_blocking(move || look_at(&path, &seen, is_asked_for)).await;
+        // Reading and parsing would block other answers.
+        let look = spawn_blocking(move || look_at(&path, &seen, is_requested)).await;
         let Ok(Some((last, rules))) = look else { return };
         self.last = last;
         match rules {
@@ -116,27 +116,27 @@ impl Reloader {
             source = %self.source,
             version,
             report = %wrong,
-            "rules not reloaded: the last good ones stay"
+            "rules not reloaded: the last valid ones stay in force"
         );
     }
 }
 
-/// Reads the file, and parses it if it is not what was seen last.
+/// Reads the file, and parses it if its contents changed.
 fn look_at(
     path: &Path,
     seen: &Found,
-    is_asked_for: bool,
+    is_requested: bool,
 ) -> Option<(Found, Result<RuleSet, RulesError>)> {
     let read = source::read(path);
     let found = read.as_ref().map(String::clone).map_err(ToString::to_string);
-    if found == *seen && !is_asked_for {
+    if found == *seen && !is_requested {
         return None;
     }
     let rules = read.and_then(|text| source::parse(path, &text));
     Some((found, rules))
 }
 
-/// Watches the folder of a file. Where that fails, looking now and then must do.
+/// Watches the folder of a file. If that fails, polling remains.
 fn watch_folder(path: &Path, sender: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -144,7 +144,7 @@ fn watch_folder(path: &Path, sender: mpsc::Sender<()>) -> Option<RecommendedWatc
     };
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| may_be_a_change(event.kind)) {
-            // Full means that a change is pending already.
+            // A full channel means that a change is pending already.
             let _ = sender.try_send(());
         }
     })
@@ -155,12 +155,12 @@ fn watch_folder(path: &Path, sender: mpsc::Sender<()>) -> Option<RecommendedWatc
     watcher
         .inspect_err(|error| {
             let every_ms = LOOK_EVERY.as_millis() as u64;
-            warn!(folder = %folder.display(), %error, every_ms, "folder not watched: looking at it instead");
+            warn!(folder = %folder.display(), %error, every_ms, "cannot watch the folder: polling it instead");
         })
         .ok()
 }
 
-/// Reading a file is none, or looking at it would be a reason to look again.
+/// False for reads, or reading the file would cause another read.
 fn may_be_a_change(kind: EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
 }

@@ -217,7 +217,7 @@ fn the_end_does_not_wait_for_it() {
     server.signal("TERM");
     let ended = server.wait();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stderr.contains("everything is answered"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("all requests were answered"), "{}", ended.stderr);
 }
 
 #[test]

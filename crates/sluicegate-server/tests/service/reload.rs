@@ -94,7 +94,7 @@ fn wrong_rules_leave_the_last_good_ones() {
     let server = start();
     let path = server.folder().join("rules.toml");
     replace(&path, BROKEN);
-    let refused = server.wait_for_log("rules not reloaded: the last good ones stay");
+    let refused = server.wait_for_log("rules not reloaded: the last valid ones stay in force");
     assert_eq!(refused["level"], "ERROR");
     let shown = "\
 error: key_pattern: this `{` is never closed
@@ -115,7 +115,10 @@ error: key_pattern: this `{` is never closed
     replace(&path, &rules(30));
     wait_for_limit(&server, 30);
     assert!(!server.get("/readyz?verbose").body.contains("key_pattern"));
-    assert_eq!(server.wait_for_logs("rules not reloaded: the last good ones stay", 1).len(), 1);
+    assert_eq!(
+        server.wait_for_logs("rules not reloaded: the last valid ones stay in force", 1).len(),
+        1
+    );
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn an_empty_or_missing_file_leaves_the_last_good_rules() {
     let server = start();
     let path = server.folder().join("rules.toml");
     replace(&path, "");
-    let refusals = "rules not reloaded: the last good ones stay";
+    let refusals = "rules not reloaded: the last valid ones stay in force";
     server.wait_for_log(refusals);
     assert_eq!(limit(&server), 10);
     fs::remove_file(&path).unwrap();
@@ -158,7 +161,7 @@ fn a_kubernetes_config_map_is_reloaded() {
     assert!(now() - swapped < Duration::from_millis(1500), "{:?}", now() - swapped);
 
     version("..2026_11_15_03", BROKEN);
-    server.wait_for_log("rules not reloaded: the last good ones stay");
+    server.wait_for_log("rules not reloaded: the last valid ones stay in force");
     assert_eq!(limit(&server), 20);
     version("..2026_11_15_04", &rules(30));
     wait_for_limit(&server, 30);

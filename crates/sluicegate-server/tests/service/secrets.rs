@@ -27,7 +27,7 @@ fn assert_used_but_silent(server: Server) {
     seen += &format!("{:?}", server.request("PATCH", "/v1/check", &odd, "{"));
     assert!(!seen.contains(CANARY), "{seen}");
     server.signal("HUP");
-    server.wait_for_log("rules loaded again");
+    server.wait_for_log("rules reloaded");
     server.signal("TERM");
     let finished = server.wait();
     assert_eq!(finished.code, Some(0));

@@ -7,7 +7,7 @@ use std::{io, thread};
 
 use crate::common::{Client, Launch, Server, now};
 
-const ENDING: &str = "ending: not ready any more";
+const ENDING: &str = "shutting down: not ready any more";
 const BODY: &str = r#"{"user_id":"1"}"#;
 
 /// Sends a request without the end of its body.
@@ -35,7 +35,11 @@ fn a_signal_ends_it_with_exit_code_0() {
         let finished = server.wait();
         assert_eq!(finished.code, Some(0), "{signal}");
         assert!(now() - asked < Duration::from_secs(2), "{:?}", now() - asked);
-        assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+        assert!(
+            finished.stderr.contains("stopped: all requests were answered"),
+            "{}",
+            finished.stderr
+        );
     }
 }
 
@@ -75,7 +79,7 @@ fn readiness_is_off_first_and_requests_are_still_taken() {
     server.wait_for_log(ENDING);
     let response = kept.request("GET", "/readyz?verbose", &[], b"").unwrap();
     assert_eq!(response.status, 503);
-    assert!(response.body.contains("[-]shutdown failed: ending, for SIGTERM came\n"));
+    assert!(response.body.contains("[-]shutdown failed: shutting down after SIGTERM\n"));
     assert_eq!(response.header("connection"), Some("close"), "so that the client goes elsewhere");
     assert_eq!(server.get("/livez").status, 200);
     assert_eq!(server.post_json("/v1/check", BODY).status, 200);
@@ -104,7 +108,13 @@ fn a_request_that_never_ends_does_not_hold_it_up_for_long() {
     let finished = server.wait();
     assert_eq!(finished.code, Some(0));
     assert!(now() - asked < Duration::from_secs(5), "{:?}", now() - asked);
-    assert!(finished.stderr.contains("ended: these connections were cut"), "{}", finished.stderr);
+    assert!(
+        finished
+            .stderr
+            .contains("stopped: these connections were closed before they were answered"),
+        "{}",
+        finished.stderr
+    );
 }
 
 #[test]
@@ -167,6 +177,10 @@ fn nothing_is_dropped_under_load() {
         assert!(has_ended.load(Relaxed));
         let finished = server.wait();
         assert_eq!(finished.code, Some(0));
-        assert!(finished.stderr.contains("ended: everything is answered"), "{}", finished.stderr);
+        assert!(
+            finished.stderr.contains("stopped: all requests were answered"),
+            "{}",
+            finished.stderr
+        );
     }
 }

@@ -125,7 +125,7 @@ fn reports_fault(server: &Server, token: &str, what: &str, said: &str) {
     let why = refused(server, token).unwrap_or_default();
     assert!(why.contains(said), "{what}: {why}");
     eventually("a line of the log", || {
-        let log = server.wait_for_logs("rules refused: the last good ones stay", 1);
+        let log = server.wait_for_logs("rules rejected: the last valid ones stay in force", 1);
         log.iter().any(|line| line["report"].as_str().unwrap().contains(said)).then_some(())
     });
 }

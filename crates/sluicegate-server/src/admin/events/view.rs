@@ -232,18 +232,18 @@ impl<'a> LiveRule<'a> {
 
 impl<'a> LimitedSubject<'a> {
     fn new(subject: &'a live::LimitedSubject) -> Self {
-        let live::LimitedSubject { rule, who, denied, last_at } = subject;
+        let live::LimitedSubject { rule, bucket, denied, last_at } = subject;
         Self {
             rule_id: rule.rule_id,
             key_pattern: &rule.key_pattern,
             scope: rule.scope.name(),
             plan: rule.plan.as_deref(),
             mode: rule.mode.name(),
-            bucket_key: &who.bucket_key,
-            subject: &who.subject,
-            endpoint: who.endpoint.as_deref(),
-            user_id: who.user_id.as_deref(),
-            ip_address: who.ip_address.as_deref(),
+            bucket_key: &bucket.bucket_key,
+            subject: &bucket.subject,
+            endpoint: bucket.endpoint.as_deref(),
+            user_id: bucket.user_id.as_deref(),
+            ip_address: bucket.ip_address.as_deref(),
             denied: *denied,
             last_at: *last_at,
         }

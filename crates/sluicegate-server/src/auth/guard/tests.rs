@@ -146,8 +146,8 @@ fn guessing_locks_out_one_address_only() {
 fn repeating_a_revoked_token_locks_no_address_out() {
     let guard = guard(Some("right"), false);
     for _ in 0..10 * FAILURES {
-        let asked = guard.require(&showing("sg_revoked"), peer(1), Role::Read);
-        assert_eq!(asked, Err(Refusal::Wrong));
+        let result = guard.require(&showing("sg_revoked"), peer(1), Role::Read);
+        assert_eq!(result, Err(Refusal::Wrong));
     }
     assert!(guard.require(&showing("right"), peer(1), Role::Admin).is_ok());
 }

@@ -1,11 +1,12 @@
 //! Violations: recorded off the request path, within bounds.
 //!
-//! A denied request is one violation, of the tier that the verdict names, so that the counts on record add up
-//! to the requests that were denied. Each rule in shadow mode that would have denied a request, denied or not,
-//! is one more, marked as such and counted apart.
+//! A denied request is one violation, of the tier that the verdict names, so that recorded counts
+//! add up to denied requests. Each shadow rule that would have denied a request is one more
+//! violation, marked and counted separately.
 //!
-//! [`Audit::note`] sums them up in memory (`queue`), as what is to be recorded of them (`recorded`, `privacy`);
-//! [`Audit::run`] writes them (`writer`, at the pace of `budget`) and deletes what is old (`retention`).
+//! [`Audit::note`] aggregates them in memory (`queue`) in their recorded form (`record`,
+//! `privacy`); [`Audit::run`] writes them (`writer`, within `budget`) and deletes old ones
+//! (`retention`).
 
 mod budget;
 mod privacy;
@@ -30,7 +31,7 @@ use crate::data::{DataError, Database, DatabaseHandle, ViolationFilter, Violatio
 use crate::observe::metrics::Metrics;
 use crate::time::Timestamp;
 
-/// Takes note of violations and records them. Clones are the same.
+/// Records violations. Clones share state.
 #[derive(Clone, Debug)]
 pub struct Audit {
     record: Record,
@@ -42,7 +43,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// An audit with these settings, on record in `database`. Nothing is written before it [runs](Self::run).
+    /// An audit with these settings that writes to `database`. Nothing is written before it
+    /// [runs](Self::run).
     #[must_use]
     pub fn new(settings: &config::Audit, database: DatabaseHandle, metrics: &Metrics) -> Self {
         let (pseudonyms, metrics) = (Pseudonyms::new(settings), metrics.audit.clone());
@@ -59,8 +61,8 @@ impl Audit {
         }
     }
 
-    /// Takes note of a verdict that denied, or that a rule in shadow mode would have denied. Never waits for
-    /// the database.
+    /// Records a verdict that denied, or that a shadow rule would have denied. Never waits for the
+    /// database.
     pub fn note(&self, request: &Request<'_>, verdict: &Verdict) {
         if self.record == Record::Nothing || verdict.tiers().all(|tier| tier.decision.is_granted())
         {
@@ -77,7 +79,7 @@ impl Audit {
         }
     }
 
-    /// Writes what is noted, and deletes what is old, until [`finish`](Self::finish) is called.
+    /// Writes violations and deletes old ones, until [`finish`](Self::finish) is called.
     pub async fn run(self) {
         tokio::select! {
             () = self.writer.run() => {}
@@ -85,46 +87,46 @@ impl Audit {
         }
     }
 
-    /// Writes what waits one last time, until `deadline` at most. What is left then is dropped and counted.
-    /// For the end, when nothing is decided any more.
+    /// Writes queued violations one last time, until `deadline` at most. The rest is dropped and
+    /// counted. Called on shutdown, after the last decision.
     pub async fn finish(&self, deadline: Instant) {
         self.writer.finish(deadline).await;
     }
 
-    /// What is recorded in place of addresses and ids.
+    /// Recorded forms of addresses and ids.
     #[must_use]
     pub fn pseudonyms(&self) -> &Pseudonyms {
         &self.pseudonyms
     }
 
-    /// Deletes every violation of a subject, on record or not yet, and says how many rows were on record.
-    /// A filter without anything in it deletes nothing on record.
+    /// Deletes every violation of a subject, also queued ones, and returns the number of rows
+    /// deleted from the database. An empty filter deletes nothing there.
     ///
     /// # Errors
     ///
-    /// If the database does not do it. What waited is dropped all the same.
+    /// The database failed. Queued violations are dropped all the same.
     pub async fn delete(&self, of: &ViolationFilter) -> Result<u64, DataError> {
-        // First what waits, or it would be written after the rest is deleted.
+        // The queue first, or its rows would be written after the deletion.
         self.writer.forget(|row| is_of(of, row)).await;
         delete(&*self.database.get()?, of).await
     }
 }
 
-/// Deletes what a database has on record of a subject, and says how many rows that was.
+/// Deletes the violations of a subject from a database, and returns the number of rows.
 ///
 /// # Errors
 ///
-/// If the database does not do it. Some may be deleted.
+/// The database failed. Some rows may be deleted.
 pub(crate) async fn delete(database: &Database, of: &ViolationFilter) -> Result<u64, DataError> {
     retention::in_batches(|rows| database.delete_violations(of, rows), |_| {}).await
 }
 
-/// Is this a rule in shadow mode that would have denied the request?
+/// True for a shadow rule that would have denied the request.
 pub(crate) fn would_have_denied(tier: &Tier<'_>) -> bool {
     !tier.is_enforced() && !tier.decision.is_granted()
 }
 
-/// Is this row of that subject?
+/// True if the row is of that subject.
 fn is_of(subject: &ViolationFilter, row: &ViolationRow) -> bool {
     let is = |wanted: &Option<String>, value: Option<&String>| {
         wanted.as_ref().is_none_or(|wanted| Some(wanted) == value)

@@ -1,4 +1,4 @@
-//! Deletes what is old enough: violations by their age, and overrides that have ended.
+//! Deletes old violations and expired overrides.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::data::{DataError, Database, DatabaseHandle, ViolationFilter};
 use crate::observe::metrics::audit::AuditMetrics;
 use crate::time::Timestamp;
 
-/// How often it looks for something to delete. Nothing stays longer than this after its time.
+/// Interval between two runs. Nothing stays longer than this after its time.
 const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
-/// How long after the start it looks for the first time.
+/// Delay of the first run after the start.
 const LOOK_FIRST_AFTER: Duration = Duration::from_secs(10);
-/// The most rows that are deleted in one go,
+/// Maximum number of rows deleted by one statement,
 const ROWS_MAX: usize = 1000;
-/// and how long others have the database to themselves between two.
+/// and the pause between two, in which others can use the database.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// Deletes what is old enough.
+/// Deletes old violations and expired overrides.
 #[derive(Clone, Debug)]
 pub(super) struct Retention {
     database: DatabaseHandle,
-    /// How long violations are kept; 0 for ever.
+    /// Days that violations are kept; 0 for ever.
     days: u32,
     metrics: AuditMetrics,
 }
@@ -34,21 +34,21 @@ impl Retention {
         Self { database, days, metrics }
     }
 
-    /// Deletes every now and then. Ends never.
+    /// Deletes periodically. Never returns.
     pub(super) async fn run(self) {
         let mut is_failing = false;
         sleep(LOOK_FIRST_AFTER).await;
         loop {
-            let deleted = self.look().await;
+            let deleted = self.delete_old().await;
             if let (Err(error), false) = (&deleted, is_failing) {
-                warn!(%error, "old violations are not deleted");
+                warn!(%error, "cannot delete old violations");
             }
             is_failing = deleted.is_err();
             sleep(LOOK_EVERY).await;
         }
     }
 
-    async fn look(&self) -> Result<(), DataError> {
+    async fn delete_old(&self) -> Result<(), DataError> {
         let database = self.database.get()?;
         delete(&database, self.days, Timestamp::now(), &self.metrics).await
     }
@@ -70,17 +70,18 @@ async fn delete(
             info!(rows = deleted, %before, "old violations deleted");
         }
     }
-    // Ended ones do nothing, and clocks differ: one that is ahead must not end them for the others.
+    // Kept for another day: clocks differ, and a process whose clock is ahead must not end
+    // overrides for the others.
     let ended = now.plus_micros(-DAY_US);
     let delete = |rows| database.delete_expired_overrides(ended, rows);
     let deleted = in_batches(delete, |overrides| metrics.overrides_expired(overrides)).await?;
     if deleted > 0 {
-        info!(overrides = deleted, "overrides deleted that had ended");
+        info!(overrides = deleted, "expired overrides deleted");
     }
     Ok(())
 }
 
-/// Deletes until nothing is left, and says how much that was.
+/// Deletes in batches until nothing is left, and returns the number of rows.
 pub(super) async fn in_batches<F>(
     mut delete: impl FnMut(usize) -> F,
     mut count: impl FnMut(u64),
@@ -110,7 +111,7 @@ mod tests {
     use crate::data::{OverrideSpec, Page, ViolationBatch};
 
     #[tokio::test]
-    async fn what_is_old_enough_is_deleted_and_nothing_else() {
+    async fn only_old_violations_and_expired_overrides_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("old.db").display());
         let url = DatabaseUrl::parse(&url).unwrap().unwrap();
@@ -141,7 +142,7 @@ mod tests {
         delete(&database, days, now, &metrics).await.unwrap();
         let kept = ["just ended", "endless"].map(String::from).to_vec();
         assert_eq!(left().await, (4320, NOON, kept));
-        // After three days, what is of the first.
+        // After three days, those of the first day.
         let now = NOON.plus_micros(3 * DAY_US);
         delete(&database, 0, now, &metrics).await.unwrap();
         assert_eq!(left().await.0, 4320, "kept for ever");

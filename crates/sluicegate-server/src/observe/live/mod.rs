@@ -1,10 +1,11 @@
-//! What happens now: a summary of each second, for whoever watches.
+//! Live traffic: a summary of each second, for watchers.
 //!
-//! A task looks at what is counted anyway, once a second, and only while somebody watches or did until two minutes
-//! ago. Everybody is told the same tick, so that watchers cost next to nothing, and whoever is slow misses some. All
-//! that requests do for it is done where one is denied (`limited`), and nothing at all while it is off.
+//! A task samples the counters once a second, only while a client watches or did within the last
+//! two minutes. All watchers get the same tick, so that they cost next to nothing, and a slow one
+//! misses some. Requests do extra work only if they are denied (`most_limited`), and none while
+//! live traffic is off.
 //!
-//! [`Live`] is what others see; `sample` is where a tick comes from.
+//! [`Live`] is the interface; `sample` makes the ticks.
 
 mod most_limited;
 mod sample;
@@ -24,8 +25,8 @@ use sluicegate::{Request, Verdict};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use self::most_limited::Limited;
 pub(crate) use self::most_limited::LimitedSubject;
+use self::most_limited::MostLimited;
 pub use self::sample::Sources;
 use self::sample::{Sampler, Source};
 pub(crate) use self::shared_tiers::SharedTier;
@@ -33,19 +34,19 @@ pub(crate) use self::tick::{Latency, Requests, RuleCounts, RuleName, Tick, TierC
 use crate::observe::audit::Pseudonyms;
 use crate::observe::metrics::Metrics;
 
-/// How much of time a tick sums up.
+/// Interval of ticks.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// How many ticks whoever comes is told of.
+/// Number of ticks that a new watcher gets.
 pub(crate) const HISTORY_MAX: usize = 120;
 
-/// How many may watch at once.
+/// Maximum number of watchers.
 pub(crate) const WATCHERS_MAX: usize = 64;
 
-/// How long it goes on when nobody watches: somebody who comes back by then has missed nothing.
+/// Time that ticks continue without watchers: one that returns by then misses nothing.
 const LINGER: Duration = Duration::from_secs(HISTORY_MAX as u64 * TICK.as_secs());
 
-/// What happens now, for whoever watches. Clones are the same.
+/// Publisher of live traffic. Clones share state.
 #[derive(Clone, Debug)]
 pub struct Live {
     inner: Arc<Inner>,
@@ -53,25 +54,25 @@ pub struct Live {
 
 #[derive(Debug)]
 struct Inner {
-    /// Whether anything is to be noted: for whoever asks very often.
+    /// True while ticks are made. Read on the hot path.
     is_on: AtomicBool,
-    limited: Limited,
-    /// The last ticks, in short, oldest first.
+    limited: MostLimited,
+    /// Last ticks, shortened, oldest first.
     history: Mutex<VecDeque<Arc<Tick>>>,
-    /// The last tick. Sent with the history locked.
+    /// Last tick. Sent with the history locked.
     last: watch::Sender<Option<Arc<Tick>>>,
-    /// Whether ticks are counted from here on.
+    /// True while ticks are made, for waiting.
     on: watch::Sender<bool>,
     places: Arc<Semaphore>,
-    somebody_came: Notify,
+    watcher_arrived: Notify,
     watchers: Gauge,
     refused: Counter,
 }
 
-/// Somebody who watches, until this is dropped.
+/// A watcher, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    /// What there was before, oldest first.
+    /// Ticks before it began, oldest first.
     pub(crate) history: Vec<Arc<Tick>>,
     ticks: watch::Receiver<Option<Arc<Tick>>>,
     watchers: Gauge,
@@ -79,26 +80,25 @@ pub(crate) struct Watcher {
 }
 
 impl Live {
-    /// Of a service with these metrics. What it tells of requests is what these pseudonyms leave of them.
+    /// Live traffic with these metrics. Values of requests are reduced by `pseudonyms`.
     #[must_use]
     pub fn new(metrics: &Metrics, pseudonyms: Pseudonyms) -> Self {
         Self {
             inner: Arc::new(Inner {
                 is_on: AtomicBool::new(false),
-                limited: Limited::new(pseudonyms),
+                limited: MostLimited::new(pseudonyms),
                 history: Mutex::default(),
                 last: watch::Sender::new(None),
                 on: watch::Sender::new(false),
                 places: Arc::new(Semaphore::new(WATCHERS_MAX)),
-                somebody_came: Notify::new(),
+                watcher_arrived: Notify::new(),
                 watchers: metrics.live_watchers(),
                 refused: metrics.live_refused(),
             }),
         }
     }
 
-    /// Takes note of whom a verdict denied, or a rule in shadow mode would have. Nothing is done unless somebody
-    /// watches.
+    /// Counts denials of a verdict, by enforced and shadow rules. Does nothing without watchers.
     #[inline]
     pub fn note(&self, request: &Request<'_>, verdict: &Verdict) {
         if self.inner.is_on.load(Relaxed) {
@@ -106,19 +106,19 @@ impl Live {
         }
     }
 
-    /// Watches, from here on; `None` if too many do.
+    /// Begins to watch; `None` if the limit is reached.
     ///
     /// # Cancel safety
     ///
-    /// Who does not wait for it does not watch.
+    /// Dropping the future before it resolves does not watch.
     pub(crate) async fn watch(&self) -> Option<Watcher> {
         let inner = &*self.inner;
         let Ok(place) = Arc::clone(&inner.places).try_acquire_owned() else {
             inner.refused.inc();
             return None;
         };
-        inner.somebody_came.notify_one();
-        // What happens after this is in the next tick.
+        inner.watcher_arrived.notify_one();
+        // The next tick covers everything after this.
         let _ = inner.on.subscribe().wait_for(|is_on| *is_on).await;
         let history = inner.history.lock();
         let ticks = inner.last.subscribe();
@@ -127,23 +127,23 @@ impl Live {
         Some(Watcher { history, ticks, watchers: inner.watchers.clone(), _place: place })
     }
 
-    /// Makes ticks while somebody watches. Ends never.
+    /// Makes ticks while there are watchers. Never returns.
     pub async fn run(self, sources: Sources) {
-        self.tell(Sampler::new(sources)).await;
+        self.publish_ticks(Sampler::new(sources)).await;
     }
 
-    /// Tells those who watch of the ticks of a source.
-    async fn tell(self, mut source: impl Source) {
+    /// Publishes the ticks of a source.
+    async fn publish_ticks(self, mut source: impl Source) {
         loop {
             while !self.is_watched() {
-                self.inner.somebody_came.notified().await;
+                self.inner.watcher_arrived.notified().await;
             }
-            // ## Off => On: somebody has come.
+            // ## Off => On: a watcher arrived.
             source.begin(Instant::now());
             self.inner.is_on.store(true, Relaxed);
             self.inner.on.send_replace(true);
             self.session(&mut source).await;
-            // ## On => Off: nobody has come back.
+            // ## On => Off: no watcher returned.
             self.inner.is_on.store(false, Relaxed);
             self.inner.on.send_replace(false);
             self.inner.history.lock().clear();
@@ -151,7 +151,7 @@ impl Live {
         }
     }
 
-    /// Tells of ticks until nobody has watched for a while.
+    /// Publishes ticks until there was no watcher for a while.
     async fn session(&self, source: &mut impl Source) {
         let mut watched_at = Instant::now();
         let mut ticks = interval_at(watched_at + TICK, TICK);
@@ -176,7 +176,7 @@ impl Live {
             history.pop_front();
         }
         history.push_back(Arc::new(tick.in_short()));
-        // Under the lock, so that nobody is told of a tick twice, or of none.
+        // Under the lock, so that a watcher gets each tick exactly once.
         self.inner.last.send_replace(Some(Arc::new(tick)));
     }
 
@@ -186,7 +186,7 @@ impl Live {
 }
 
 impl Watcher {
-    /// The next tick. Those that came while nobody asked are left out, but for the last.
+    /// Next tick. Ticks missed since the last call are skipped, except the latest.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! Where a tick comes from: what is counted anyway, and what was added to it.
+//! Makes ticks from the differences of counters.
 
 use std::cmp::Reverse;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use sluicegate::{AnyStore, Limiter, Mode, RuleSet, Scope};
 use tokio::time::Instant;
 
-use super::most_limited::Limited;
+use super::most_limited::MostLimited;
 use super::tick::RULES_MAX;
 use super::{Latency, Requests, RuleCounts, Tick, TierCounts, Troubles, shared_tiers};
 use crate::observe::metrics::{Metrics, Observed};
@@ -15,20 +15,20 @@ use crate::observe::stats::{Counts, LastDecided, RuleId};
 use crate::store;
 use crate::time::Timestamp;
 
-/// The most bytes of why rules were refused: the whole report is with the rules.
+/// Maximum bytes of the reason why rules were rejected: the whole report is with the rules.
 const REFUSED_BYTES_MAX: usize = 2048;
 
-/// What makes ticks.
+/// Source of ticks.
 pub(super) trait Source: Send {
-    /// From here on, what happens is counted.
+    /// Starts counting.
     fn begin(&mut self, now: Instant);
 
-    /// What happened since the last tick; with whom rules denied, and what is in the buckets that everybody shares, if
-    /// somebody watches.
+    /// Figures since the last tick. With `limited`, also the most denied subjects and the levels of
+    /// shared buckets.
     fn tick(
         &mut self,
         now: Instant,
-        limited: Option<&Limited>,
+        limited: Option<&MostLimited>,
     ) -> impl Future<Output = Tick> + Send;
 }
 
@@ -43,7 +43,7 @@ pub struct Sources {
     pub status: SharedStatus,
 }
 
-/// Looks at the counters of a service, and knows what they said before.
+/// Samples the counters of a service and keeps their last values.
 #[derive(Debug)]
 pub(super) struct Sampler {
     sources: Sources,
@@ -54,7 +54,7 @@ pub(super) struct Sampler {
     degraded: u64,
 }
 
-/// What rules decided.
+/// Decisions by rule.
 #[derive(Debug, Default)]
 pub(super) struct ByRule {
     pub(super) tiers: TierCounts,
@@ -99,14 +99,14 @@ impl Source for Sampler {
         self.degraded = metrics.degraded();
     }
 
-    async fn tick(&mut self, now: Instant, limited: Option<&Limited>) -> Tick {
-        // Before anything is waited for: it is what the counts are of.
+    async fn tick(&mut self, now: Instant, limited: Option<&MostLimited>) -> Tick {
+        // Before any await, because the counts are read now.
         let ended = Timestamp::now();
         let (by_rule, latency, sources) = (self.by_rule(), self.latency(), &self.sources);
         let (denied, degraded) = (sources.metrics.denied(), sources.metrics.degraded());
         let requests = Requests::new(latency.count, denied - self.denied);
         let shared = match limited {
-            Some(_) => shared_tiers::look(&sources.limiter).await,
+            Some(_) => shared_tiers::read(&sources.limiter).await,
             None => Vec::new(),
         };
         let tick = Tick {
@@ -132,7 +132,7 @@ impl Source for Sampler {
 }
 
 impl ByRule {
-    /// What rules of this set decided.
+    /// Groups decisions by rules of this set.
     pub(super) fn new(rules: &RuleSet, mut decided: Vec<(RuleId, Counts)>) -> Self {
         let mut by_rule = Self::default();
         decided.sort_unstable_by_key(|(rule_id, counts)| (Reverse(counts.all()), *rule_id));
@@ -157,7 +157,7 @@ impl ByRule {
 }
 
 impl Requests {
-    /// So many, of which so many were denied. They are counted one after the other, and may be of a moment before.
+    /// The counters are read one after the other, so that `denied` may be slightly ahead.
     fn new(all: u64, denied: u64) -> Self {
         Self { allowed: all.saturating_sub(denied), denied }
     }

@@ -26,7 +26,7 @@ pub(crate) struct SharedTier {
 }
 
 /// Reads the shared buckets without charging them.
-pub(super) async fn look(limiter: &Limiter<AnyStore>) -> Vec<SharedTier> {
+pub(super) async fn read(limiter: &Limiter<AnyStore>) -> Vec<SharedTier> {
     let rules = limiter.rules();
     let shared = rules.rules().iter().filter(|rule| is_shared(rule)).take(SHARED_MAX);
     let looking = shared.map(async |rule| SharedTier {

@@ -26,7 +26,7 @@ impl Source for Clock {
         self.log.lock().0 += 1;
     }
 
-    async fn tick(&mut self, now: Instant, limited: Option<&Limited>) -> Tick {
+    async fn tick(&mut self, now: Instant, limited: Option<&MostLimited>) -> Tick {
         self.log.lock().1 += usize::from(limited.is_none());
         tick(now - self.began.unwrap(), &[])
     }
@@ -67,7 +67,7 @@ fn live() -> (Live, Arc<Mutex<(usize, usize)>>) {
     let live = Live::new(&metrics, Pseudonyms::new(&config::Audit::default()));
     let clock = Clock::default();
     let log = Arc::clone(&clock.log);
-    tokio::spawn(live.clone().tell(clock));
+    tokio::spawn(live.clone().publish_ticks(clock));
     (live, log)
 }
 
@@ -147,7 +147,7 @@ async fn a_watcher_that_gives_up_before_the_first_tick_is_not_counted() {
     let live = Live::new(&metrics, Pseudonyms::new(&config::Audit::default()));
     assert!(timeout(TICK, live.watch()).await.is_err(), "nothing makes ticks");
     assert_eq!((live.is_watched(), live.inner.watchers.get()), (false, 0));
-    tokio::spawn(live.clone().tell(Clock::default()));
+    tokio::spawn(live.clone().publish_ticks(Clock::default()));
     advance(TICK).await;
     assert!(!is_on(&live));
 }

@@ -24,7 +24,7 @@ use crate::observe::snapshot_status::{SharedStatus, Status};
 use crate::rules::source::RulesSource;
 use crate::time::Timestamp;
 
-/// Keeps the rules in force up to date. Clones are the same.
+/// Keeps the rules in force up to date. Clones share state.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     pub(super) inner: Arc<Inner>,
@@ -32,7 +32,7 @@ pub struct Keeper {
 
 /// Parts of the service that follow changes.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each is what it is called")]
+#[expect(missing_docs, reason = "the types describe them")]
 pub struct Parts {
     pub limiter: Limiter<AnyStore>,
     pub metrics: Metrics,
@@ -51,10 +51,10 @@ pub(super) struct Inner {
     parts: Parts,
     pub(super) database: DatabaseHandle,
     /// Number of requested refreshes.
-    asked: AtomicU64,
+    requested: AtomicU64,
     /// Held while the database is read.
     loading: Mutex<()>,
-    /// Held while something is put in force, and not while the database is waited for.
+    /// Held while rules are put in force, and not while waiting for the database.
     state: Mutex<State>,
     status: SharedStatus,
 }
@@ -66,12 +66,12 @@ struct State {
     overrides: Overrides,
     loaded: Option<Arc<Loaded>>,
     next_expiry: Option<Timestamp>,
-    /// Everything that was asked for up to this number is done.
+    /// Refreshes up to this number are done.
     done: u64,
 }
 
 impl Keeper {
-    /// Goes on from what there was to begin with, which is in force already.
+    /// Continues from the rules that the process started with, which are already in force.
     #[must_use]
     pub fn new(config: &Config, start: Start, parts: Parts) -> Self {
         let loaded = start.loaded.map(Arc::new);
@@ -79,7 +79,8 @@ impl Keeper {
         let now = Timestamp::now();
         let next_expiry =
             loaded.as_ref().and_then(|loaded| compose::next_expiry(&loaded.overrides, now));
-        // That there were no tokens says little about whether there are any: the database has to be asked.
+        // An empty list of tokens in the file does not mean that there are none now: the database
+        // must be read.
         if let Some(loaded) = loaded.as_ref().filter(|l| !(is_from_file && l.tokens.is_empty())) {
             parts.guard.set_tokens(loaded.tokens.clone());
         }
@@ -94,17 +95,17 @@ impl Keeper {
                 source: start.source,
                 parts,
                 database: DatabaseHandle::new(config.database.url.is_some(), start.database),
-                asked: AtomicU64::new(0),
+                requested: AtomicU64::new(0),
                 loading: Mutex::new(()),
                 state: Mutex::new(State { rules, overrides, loaded, next_expiry, done: 0 }),
                 status: SharedStatus::new(start.status),
             }),
         };
-        keeper.tell(&keeper.status());
+        keeper.notify_observers(&keeper.status());
         keeper
     }
 
-    /// Where rules come from.
+    /// Source of the rules.
     #[must_use]
     pub fn source(&self) -> &RulesSource {
         &self.inner.source
@@ -142,36 +143,36 @@ impl Keeper {
         self.inner.database.get()
     }
 
-    /// Puts in force what is in the database now, before it returns: whoever has changed something there sees
-    /// it in force. If that takes longer than a call may, it goes on by itself.
+    /// Puts the database's contents in force before it returns, so that a client that changed them
+    /// sees the change. If that takes longer than the timeout, it continues in its own task.
     ///
     /// # Cancel safety
     ///
-    /// It goes on, too, if nobody waits for it.
+    /// Continues in its own task if dropped.
     pub async fn refresh(&self) {
         let keeper = self.clone();
         let refreshing = tokio::spawn(async move { keeper.refresh_now().await });
-        // It does not panic, and there is nothing to be done if it takes long.
+        // Never panics; a timeout is not an error.
         let _ = timeout(self.inner.timeout, refreshing).await;
     }
 
-    /// Loads and takes what is in the database. Many at once are done together.
+    /// Loads and applies the database's contents. Concurrent calls share one load.
     pub(super) async fn refresh_now(&self) {
         let Ok(database) = self.inner.database.get() else { return };
-        let number = self.inner.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.inner.requested.fetch_add(1, Ordering::Relaxed) + 1;
         let _one_at_a_time = self.inner.loading.lock().await;
         if self.inner.state.lock().await.done >= number {
-            // Somebody has begun to read after this was asked for.
+            // Another call began to read after this was requested.
             return;
         }
-        let asked = self.inner.asked.load(Ordering::Relaxed);
-        // Before it is read: what is mended while it is being refused is looked at again.
+        let requested = self.inner.requested.load(Ordering::Relaxed);
+        // Read first, so that a correction made during the load is noticed.
         let generation = database.generation().await.ok();
         match database.load().await {
             Ok(loaded) => {
                 let mut state = self.inner.state.lock().await;
                 self.take(&mut state, loaded).await;
-                state.done = asked;
+                state.done = requested;
             }
             Err(error @ DataError::Unavailable(_)) => self.trouble(&error),
             Err(error) => {
@@ -181,35 +182,35 @@ impl Keeper {
                 let tokens = database.tokens().await.ok();
                 let mut state = self.inner.state.lock().await;
                 self.take_rest(&mut state, overrides, tokens).await;
-                state.done = asked;
+                state.done = requested;
             }
         }
     }
 
-    /// Makes sure that what is in force is what the database holds, which costs next to nothing if it is.
+    /// Compares the generation in force with the database's, and loads if they differ.
     pub(super) async fn confirm(&self, database: &Database) {
         let status = self.status();
         match database.generation().await.map(Some) {
             Ok(generation) if generation == status.generation => self.confirmed(),
-            // It was looked at, and would be refused again.
-            Ok(generation) if generation == status.refused_generation => self.answered(),
+            // Already rejected, and would be again.
+            Ok(generation) if generation == status.refused_generation => self.database_answered(),
             Ok(_) => self.refresh_now().await,
             Err(error) => self.trouble(&error),
         }
     }
 
-    /// Lets overrides go that have expired. Whatever else is in force stays, and nothing is said about the
-    /// database: it may be down.
+    /// Removes expired overrides. Everything else in force stays, and the status of the database
+    /// does not change.
     pub(super) async fn expire(&self) {
         self.compose_overrides(&mut *self.inner.state.lock().await).await;
     }
 
-    /// When the next override expires.
+    /// Time at which the next override expires.
     pub(super) async fn next_expiry(&self) -> Option<Timestamp> {
         self.inner.state.lock().await.next_expiry
     }
 
-    /// Puts rules of a file in force, with the overrides that there are, and returns their version.
+    /// Puts rules of a file in force, with the current overrides, and returns their version.
     pub(crate) async fn put_rules(&self, rules: RuleSet) -> u64 {
         let mut state = self.inner.state.lock().await;
         state.rules = rules;
@@ -218,13 +219,13 @@ impl Keeper {
         version
     }
 
-    /// Says that the rules of a file were refused.
+    /// Records that the rules of a file were rejected.
     pub(crate) fn refuse_rules(&self, why: &str) {
         self.inner.parts.metrics.reload_failed();
         self.change(|status| status.refused_file = Some(why.to_owned()));
     }
 
-    /// Takes what was loaded: puts it in force, or refuses it whole.
+    /// Puts loaded contents in force, or rejects them as a whole.
     async fn take(&self, state: &mut State, loaded: Loaded) {
         self.inner.parts.guard.set_tokens(loaded.tokens.clone());
         let generation = loaded.generation;
@@ -236,7 +237,7 @@ impl Keeper {
         let has_expired = state.next_expiry.is_some_and(|at| at <= now);
         let is_new = has_expired || !has_same_overrides || (of_database && !has_same_rules);
         let known_rules = (!of_database || has_same_rules).then(|| state.rules.clone());
-        // With many rules and overrides this takes a while, and others want to be answered meanwhile.
+        // Building many rules and overrides would block other answers.
         let composed = spawn_blocking(move || {
             let rules = known_rules.map_or_else(|| compose::rules(&loaded.rules), Ok);
             let overrides = compose::overrides(&loaded.overrides, now);
@@ -267,8 +268,8 @@ impl Keeper {
         }
     }
 
-    /// Takes what can be read beside rules that are wrong: a token that was revoked is so, and a subject that was
-    /// blocked is, by the last good rules; also for whoever starts from the snapshot file.
+    /// Applies overrides and tokens that can be read beside invalid rules: revoked tokens and
+    /// blocked subjects take effect with the last valid rules, also in the snapshot file.
     async fn take_rest(
         &self,
         state: &mut State,
@@ -292,7 +293,7 @@ impl Keeper {
         }
     }
 
-    /// Puts those of the overrides in force that have not expired.
+    /// Puts the overrides in force that have not expired.
     async fn compose_overrides(&self, state: &mut State) {
         let Some(loaded) = state.loaded.clone() else { return };
         let now = Timestamp::now();
@@ -306,7 +307,7 @@ impl Keeper {
         self.change(|status| status.overrides = overrides);
     }
 
-    /// Keeps what is in force, here and in the file.
+    /// Keeps contents that are in force, in memory and in the snapshot file.
     fn keep(&self, state: &mut State, loaded: Loaded) {
         let loaded = Arc::new(loaded);
         self.inner.latest.send_if_modified(|latest| {
@@ -327,49 +328,54 @@ impl Keeper {
 
     fn refuse(&self, generation: Option<u64>, why: &str) {
         let version = self.inner.parts.limiter.rules().version();
-        // It is looked at every second, and once is enough to say so.
+        // Checked every second, but logged once.
         if self.status().refused.as_deref() != Some(why) {
             self.inner.parts.metrics.reload_failed();
-            error!(generation, version, report = why, "rules refused: the last good ones stay");
+            error!(
+                generation,
+                version,
+                report = why,
+                "rules rejected: the last valid ones stay in force"
+            );
         }
         self.change(|status| {
             status.refused = Some(why.to_owned());
             status.refused_generation = generation;
         });
-        self.answered();
+        self.database_answered();
     }
 
-    /// The database says that what is in force is what it holds.
+    /// Records that the database's contents are in force.
     fn confirmed(&self) {
-        self.answered();
+        self.database_answered();
         self.change(|status| {
             status.confirmed_at = Some(Timestamp::now());
             status.from_file = None;
         });
     }
 
-    fn answered(&self) {
+    fn database_answered(&self) {
         if self.status().down.is_some() {
             info!("the database answers again");
             self.change(|status| status.down = None);
         }
     }
 
-    /// The database does not answer: nothing changes, and whoever looks is told.
+    /// Records that the database does not answer. The rules in force stay.
     pub(super) fn trouble(&self, error: &DataError) {
         let down = error.to_string();
         if self.status().down.is_none() {
-            warn!(trouble = %down, "the database does not answer: checks go on by the rules in force");
+            warn!(trouble = %down, "the database does not answer: checks continue with the rules in force");
         }
         self.change(|status| status.down = Some(down.clone()));
     }
 
     fn change(&self, change: impl Fn(&mut Status)) {
         self.inner.status.change(change);
-        self.tell(&self.status());
+        self.notify_observers(&self.status());
     }
 
-    fn tell(&self, status: &Status) {
+    fn notify_observers(&self, status: &Status) {
         let Parts { limiter, metrics, ready, .. } = &self.inner.parts;
         metrics.snapshot(status);
         ready.note(Check::Database, status.note());
@@ -377,7 +383,9 @@ impl Keeper {
         let version = limiter.rules().version();
         let refused = status.all_refused();
         let note = |why: String| {
-            format!("the rules of version {version} stay, for the new ones are wrong:\n{why}")
+            format!(
+                "the rules of version {version} stay in force, because the new ones are invalid:\n{why}"
+            )
         };
         ready.trouble(Check::Rules, refused.is_some());
         ready.note(Check::Rules, refused.map(note));

@@ -55,7 +55,7 @@ fn a_locked_database_is_waited_for() {
         other
     });
     let noted = storm(&server, "locked");
-    server.wait_for_log("violations are not written");
+    server.wait_for_log("cannot write violations");
     let [_, written, dropped, waiting] = audit_figures(&server);
     assert_eq!((written, dropped + waiting), (0, noted));
     assert!(dropped > 0 && waiting >= QUEUE_MAX, "{dropped} dropped, {waiting} wait");
@@ -84,7 +84,7 @@ fn a_full_disk_is_waited_for() {
     // The files of the database exist already and cannot grow any further.
     limit(Some(4096));
     let noted = storm(&server, "full");
-    server.wait_for_log("violations are not written");
+    server.wait_for_log("cannot write violations");
     // Decisions continue; requests that need the database fail.
     let [_, _, dropped, waiting] = audit_figures(&server);
     assert!(dropped > 0 && waiting > 0, "{dropped} dropped, {waiting} wait");
@@ -108,7 +108,7 @@ fn a_killed_postgres_is_waited_for() {
     recorded(&server, "user_id=a%00b", 2);
     postgres.kill();
     let noted = 2 + storm(&server, "gone");
-    server.wait_for_log("violations are not written");
+    server.wait_for_log("cannot write violations");
     assert_eq!(server.get("/v1/violations").status, 503);
     assert_eq!(server.request("DELETE", "/v1/violations?user_id=x", &[], "").status, 503);
     let [_, written, dropped, waiting] = audit_figures(&server);

@@ -48,7 +48,7 @@ struct Shard {
 
 /// Result of writing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum WriteResult {
     Written,
     Dropped(Dropped),
 }
@@ -84,9 +84,9 @@ impl Queue {
         self.metrics.waiting.inc();
         // Hashing and copying happen without the lock.
         let row = record::row(&self.pseudonyms, request, tier, at);
-        if let Err(fate) = shard.lock().insert(key, row) {
+        if let Err(result) = shard.lock().insert(key, row) {
             self.leave(1);
-            if let Some(reason) = fate {
+            if let Some(reason) = result {
                 self.metrics.dropped(reason, 1);
             }
         }
@@ -108,11 +108,11 @@ impl Queue {
     }
 
     /// Counts taken rows by their result.
-    pub(super) fn settle(&self, rows: &[ViolationRow], fate: Fate) {
+    pub(super) fn settle(&self, rows: &[ViolationRow], result: WriteResult) {
         let count = rows.iter().map(|row| row.count).sum();
-        match fate {
-            Fate::Written => self.metrics.written(rows.len(), count),
-            Fate::Dropped(reason) => self.metrics.dropped(reason, count),
+        match result {
+            WriteResult::Written => self.metrics.written(rows.len(), count),
+            WriteResult::Dropped(reason) => self.metrics.dropped(reason, count),
         }
         self.leave(rows.len());
     }
@@ -121,7 +121,7 @@ impl Queue {
     pub(super) fn forget(&self, matches: impl Fn(&ViolationRow) -> bool) {
         for shard in &self.shards {
             let forgotten = shard.lock().forget(&matches);
-            self.settle(&forgotten, Fate::Dropped(Dropped::Deleted));
+            self.settle(&forgotten, WriteResult::Dropped(Dropped::Deleted));
         }
     }
 
@@ -129,7 +129,7 @@ impl Queue {
     pub(super) fn close(&self) {
         for shard in &self.shards {
             let left = shard.lock().close();
-            self.settle(&left, Fate::Dropped(Dropped::Shutdown));
+            self.settle(&left, WriteResult::Dropped(Dropped::Shutdown));
         }
     }
 

@@ -89,9 +89,9 @@ proptest! {
                     taken.extend(rows);
                 }
                 Step::Settle(is_written) => {
-                    let fate =
-                        if is_written { Fate::Written } else { Fate::Dropped(Dropped::Refused) };
-                    queue.settle(&taken, fate);
+                    let result =
+                        if is_written { WriteResult::Written } else { WriteResult::Dropped(Dropped::Refused) };
+                    queue.settle(&taken, result);
                     *(if is_written { &mut model.written } else { &mut model.dropped }) += sum(&taken);
                     model.taken = 0;
                     taken.clear();
@@ -173,7 +173,7 @@ fn a_storm_is_held_and_counted() {
         while !storms.iter().all(thread::ScopedJoinHandle::is_finished) {
             let rows = queue.take(7);
             written += sum(&rows);
-            queue.settle(&rows, Fate::Written);
+            queue.settle(&rows, WriteResult::Written);
             thread::yield_now();
         }
         written

@@ -1,4 +1,4 @@
-//! Writes what waits, as fast as the settings allow, and again until it is written.
+//! Writes queued violations to the database, within a rate limit, with retries.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
 use super::budget::Budget;
-use super::queue::{Fate, Queue};
+use super::queue::{Queue, WriteResult};
 use crate::data::{DataError, DatabaseHandle, ViolationBatch, ViolationRow};
 use crate::observe::metrics::audit::{AuditMetrics, Dropped};
 use crate::time::Timestamp;
 
-/// How often what waits is written. A violation is on record within twice this.
+/// Interval of writes. A violation is written within twice this.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
-/// The most rows that are written together.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS_MAX: usize = 500;
 
-/// How long to wait before a batch is tried again. The longest is also how soon writing resumes after trouble.
+/// Backoff of a failed batch. Its maximum is also the delay until writing resumes after an outage.
 const RETRY: Backoff =
     Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
-/// How often the last batches are tried when the process ends.
+/// Attempts to write the last batches on shutdown.
 const LAST_TRIES: u32 = 3;
 
-/// Where batches are written.
+/// Destination of batches.
 pub(super) trait Sink: Send + Sync + 'static {
-    /// Writes a batch, all or nothing, and once however often it is asked.
+    /// Writes a batch, all or nothing, and only once however often it is called with it.
     fn write(&self, batch: &ViolationBatch) -> impl Future<Output = Result<(), DataError>> + Send;
 }
 
@@ -39,44 +39,44 @@ impl Sink for DatabaseHandle {
     }
 }
 
-/// Takes rows from a queue and writes them.
+/// Moves rows from the queue to the sink.
 #[derive(Debug)]
 pub(super) struct Writer<S> {
     queue: Arc<Queue>,
     sink: S,
     metrics: AuditMetrics,
-    /// Held while a batch is being written, and not between two tries.
+    /// Held while a batch is being written, and not between two attempts.
     state: Mutex<State>,
-    /// Whether [`run`](Self::run) shall end.
+    /// True when [`run`](Self::run) must end.
     is_ending: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Tells this process from others that write.
+    /// Distinguishes this process from others that write.
     writer: u64,
     sequence: u64,
-    /// What is being written. It stays, as it is, until it is known to be written or refused.
+    /// Batch being written. It stays unchanged until it is known to be written or rejected.
     pending: Option<ViolationBatch>,
     budget: Budget,
-    /// How often in a row the database did not answer.
+    /// Consecutive failures of the database.
     failures: u32,
-    /// Violations dropped for want of room when last looked at.
+    /// Violations dropped because of a full queue at the last check.
     dropped_full: u64,
     is_dropping: bool,
 }
 
-/// How a round of writing ended.
+/// Result of a round of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
-    /// Nothing is left, or nothing more may be written now.
+    /// Nothing is left, or the rate limit is reached.
     Done,
     /// The database does not answer.
     Trouble,
 }
 
 impl<S: Sink> Writer<S> {
-    /// What writes rows of this queue, so many in a second.
+    /// Writer of this queue, at most `rows_per_second`.
     pub(super) fn new(
         queue: Arc<Queue>,
         sink: S,
@@ -84,7 +84,7 @@ impl<S: Sink> Writer<S> {
         rows_per_second: usize,
     ) -> Self {
         let state = State {
-            // Without randomness, the time tells processes from each other.
+            // Without randomness, the time distinguishes processes.
             writer: getrandom::u64().unwrap_or_else(|_| Timestamp::now().micros().cast_unsigned()),
             sequence: 0,
             pending: None,
@@ -97,7 +97,7 @@ impl<S: Sink> Writer<S> {
         Self { queue, sink, metrics, state: Mutex::new(state), is_ending }
     }
 
-    /// Writes what waits every now and then, until [`finish`](Self::finish) is called.
+    /// Writes periodically, until [`finish`](Self::finish) is called.
     pub(super) async fn run(&self) {
         let mut is_ending = self.is_ending.subscribe();
         let writing = async {
@@ -107,14 +107,14 @@ impl<S: Sink> Writer<S> {
             }
         };
         tokio::select! {
-            // A write that is cut off here is tried again with the same number.
+            // An interrupted write is repeated with the same sequence number.
             _ = is_ending.wait_for(|is_ending| *is_ending) => {}
             () = writing => {}
         }
     }
 
-    /// Writes what waits one last time, until `deadline` at most. What is left is dropped and counted, and so
-    /// is whatever comes later.
+    /// Writes queued rows one last time, until `deadline` at most. The rest is dropped and counted,
+    /// and so is everything noted later.
     pub(super) async fn finish(&self, deadline: Instant) {
         self.is_ending.send_replace(true);
         let last = async {
@@ -126,67 +126,70 @@ impl<S: Sink> Writer<S> {
                 sleep(RETRY.first).await;
             }
         };
-        // What is cut off is in the state still.
+        // An interrupted batch is still pending.
         let _ = timeout_at(deadline, last).await;
         self.drop_the_rest().await;
     }
 
     async fn drop_the_rest(&self) {
         if let Some(batch) = self.state.lock().await.pending.take() {
-            self.queue.settle(&batch.rows, Fate::Dropped(Dropped::Shutdown));
+            self.queue.settle(&batch.rows, WriteResult::Dropped(Dropped::Shutdown));
         }
         self.queue.close();
         let dropped = self.metrics.dropped_for(Dropped::Shutdown);
         if dropped > 0 {
-            warn!(violations = dropped, "violations not recorded: there was no time left");
+            warn!(
+                violations = dropped,
+                "violations dropped: the process stopped before they were written"
+            );
         }
     }
 
-    /// Drops what waits and `is_it` says, also what is being written: a try that is on its way is waited for.
-    pub(super) async fn forget(&self, is_it: impl Fn(&ViolationRow) -> bool) {
+    /// Drops rows that `matches` selects, also in the pending batch: waits for a write in progress.
+    pub(super) async fn forget(&self, matches: impl Fn(&ViolationRow) -> bool) {
         let mut state = self.state.lock().await;
         if let Some(batch) = &mut state.pending {
-            let forgotten: Vec<_> = batch.rows.extract_if(.., |row| is_it(row)).collect();
-            self.queue.settle(&forgotten, Fate::Dropped(Dropped::Deleted));
+            let forgotten: Vec<_> = batch.rows.extract_if(.., |row| matches(row)).collect();
+            self.queue.settle(&forgotten, WriteResult::Dropped(Dropped::Deleted));
         }
-        self.queue.forget(is_it);
+        self.queue.forget(matches);
     }
 
-    /// Writes what may be written now, and says how long to wait until the next time.
+    /// Writes what the rate limit allows, and returns the time until the next write.
     async fn write(&self) -> Duration {
         let mut state = self.state.lock().await;
         let wait = match self.round(&mut state).await {
             Round::Done => WRITE_EVERY,
             Round::Trouble => RETRY.after(state.failures),
         };
-        state.tell_of_drops(self.metrics.dropped_for(Dropped::Full));
+        state.log_drops(self.metrics.dropped_for(Dropped::Full));
         wait
     }
 
-    /// Writes batches until nothing is left, or as many rows are written as may be now.
+    /// Writes batches until nothing is left, or the rate limit is reached.
     ///
     /// # Cancel safety
     ///
-    /// What was not known to be written stays pending.
+    /// A batch not known to be written stays pending.
     async fn round(&self, state: &mut State) -> Round {
         state.budget.earn(Instant::now());
         loop {
             let Some(batch) = state.next_batch(&self.queue) else { return Round::Done };
-            let fate = match self.sink.write(batch).await {
-                Ok(()) => Fate::Written,
+            let result = match self.sink.write(batch).await {
+                Ok(()) => WriteResult::Written,
                 Err(error) => {
                     self.metrics.errors.inc();
                     state.failed(&error);
                     if let DataError::Unavailable(_) = error {
                         return Round::Trouble;
                     }
-                    Fate::Dropped(Dropped::Refused)
+                    WriteResult::Dropped(Dropped::Refused)
                 }
             };
             if let Some(batch) = state.pending.take() {
-                self.queue.settle(&batch.rows, fate);
+                self.queue.settle(&batch.rows, result);
             }
-            if fate == Fate::Written {
+            if result == WriteResult::Written {
                 self.metrics.wrote_at(Timestamp::now());
                 state.succeeded();
             }
@@ -195,7 +198,7 @@ impl<S: Sink> Writer<S> {
 }
 
 impl State {
-    /// The batch to be written: the one that was not, or else the oldest rows, as many as may be now.
+    /// Batch to write: the pending one, or else the oldest rows within the rate limit.
     fn next_batch(&mut self, queue: &Queue) -> Option<&ViolationBatch> {
         if self.pending.as_ref().is_none_or(|batch| batch.rows.is_empty()) {
             let rows = queue.take(self.budget.rows().min(BATCH_ROWS_MAX));
@@ -209,7 +212,7 @@ impl State {
 
     fn failed(&mut self, error: &DataError) {
         if self.failures == 0 {
-            warn!(%error, "violations are not written");
+            warn!(%error, "cannot write violations");
         }
         self.failures = self.failures.saturating_add(1);
     }
@@ -221,11 +224,11 @@ impl State {
         self.failures = 0;
     }
 
-    /// Says when violations begin to be dropped for want of room, and when that is over.
-    fn tell_of_drops(&mut self, dropped: u64) {
+    /// Logs when violations begin to be dropped because of a full queue, and when that ends.
+    fn log_drops(&mut self, dropped: u64) {
         let is_dropping = dropped > self.dropped_full;
         if is_dropping && !self.is_dropping {
-            warn!(dropped, "violations are dropped: too many rows wait to be written");
+            warn!(dropped, "violations are dropped: the queue is full");
         } else if !is_dropping && self.is_dropping {
             info!(dropped, "violations are no longer dropped");
         }

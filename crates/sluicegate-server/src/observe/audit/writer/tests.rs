@@ -5,15 +5,15 @@ use sluicegate::{Limiter, Mode};
 use super::*;
 use crate::observe::audit::test_support::{NOON, limiter, note, queue};
 
-/// A database that answers as it is told to, and else as it should.
+/// A database with scripted answers; it succeeds when there are none.
 #[derive(Clone, Debug, Default)]
 struct Fake(Arc<parking_lot::Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// What the next tries get; then all is well.
+    /// Answers to the next writes; then they succeed.
     next: VecDeque<Answer>,
-    /// All that was asked to be written, in order, with when.
+    /// All attempted writes with their times, in order.
     tried: Vec<(Instant, ViolationBatch)>,
     seen: HashSet<u64>,
     rows: usize,
@@ -23,11 +23,11 @@ struct Answers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Unavailable,
-    /// It is written, and nobody hears of it.
+    /// Written, but the answer is lost.
     WrittenButUnavailable,
     Refused,
     Never,
-    /// It is written, but that takes two seconds.
+    /// Written, but after two seconds.
     Slow,
 }
 
@@ -88,7 +88,8 @@ impl Bench {
         tokio::spawn(async move { writer.run().await })
     }
 
-    /// Everything noted is written, dropped or waits; what the database has is what was counted as written.
+    /// Checks that everything noted is written, dropped or waiting, and that the database has what
+    /// was counted as written.
     fn check(&self) {
         let figures = self.metrics.figures();
         assert_eq!(self.fake.0.lock().count, figures.written);
@@ -106,7 +107,7 @@ async fn rows_are_written_at_the_pace_of_the_settings_oldest_first() {
     let bench = Bench::new(100, 10_000, &[]);
     bench.note(0..1000);
     bench.run();
-    // A second's rows at once, and then so many in each second.
+    // One second's rows at once, and then the rate.
     let mut expected = 100;
     for _ in 0..8 {
         sleep(Duration::from_secs(1)).await;
@@ -150,7 +151,7 @@ async fn a_batch_is_tried_again_as_it_was_until_it_is_written() {
     let started = Instant::now();
     bench.run();
     sleep(Duration::from_millis(1)).await;
-    // Meanwhile others go on being noted, within the bound.
+    // Meanwhile violations are noted, up to the maximum.
     bench.note(10..100);
     assert_eq!((bench.queue.rows(), bench.metrics.dropped_for(Dropped::Full)), (50, 50));
     sleep(Duration::from_secs(20)).await;
@@ -159,7 +160,7 @@ async fn a_batch_is_tried_again_as_it_was_until_it_is_written() {
         tried.into_iter().map(|(at, batch)| (batch, at)).unzip();
     assert!(batches[..6].iter().all(|batch| *batch == batches[0]), "{batches:?}");
     assert_eq!(batches[6].sequence, batches[0].sequence + 1);
-    // Longer and longer, but never too long.
+    // Delays grow, up to the maximum.
     let waits: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(waits[..5].iter().all(|wait| *wait <= RETRY.longest), "{waits:?}");
     assert!(times[5] - started >= Duration::from_secs(2), "{waits:?}");
@@ -169,7 +170,7 @@ async fn a_batch_is_tried_again_as_it_was_until_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_database_refuses_is_dropped_and_counted() {
+async fn a_batch_that_the_database_rejects_is_dropped_and_counted() {
     let bench = Bench::new(100, 1000, &[Answer::Refused]);
     bench.note(0..10);
     bench.run();
@@ -182,7 +183,7 @@ async fn what_the_database_refuses_is_dropped_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_writes_what_it_may_and_drops_the_rest() {
+async fn finish_writes_within_the_rate_limit_and_drops_the_rest() {
     let bench = Bench::new(100, 1000, &[]);
     let run = bench.run();
     sleep(Duration::from_millis(600)).await;
@@ -196,7 +197,7 @@ async fn the_end_writes_what_it_may_and_drops_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_comes_in_time_whatever_the_database_does() {
+async fn finish_ends_in_time_whatever_the_database_does() {
     for answer in [Answer::Never, Answer::Unavailable] {
         let bench = Bench::new(100, 1000, &[answer; 20]);
         bench.note(0..10);
@@ -212,7 +213,7 @@ async fn the_end_comes_in_time_whatever_the_database_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_the_end_cuts_off_is_not_lost() {
+async fn a_write_that_finish_interrupts_is_not_lost() {
     let bench = Bench::new(100, 1000, &[Answer::Never]);
     bench.note(0..10);
     let run = bench.run();
@@ -224,12 +225,12 @@ async fn a_write_that_the_end_cuts_off_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subject_is_forgotten_also_where_it_is_being_written() {
+async fn a_subject_is_dropped_also_from_the_pending_batch() {
     let bench = Bench::new(5, 1000, &[Answer::Unavailable; 3]);
     bench.note(0..10);
     let run = bench.run();
     sleep(Duration::from_millis(1)).await;
-    // Users 0 to 4 are being tried, the others wait.
+    // Users 0 to 4 are in the pending batch, the others in the queue.
     for user in ["2", "7"] {
         bench.writer.forget(|row| row.user_id.as_deref() == Some(user)).await;
     }
@@ -245,8 +246,8 @@ async fn a_subject_is_forgotten_also_where_it_is_being_written() {
     run.abort();
 }
 
-/// 50,000 denials in a second, most of them of subjects that were never seen, while the database is slow, then
-/// gone, then well: rows within the settings, memory within its bound, and every denial accounted for.
+/// 50,000 denials a second, most of new subjects, while the database is slow, then unavailable,
+/// then well: the rate and the queue stay within their limits, and every denial is accounted for.
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_denials_is_held() {
     const PER_MS: u32 = 50;
@@ -260,7 +261,7 @@ async fn a_storm_of_denials_is_held() {
     for millisecond in 0..SECONDS * 1000 {
         let first = millisecond * PER_MS;
         bench.note(first..first + PER_MS - 10);
-        // And some who never learn.
+        // Some users are denied again and again.
         bench.note(0..10);
         assert!(bench.queue.rows() <= ROWS_MAX);
         sleep(Duration::from_millis(1)).await;
@@ -270,7 +271,7 @@ async fn a_storm_of_denials_is_held() {
     while bench.queue.rows() > 0 {
         sleep(Duration::from_millis(100)).await;
         let elapsed = Instant::now() - started;
-        // So many in each second, and one second's at once.
+        // The rate, and one second's burst.
         assert!(bench.rows() as u64 <= 100 + 100 * (elapsed.as_millis() as u64).div_ceil(1000));
     }
     let figures = bench.metrics.figures();

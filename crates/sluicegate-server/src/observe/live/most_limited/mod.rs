@@ -40,7 +40,7 @@ type Key = u128;
 
 /// Subjects denied in the last minute.
 #[derive(Debug)]
-pub(super) struct Limited {
+pub(super) struct MostLimited {
     shards: [Mutex<Shard>; SHARDS],
     /// One per half of a [`Key`].
     hashers: [RandomState; 2],
@@ -63,7 +63,7 @@ struct Moment {
 #[derive(Clone, Debug)]
 pub(crate) struct LimitedSubject {
     pub(crate) rule: RuleName,
-    pub(crate) who: Who,
+    pub(crate) bucket: LimitedBucket,
     /// Denials in the last minute.
     pub(crate) denied: u64,
     pub(crate) last_at: Timestamp,
@@ -71,7 +71,7 @@ pub(crate) struct LimitedSubject {
 
 /// Identity of the bucket, with values of the first request denied.
 #[derive(Clone, Debug)]
-pub(crate) struct Who {
+pub(crate) struct LimitedBucket {
     rule_id: u64,
     /// Mode of the rule at the denial.
     mode: Mode,
@@ -94,7 +94,7 @@ struct Shard {
 #[derive(Debug)]
 struct Entry {
     key: Key,
-    who: Who,
+    bucket: LimitedBucket,
     denied: Slots,
     last_at: Timestamp,
 }
@@ -108,7 +108,7 @@ struct Slots {
     newest: u64,
 }
 
-impl Limited {
+impl MostLimited {
     pub(super) fn new(pseudonyms: Pseudonyms) -> Self {
         let hashers = [RandomState::new(), RandomState::new()];
         Self { shards: Default::default(), hashers, pseudonyms, began: Instant::now() }
@@ -139,7 +139,7 @@ impl Limited {
         }
         // Hashing and copying happen without the lock.
         let row = record::row(&self.pseudonyms, request, tier, at.at);
-        let who = Who {
+        let bucket = LimitedBucket {
             rule_id: row.rule_id,
             mode: tier.rule.mode(),
             bucket_key: row.bucket_key,
@@ -148,7 +148,7 @@ impl Limited {
             user_id: row.user_id,
             ip_address: row.ip_address,
         };
-        shard.lock().insert(key, who, at);
+        shard.lock().insert(key, bucket, at);
     }
 
     /// Most denied subjects of the rules in this set, in descending order; those of shadow rules
@@ -161,8 +161,8 @@ impl Limited {
         let shards = self.shards.iter();
         let counted = shards.flat_map(|shard| shard.lock().counted(rules, slot));
         let mut top = merged(counted.collect());
-        top.sort_by_key(|LimitedSubject { who, denied, last_at, .. }| {
-            Reverse((who.mode == Mode::Enforce, *denied, *last_at))
+        top.sort_by_key(|LimitedSubject { bucket, denied, last_at, .. }| {
+            Reverse((bucket.mode == Mode::Enforce, *denied, *last_at))
         });
         top.truncate(TOP_MAX);
         top
@@ -196,8 +196,8 @@ impl Limited {
 
 /// Merges subjects that the audit records as one: it may truncate addresses to their networks.
 fn merged(mut subjects: Vec<LimitedSubject>) -> Vec<LimitedSubject> {
-    let name = |LimitedSubject { who, .. }: &LimitedSubject| {
-        (who.rule_id, who.mode == Mode::Enforce, who.bucket_key.clone())
+    let name = |LimitedSubject { bucket, .. }: &LimitedSubject| {
+        (bucket.rule_id, bucket.mode == Mode::Enforce, bucket.bucket_key.clone())
     };
     subjects.sort_by_cached_key(name);
     subjects.dedup_by(|next, first| {
@@ -219,12 +219,12 @@ impl Shard {
     }
 
     /// Counts the first denial of a bucket, or the next if another thread added it meanwhile.
-    fn insert(&mut self, key: Key, who: Who, at: Moment) {
+    fn insert(&mut self, key: Key, bucket: LimitedBucket, at: Moment) {
         if self.add(key, at) {
             return;
         }
         let denied = Slots::new(at.slot);
-        let mut entry = Entry { key, who, denied, last_at: at.at };
+        let mut entry = Entry { key, bucket, denied, last_at: at.at };
         entry.add(at);
         let place = self.entries.len();
         if place < SHARD_ENTRIES_MAX {
@@ -253,17 +253,17 @@ impl Shard {
 
     /// Subjects denied in the last minute by rules in this set.
     fn counted(&self, rules: &RuleSet, slot: u64) -> Vec<LimitedSubject> {
-        let told = self.entries.iter().filter_map(|Entry { who, denied, last_at, .. }| {
+        let found = self.entries.iter().filter_map(|Entry { bucket, denied, last_at, .. }| {
             let denied = denied.in_the_last_minute(slot);
-            let rule = rules.get(who.rule_id).filter(|_| denied > 0)?;
+            let rule = rules.get(bucket.rule_id).filter(|_| denied > 0)?;
             Some(LimitedSubject {
-                rule: RuleName { mode: who.mode, ..rule.into() },
-                who: who.clone(),
+                rule: RuleName { mode: bucket.mode, ..rule.into() },
+                bucket: bucket.clone(),
                 denied,
                 last_at: *last_at,
             })
         });
-        told.collect()
+        found.collect()
     }
 }
 

@@ -4,10 +4,10 @@ use super::*;
 use crate::config::{self, Privacy, Secret};
 use crate::observe::audit::test_support::{NOON, limiter, request, verdict};
 
-fn limited(privacy: Privacy) -> Limited {
+fn limited(privacy: Privacy) -> MostLimited {
     let privacy_key = Some(Secret::new("a key"));
     let settings = config::Audit { privacy, privacy_key, ..config::Audit::default() };
-    Limited::new(Pseudonyms::new(&settings))
+    MostLimited::new(Pseudonyms::new(&settings))
 }
 
 fn moment(slot: u64) -> Moment {
@@ -15,7 +15,7 @@ fn moment(slot: u64) -> Moment {
 }
 
 /// Denies a user's requests `times` times.
-fn deny(limited: &Limited, limiter: &Limiter, user_id: &str, times: u64, slot: u64) {
+fn deny(limited: &MostLimited, limiter: &Limiter, user_id: &str, times: u64, slot: u64) {
     let verdict = verdict(limiter, user_id);
     for _ in 0..times {
         limited.note_at(&request(user_id), &verdict, moment(slot));
@@ -23,9 +23,9 @@ fn deny(limited: &Limited, limiter: &Limiter, user_id: &str, times: u64, slot: u
 }
 
 /// Bucket key, denials and mode of the subjects denied by this limiter's rules.
-fn told(limited: &Limited, limiter: &Limiter, slot: u64) -> Vec<(String, u64, Mode)> {
+fn reported(limited: &MostLimited, limiter: &Limiter, slot: u64) -> Vec<(String, u64, Mode)> {
     let top = limited.top_in(&limiter.rules(), slot);
-    top.into_iter().map(|it| (it.who.bucket_key, it.denied, it.rule.mode)).collect()
+    top.into_iter().map(|it| (it.bucket.bucket_key, it.denied, it.rule.mode)).collect()
 }
 
 #[test]
@@ -36,20 +36,20 @@ fn the_most_denied_come_first_and_only_those_of_the_last_minute() {
     deny(&limited, &limiter, "late", 1, 1);
     let of = |name: &str, denied| (format!("enforce1:{name}"), denied, Mode::Enforce);
     assert_eq!(
-        told(&limited, &limiter, 1),
+        reported(&limited, &limiter, 1),
         [of("often", 3), of("late", 1), of("seldom", 1)],
         "on a tie the latest denial comes first"
     );
     deny(&limited, &limiter, "often", 2, 11);
-    assert_eq!(told(&limited, &limiter, 11)[0], of("often", 5));
+    assert_eq!(reported(&limited, &limiter, 11)[0], of("often", 5));
     // The first slot is now a minute old, then the second.
-    assert_eq!(told(&limited, &limiter, 12), [of("often", 2), of("late", 1)]);
-    assert_eq!(told(&limited, &limiter, 13), [of("often", 2)]);
+    assert_eq!(reported(&limited, &limiter, 12), [of("often", 2), of("late", 1)]);
+    assert_eq!(reported(&limited, &limiter, 13), [of("often", 2)]);
     // After a long pause, counting begins again.
     deny(&limited, &limiter, "often", 1, 1000);
-    assert_eq!(told(&limited, &limiter, 1000), [of("often", 1)]);
+    assert_eq!(reported(&limited, &limiter, 1000), [of("often", 1)]);
     limited.clear();
-    assert_eq!(told(&limited, &limiter, 1000), []);
+    assert_eq!(reported(&limited, &limiter, 1000), []);
 }
 
 #[test]
@@ -60,28 +60,28 @@ fn shadow_rules_are_counted_separately() {
     // Of two enforced rules that deny, the verdict names one.
     let expected =
         [("enforce1:42".into(), 2, Mode::Enforce), ("shadow3:42".into(), 2, Mode::Shadow)];
-    let mut both = told(&limited, &limiter, 0);
+    let mut both = reported(&limited, &limiter, 0);
     both.sort_by_key(|(bucket_key, ..)| bucket_key.clone());
     assert_eq!(both, expected);
     // A granted request is not counted.
     let granted = request("42").cost(1);
     limited.note(&granted, &limiter.check_now(&granted));
-    assert_eq!(told(&limited, &limiter, 0).len(), 2);
+    assert_eq!(reported(&limited, &limiter, 0).len(), 2);
 }
 
 #[test]
 fn subjects_are_reported_as_the_audit_records_them() {
     let limiter = limiter(&[Mode::Enforce]);
-    let who = |privacy| {
+    let bucket = |privacy| {
         let limited = limited(privacy);
         deny(&limited, &limiter, "42", 1, 0);
-        let who = limited.top_in(&limiter.rules(), 0).remove(0).who;
-        [who.bucket_key, who.subject, who.user_id.unwrap(), who.ip_address.unwrap()]
+        let bucket = limited.top_in(&limiter.rules(), 0).remove(0).bucket;
+        [bucket.bucket_key, bucket.subject, bucket.user_id.unwrap(), bucket.ip_address.unwrap()]
     };
-    assert_eq!(who(Privacy::Raw), ["enforce1:42", "42", "42", "203.0.113.9"]);
-    assert_eq!(who(Privacy::Truncated), ["enforce1:42", "42", "42", "203.0.113.0/24"]);
+    assert_eq!(bucket(Privacy::Raw), ["enforce1:42", "42", "42", "203.0.113.9"]);
+    assert_eq!(bucket(Privacy::Truncated), ["enforce1:42", "42", "42", "203.0.113.0/24"]);
     let hash = "h:WWTpCmNs_h5JlFh-pIxRMw";
-    let [bucket_key, subject, user_id, ip] = who(Privacy::Hashed);
+    let [bucket_key, subject, user_id, ip] = bucket(Privacy::Hashed);
     assert_eq!([&*subject, &*user_id], [hash, hash]);
     assert!(bucket_key.starts_with("enforce1:") && !bucket_key.contains("42"), "{bucket_key}");
     assert!(ip.starts_with("h:"), "{ip}");
@@ -105,7 +105,7 @@ fn a_bucket_that_is_denied_often_is_not_evicted_by_many_that_are_denied_once() {
             assert_eq!(shard.entries[*place].key, *key);
         }
     }
-    let top = told(&limited, &limiter, 0);
+    let top = reported(&limited, &limiter, 0);
     assert_eq!(top.len(), TOP_MAX);
     assert_eq!(top[0], ("enforce1:often".into(), 120, Mode::Enforce));
     assert!(top[1..].iter().all(|(_, denied, _)| *denied == 1), "never more than there were");
@@ -116,7 +116,7 @@ fn deleted_rules_are_not_reported() {
     let (limited, limiter) = (limited(Privacy::Raw), limiter(&[Mode::Enforce]));
     deny(&limited, &limiter, "42", 1, 0);
     limiter.replace_rules(RuleSet::default());
-    assert_eq!(told(&limited, &limiter, 0), []);
+    assert_eq!(reported(&limited, &limiter, 0), []);
 }
 
 #[test]
@@ -129,6 +129,9 @@ fn addresses_that_are_recorded_as_one_network_are_reported_once() {
         limited.note_at(&request, &limiter.check_now(&request), moment(slot as u64));
     }
     let of = |network: &str, denied| (format!("ip:{network}"), denied, Mode::Enforce);
-    assert_eq!(told(&limited, &limiter, 2), [of("203.0.113.0/24", 2), of("198.51.100.0/24", 1)],);
+    assert_eq!(
+        reported(&limited, &limiter, 2),
+        [of("203.0.113.0/24", 2), of("198.51.100.0/24", 1)],
+    );
     assert_eq!(limited.top_in(&limiter.rules(), 2)[0].last_at, moment(1).at);
 }
