@@ -11,11 +11,11 @@ use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
 use super::{DataError, Replaced, StoredRule};
 use crate::time::Timestamp;
 
-/// The most rows that one statement writes. SQLite takes 32,766 values.
+/// Maximum number of rows in a statement. SQLite allows 32,766 values.
 const ROWS_PER_STATEMENT: usize = 500;
 const _: () = assert!(ROWS_PER_STATEMENT * RuleRow::COLUMNS.len() <= 32_766);
 
-/// The largest number of a rule.
+/// Largest id of a rule.
 const RULE_ID_MAX: u64 = (1 << 53) - 1;
 
 /// A rule before and after.
@@ -24,10 +24,10 @@ struct Change {
     new: Option<StoredRule>,
 }
 
-/// The rules as they are to be, by id.
+/// A set of rules by id.
 type Rules = BTreeMap<u64, StoredRule>;
 
-/// Makes a rule; id 0 takes the next one.
+/// Creates a rule; id 0 takes the next one.
 pub(super) async fn create(
     session: &mut Session,
     spec: &RuleSpec,
@@ -54,7 +54,7 @@ pub(super) async fn create(
     Ok(new)
 }
 
-/// Changes a rule to what a function makes of it. One that stays as it is keeps its version.
+/// Changes a rule by a function. A rule without a difference keeps its version.
 pub(super) async fn update(
     session: &mut Session,
     rule_id: u64,
@@ -74,7 +74,7 @@ pub(super) async fn update(
     Ok(new)
 }
 
-/// Deletes a rule, if it has this version. Its overrides go with it, by a trigger.
+/// Deletes a rule if it has this version. A trigger deletes its overrides.
 pub(super) async fn delete(
     session: &mut Session,
     rule_id: u64,
@@ -87,7 +87,7 @@ pub(super) async fn delete(
     Ok(old)
 }
 
-/// Makes these the rules. Those that do not change keep their version.
+/// Replaces all rules. Rules without a difference keep their version.
 pub(super) async fn replace(
     session: &mut Session,
     specs: &[RuleSpec],
@@ -119,7 +119,7 @@ pub(super) async fn replace(
     }
     check(&new, None)?;
     write(session, differences(old.clone(), new.clone()), by).await?;
-    // After a dry run the generation is the one it had before.
+    // A dry run does not change the generation.
     let generation =
         if session.is_dry_run() { current } else { super::generation(session).await? };
     let list = |rules: Rules| rules.into_values().collect();
@@ -222,7 +222,7 @@ async fn read(session: &mut Session) -> Result<Rules, DataError> {
     Ok(rules.into_iter().map(|rule| (rule.spec.rule_id, rule)).collect())
 }
 
-/// Refuses a version other than the current one.
+/// Rejects a version other than the current one.
 pub(super) fn is_current(current: u64, asked: Option<u64>) -> Result<(), DataError> {
     match asked {
         Some(asked) if asked != current => Err(DataError::Stale { current }),
@@ -230,7 +230,7 @@ pub(super) fn is_current(current: u64, asked: Option<u64>) -> Result<(), DataErr
     }
 }
 
-/// Checks these rules, each by itself and all together. If only one of them is changed, an error names the other.
+/// Validates each rule and the whole set. If only one rule is changed, a conflict names the other.
 fn check(rules: &Rules, changed: Option<u64>) -> Result<(), DataError> {
     let built = rules.values().map(|rule| {
         rule.spec.build().map_err(|errors| {

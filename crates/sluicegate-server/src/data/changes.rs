@@ -1,4 +1,4 @@
-//! Tells when something has changed.
+//! Watches for changes: polls the generation, and listens for notifications of PostgreSQL.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use tokio::time::{sleep, timeout};
 
 use super::{DataError, Database};
 
-/// How often SQLite is looked at.
+/// Polling interval of SQLite.
 const SQLITE_POLL: Duration = Duration::from_millis(250);
 
-/// How often PostgreSQL is looked at, beside being listened to.
+/// Polling interval of PostgreSQL, in addition to its notifications.
 const POSTGRES_POLL: Duration = Duration::from_secs(1);
 
-/// The channel of the triggers.
+/// Notification channel of the triggers.
 const CHANNEL: &str = "sluicegate_changed";
 
-/// The pause after a failure.
+/// Backoff after failures.
 const BACKOFF: Backoff =
     Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(4) };
 
-/// Tells when something may have changed. See [`Database::changes`].
+/// Watcher for changes. See [`Database::changes`].
 #[derive(Debug)]
 pub struct Changes {
     database: Database,
-    /// Where PostgreSQL is listened to.
+    /// Connection options of the listener; `None` for SQLite.
     listening: Option<PgConnectOptions>,
     listener: Option<PgListener>,
     seen: u64,
@@ -41,8 +41,8 @@ impl Changes {
         Ok(Self { database, listening, listener: None, seen, failures: 0 })
     }
 
-    /// Waits until something may have changed since the last time it said so. Never fails: while the database
-    /// cannot be asked it comes back now and then. May be dropped at any time, and called again.
+    /// Waits until something may have changed since it last returned. Never fails: while the database does not answer
+    /// it returns from time to time. Cancel safe.
     pub async fn next(&mut self) {
         loop {
             if self.failures == 0 {
@@ -66,13 +66,13 @@ impl Changes {
         }
     }
 
-    /// Waits until it is time to look: when PostgreSQL says so, or after a while.
+    /// Waits for a notification of PostgreSQL, or for the polling interval.
     async fn wait(&mut self) {
         let Some(options) = &self.listening else { return sleep(SQLITE_POLL).await };
         let look = sleep(POSTGRES_POLL);
         let Some(listener) = &mut self.listener else {
             match timeout(POSTGRES_POLL, listen(options.clone())).await {
-                // What happened before there was a listener is seen by the look that follows.
+                // Changes made before the listener existed are found by the poll that follows.
                 Ok(Ok(listener)) => self.listener = Some(listener),
                 _ => look.await,
             }
@@ -82,14 +82,14 @@ impl Changes {
             said = listener.try_recv() => said,
             () = look => return,
         };
-        // Lost: the next round listens anew.
+        // The connection is lost: the next round reconnects.
         if !matches!(said, Ok(Some(_))) {
             self.listener = None;
         }
     }
 }
 
-/// Listens on a connection of its own.
+/// Listens on a separate connection.
 async fn listen(options: PgConnectOptions) -> Result<PgListener, sqlx::Error> {
     let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let mut listener = PgListener::connect_with(&pool.connect_lazy_with(options)).await?;

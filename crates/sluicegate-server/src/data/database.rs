@@ -1,4 +1,4 @@
-//! The repository: every question to the database, in both dialects.
+//! The repository: every query, in both dialects.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,53 +18,53 @@ use super::{
 use crate::config::DatabaseUrl;
 use crate::time::Timestamp;
 
-/// A database: a file of SQLite, or PostgreSQL 15 or newer. Clones are the same one.
+/// A database: a SQLite file, or PostgreSQL 15 or newer. Clones share its connections.
 ///
-/// Every call is one transaction: what it reads is of one moment, what it writes is written whole or not at all.
-/// Every call ends, after about the timeout at the latest: with [`DataError::Unavailable`] where the database
-/// does not answer, is locked or is full. Nothing has to be done to make it work again when the database is back.
-/// A call may be dropped at any time; whether something it was just writing is written, nobody knows then.
+/// Every call is one transaction: its reads are consistent, its writes are atomic. Every call ends after about the
+/// timeout at the latest: with [`DataError::Unavailable`] if the database does not answer, is locked or is full. It
+/// recovers automatically when the database is back. A call may be dropped at any time; a write in progress may then
+/// be committed or not.
 ///
-/// Changes of rules, overrides and tokens are made one at a time, whoever makes them, also on several nodes. Each
-/// moves the [generation](Self::generation), by triggers, so that changes by hand do so too.
+/// Changes of rules, overrides and tokens are serialised over all processes. Triggers increase the
+/// [generation](Self::generation) with each, including changes by hand.
 #[derive(Clone, Debug)]
 pub struct Database {
     opened: Opened,
     timeout: Duration,
     /// Changes of rules and overrides are rolled back.
     is_dry_run: bool,
-    /// Turns of those who look through violations.
+    /// Permits of queries on violations.
     surveys: Arc<Semaphore>,
 }
 
-/// How long it may take to load everything that decides, which nobody who asks for a verdict waits for.
+/// Maximum time to load rules, overrides and tokens. No check waits for it.
 const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
-/// So many may look through violations at once, and others wait: that can take long, and must leave connections to
-/// those who change rules, keep up with them, and record.
+/// Maximum number of concurrent queries on violations; others wait. They can be slow, and must leave connections to
+/// changes, reloads and the audit.
 const SURVEYS_MAX: usize = 2;
 
-/// Somebody who looks through violations.
+/// A query on violations.
 struct Survey {
     _turn: OwnedSemaphorePermit,
-    /// When it has taken too long.
+    /// End of its time limit.
     deadline: Instant,
-    /// The database has answered: from here on it is the question that takes its time.
+    /// True once the transaction has begun: from then on a timeout is due to the query, not to the database.
     has_begun: bool,
 }
 
-/// A migration, and whether it is in force.
+/// A migration and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Its number.
+    /// Number of the migration.
     pub version: i64,
-    /// What it does.
+    /// Short description.
     pub description: String,
-    /// Whether it has been applied.
+    /// True if it has been applied.
     pub is_applied: bool,
 }
 
-/// The column by which violations are summed up.
+/// Column by which violations are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the column of that name")]
 pub enum TopBy {
@@ -77,7 +77,7 @@ pub enum TopBy {
 /// Runs one function of a session in a transaction, within the timeout.
 macro_rules! transaction {
     ($database:expr, $aim:expr, $session:ident => $work:expr) => {
-        // On the heap: futures of drivers are large, and callers hold many.
+        // Boxed: futures of drivers are large, and callers hold many.
         within(
             $database.timeout,
             Box::pin(async {
@@ -94,13 +94,13 @@ macro_rules! transaction {
 // ===== opening, migrating =====
 
 impl Database {
-    /// Connects, within the timeout, which also bounds every later call. Does not migrate. A file that is not
-    /// there is made, for its owner only; its folder has to be there.
+    /// Connects within the timeout, which also limits every later call. Does not migrate. A missing file is created,
+    /// readable by its owner only; its folder must exist.
     ///
     /// # Errors
     ///
-    /// [`DataError::Unavailable`] if it cannot be reached, [`DataError::Unexpected`] if it is too old or no
-    /// database. What they say has no password in it.
+    /// [`DataError::Unavailable`] if it cannot be reached, [`DataError::Unexpected`] if it is too old or not a
+    /// database. The messages contain no password.
     pub async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Self, DataError> {
         let opened = within(timeout, open::open(url, timeout)).await?;
         let surveys = Arc::new(Semaphore::new(SURVEYS_MAX));
@@ -116,14 +116,14 @@ impl Database {
         Self { is_dry_run: true, ..self.clone() }
     }
 
-    /// Applies what is missing, whoever else does so at the same time, and says what that was. What a newer
-    /// version has applied is left alone.
+    /// Applies pending migrations and returns them. Safe to run concurrently. Migrations of a newer version are left
+    /// alone.
     ///
     /// # Errors
     ///
-    /// As every call; nothing is changed then.
+    /// As every call; then nothing is changed.
     pub async fn migrate(&self) -> Result<Vec<Migration>, DataError> {
-        // Mostly there is nothing to do, and nobody to be waited for.
+        // Usually nothing is pending, and no lock is needed.
         if self.migrations().await?.iter().all(|migration| migration.is_applied) {
             return Ok(Vec::new());
         }
@@ -135,13 +135,12 @@ impl Database {
         .await
     }
 
-    /// Takes back every migration above `version`, newest first, and says what that was. What they had made is
-    /// gone, with everything in it.
+    /// Reverts every migration above `version`, newest first, and returns them. Their tables are dropped with all rows.
     ///
     /// # Errors
     ///
-    /// As every call, and [`DataError::Unexpected`] if one of them is not known to this version; nothing is
-    /// changed then.
+    /// As every call, and [`DataError::Unexpected`] if this version does not know one of them; then nothing is
+    /// changed.
     pub async fn migrate_down(&self, version: i64) -> Result<Vec<Migration>, DataError> {
         self.migrating(Box::pin(async {
             let mut session = self.begin_long(Aim::Write).await?;
@@ -151,7 +150,7 @@ impl Database {
         .await
     }
 
-    /// Every migration that this version knows.
+    /// All migrations that this version knows.
     ///
     /// # Errors
     ///
@@ -161,15 +160,15 @@ impl Database {
     }
 }
 
-// ===== what decides =====
+// ===== loading =====
 
 impl Database {
-    /// Everything that decides, in one read.
+    /// Loads rules, overrides and tokens in one transaction.
     ///
     /// # Errors
     ///
-    /// As every call, and [`DataError::Unexpected`] with which row it is and why, if one of them makes no sense:
-    /// it must have been made by hand.
+    /// As every call, and [`DataError::Unexpected`] with the row and the reason if a row is invalid, as after a change
+    /// by hand.
     pub async fn load(&self) -> Result<Loaded, DataError> {
         let limit = self.timeout.max(LOAD_LIMIT);
         let load = async {
@@ -181,7 +180,7 @@ impl Database {
         within(limit, Box::pin(load)).await
     }
 
-    /// Grows with every change of a rule, an override or a token, whoever makes it.
+    /// Generation: grows with every change of a rule, an override or a token, also by hand.
     ///
     /// # Errors
     ///
@@ -190,8 +189,7 @@ impl Database {
         transaction!(self, Aim::Read, session => super::generation(session))
     }
 
-    /// From now on, tells when something may have changed. Ask for this first and [`load`](Self::load) then, so
-    /// that nothing is missed in between.
+    /// Starts watching for changes. Call it before [`load`](Self::load), so that no change in between is missed.
     ///
     /// # Errors
     ///
@@ -204,7 +202,7 @@ impl Database {
 // ===== rules =====
 
 impl Database {
-    /// Rules by id. A plan of `""` asks for those for every plan.
+    /// Rules by id. The plan `""` selects rules for every plan.
     ///
     /// # Errors
     ///
@@ -226,17 +224,17 @@ impl Database {
         transaction!(self, Aim::Read, session => rules::get(session, rule_id))
     }
 
-    /// Makes a rule; id 0 takes the next one.
+    /// Creates a rule; id 0 takes the next one.
     ///
     /// # Errors
     ///
-    /// As every call, [`DataError::Refused`] if it makes no sense, and [`DataError::Conflict`] if another has its
-    /// id, or its key pattern and plan.
+    /// As every call, [`DataError::Refused`] if it is invalid, and [`DataError::Conflict`] if another rule has its id,
+    /// or its key pattern and plan.
     pub async fn create_rule(&self, spec: &RuleSpec, by: &str) -> Result<StoredRule, DataError> {
         transaction!(self, Aim::Change, session => change_rules::create(session, spec, by))
     }
 
-    /// Changes a rule, if it has this version. One that stays as it is keeps its version.
+    /// Changes a rule if it has this version. A rule without a difference keeps its version.
     ///
     /// # Errors
     ///
@@ -255,11 +253,11 @@ impl Database {
         self.change_rule(spec.rule_id, by, changed).await
     }
 
-    /// Changes a rule to what a function makes of it, in one transaction. One that stays as it is keeps its version.
+    /// Changes a rule by a function, in one transaction. A rule without a difference keeps its version.
     ///
     /// # Errors
     ///
-    /// As [`create_rule`](Self::create_rule), [`DataError::NotFound`], and what the function returns.
+    /// As [`create_rule`](Self::create_rule), [`DataError::NotFound`], and the function's error.
     pub async fn change_rule(
         &self,
         rule_id: u64,
@@ -271,7 +269,7 @@ impl Database {
         })
     }
 
-    /// Deletes a rule, if it has this version, and its overrides with it. Its id is never used again.
+    /// Deletes a rule and its overrides if it has this version. Its id is not reused.
     ///
     /// # Errors
     ///
@@ -287,8 +285,8 @@ impl Database {
         })
     }
 
-    /// Makes these the rules, all or none, if nothing has changed since `generation`. One with id 0 takes the
-    /// place of the rule with its key pattern and plan, if there is one. Rules that do not change keep their version.
+    /// Replaces all rules atomically if nothing has changed since `generation`. A rule with id 0 replaces the rule with
+    /// its key pattern and plan, if there is one. Rules without a difference keep their version.
     ///
     /// # Errors
     ///
@@ -343,13 +341,14 @@ impl Database {
         transaction!(self, Aim::Read, session => overrides::get(session, override_id))
     }
 
-    /// Makes an override, or puts it in the place of the one of the same rule and subject, if that has this
-    /// version; `true` if there was none. Whether there is such a rule is not looked at: it may be in a file.
+    /// Creates an override, or replaces that of the same rule and subject if it has this version; `true` if it was
+    /// created. The rule is not checked: it may be in a file.
     ///
     /// # Errors
     ///
-    /// As every call, [`DataError::Refused`] if a text is too long or there are too many,
-    /// [`DataError::NotFound`] if there is none to have a version, and [`DataError::Stale`] if it has another.
+    /// As every call, [`DataError::Refused`] if a text is too long or there are too many overrides,
+    /// [`DataError::NotFound`] if a version is given and there is no override, and [`DataError::Stale`] if it has
+    /// another version.
     pub async fn put_override(
         &self,
         spec: &OverrideSpec,
@@ -359,7 +358,7 @@ impl Database {
         transaction!(self, Aim::Change, session => overrides::put(session, spec, version, by))
     }
 
-    /// Deletes an override, if it has this version.
+    /// Deletes an override if it has this version.
     ///
     /// # Errors
     ///
@@ -372,7 +371,7 @@ impl Database {
         transaction!(self, Aim::Change, session => overrides::delete(session, override_id, version))
     }
 
-    /// Deletes overrides that expired before this time, so many at most, and says how many.
+    /// Deletes at most `limit` overrides that expired before this time, and returns their number.
     ///
     /// # Errors
     ///
@@ -382,7 +381,7 @@ impl Database {
         before: Timestamp,
         limit: usize,
     ) -> Result<u64, DataError> {
-        // Most of the time there are none: nobody has to wait for that, nor to load everything again.
+        // Usually there are none: this read takes no lock and causes no reload.
         let has_expired: Result<bool, DataError> =
             transaction!(self, Aim::Read, session => overrides::has_expired(session, before));
         if !has_expired? {
@@ -404,12 +403,12 @@ impl Database {
         transaction!(self, Aim::Read, session => tokens::all(session))
     }
 
-    /// Keeps a token.
+    /// Stores a token.
     ///
     /// # Errors
     ///
-    /// As every call, [`DataError::Refused`] if its name cannot be one or there are too many, and
-    /// [`DataError::Conflict`] if another has it.
+    /// As every call, [`DataError::Refused`] if its name is invalid or there are too many tokens, and
+    /// [`DataError::Conflict`] if another token has its name.
     pub async fn create_token(
         &self,
         name: &str,
@@ -433,12 +432,12 @@ impl Database {
 // ===== violations =====
 
 impl Database {
-    /// Writes a batch, all or nothing, and once: one that was written already, though its writer may not know, is
-    /// not written again. Texts that are too long are cut.
+    /// Writes a batch atomically and idempotently: a batch that was written already, although its confirmation was
+    /// lost, is not written again. Oversized text is truncated.
     ///
     /// # Errors
     ///
-    /// As every call. Send the same batch again then.
+    /// As every call. Then send the same batch again.
     pub async fn write_violations(&self, batch: &ViolationBatch) -> Result<(), DataError> {
         transaction!(self, Aim::Write, session => violations::write(session, batch))
     }
@@ -462,7 +461,7 @@ impl Database {
         found.map_err(|error| survey.said(error))
     }
 
-    /// Who was denied most, most first: in the day before `to`, or now, if the filter does not say from when.
+    /// Values with the most denials, in descending order. Without `from`, the day before `to`, or before now.
     ///
     /// # Errors
     ///
@@ -481,17 +480,16 @@ impl Database {
         found.map_err(|error| survey.said(error))
     }
 
-    /// Waits for a turn.
+    /// Waits for a permit.
     async fn survey(&self) -> Result<Survey, DataError> {
         let turn = timeout(self.timeout, Arc::clone(&self.surveys).acquire_owned()).await;
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let Ok(Ok(turn)) = turn else { return Err(DataError::TooSlow) };
         let deadline = Instant::now() + self.timeout;
         Ok(Survey { _turn: turn, deadline, has_begun: false })
     }
 
-    /// Deletes violations, oldest first, so many at most, and says how many. A filter without anything in it
-    /// deletes nothing.
+    /// Deletes at most `limit` violations, oldest first, and returns their number. An empty filter deletes nothing.
     ///
     /// # Errors
     ///
@@ -506,7 +504,8 @@ impl Database {
 }
 
 impl Survey {
-    /// What went wrong: whoever asked too much is told so, whichever of the two noticed first.
+    /// Converts an error: a timeout of a slow query is [`DataError::TooSlow`], whether the service or the database
+    /// noticed it first.
     fn said(&self, error: DataError) -> DataError {
         match error {
             DataError::Unavailable(_) if self.has_begun && Instant::now() >= self.deadline => {
@@ -549,8 +548,8 @@ impl Database {
     }
 }
 
-/// What PostgreSQL is told at the beginning of each transaction about how long anything may take in it. Behind a
-/// pooler that hands connections round, nothing else would hold.
+/// SQL that sets the time limits of PostgreSQL for a transaction. Settings of a session would not hold behind a
+/// connection pooler.
 fn limits(limit: Duration, lock: Duration) -> String {
     let millis = |limit: Duration| limit.as_millis().clamp(1, 3_600_000);
     let (limit, lock) = (millis(limit), millis(lock));

@@ -1,4 +1,4 @@
-//! What can go wrong with the database.
+//! Errors of the database.
 
 use sluicegate::rules::FieldError;
 use sqlx::error::{DatabaseError, ErrorKind};
@@ -7,38 +7,38 @@ use thiserror::Error;
 
 use super::rules::RuleRow;
 
-/// Why the database did not do something.
+/// Error of a call to the database.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
-    /// It cannot be reached, is locked or full, or did not answer in time. What it said is for the log.
+    /// The database cannot be reached, is locked or full, or did not answer in time. The cause is for the log.
     #[error("the database does not answer: {0}")]
     Unavailable(String),
-    /// It answers, but there was too much to look through.
+    /// The database answers, but the query took too long.
     #[error("this takes too long: narrow it with from and to, or try again")]
     TooSlow,
-    /// There is no such row.
+    /// The row does not exist.
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// Another row has this already.
+    /// Another row has this value already.
     #[error("{field}: {detail}")]
     Conflict {
-        /// The column.
+        /// Name of the column.
         field: &'static str,
-        /// Which row has it.
+        /// Text naming the other row.
         detail: String,
-        /// The rule that has it, where it is one.
+        /// Id of the other row, if it is a rule.
         rule_id: Option<u64>,
     },
-    /// It has changed since.
+    /// The row has changed since it was read.
     #[error("it has changed since: its version is {current}")]
     Stale {
-        /// The version that it has now.
+        /// Current version.
         current: u64,
     },
-    /// A rule that makes no sense.
+    /// The new row is invalid.
     #[error("{}", FieldErrors(.0))]
     Refused(Vec<FieldError>),
-    /// What is stored makes no sense, or the schema is not this version's.
+    /// A stored row is invalid, or the schema is not that of this version.
     #[error("the database holds something unexpected: {0}")]
     Unexpected(String),
 }
@@ -55,7 +55,7 @@ impl std::fmt::Display for FieldErrors<'_> {
     }
 }
 
-/// Columns of other tables than that of the rules that constraints and indexes are named after.
+/// Columns of tables other than that of the rules after which constraints and indexes are named.
 const COLUMNS: [&str; 9] = [
     "override_id",
     "tokens_at_time",
@@ -68,28 +68,28 @@ const COLUMNS: [&str; 9] = [
     "hash",
 ];
 
-/// SQLite's result codes that mean trouble with the file, not with what was asked: busy, locked, no memory,
-/// read-only, interrupted, input or output, full, cannot open, a race of openers.
+/// Result codes of SQLite for failures of the file, not of the query: busy, locked, no memory, read-only,
+/// interrupted, input or output, full, cannot open, locking protocol.
 const SQLITE_TROUBLE: [i32; 9] = [5, 6, 7, 8, 9, 10, 13, 14, 15];
 
-/// PostgreSQL's classes of errors that mean trouble with the server, not with what was asked: connections, who
-/// may connect and what to, transactions rolled back, resources, operator's doing, its system, and locks.
+/// Error classes of PostgreSQL for failures of the server, not of the query: connections, authorisation, missing
+/// databases, rolled back transactions, resources, intervention of an operator, system errors, and locks.
 const POSTGRES_TROUBLE: [&str; 11] =
     ["08", "25006", "28", "3D", "40", "42501", "53", "55", "57", "58", "XX"];
 
 impl DataError {
-    /// What a column does not allow.
+    /// Error of a value that a column does not allow.
     pub(super) fn field(field: &'static str, reason: impl Into<String>) -> Self {
         Self::Refused(vec![FieldError { field, of: None, at: None, reason: reason.into() }])
     }
 }
 
-/// Errors of the driver hold no password: it says what servers said, and never what it was given.
+/// Errors of the driver contain no password: they quote the server, never the URL.
 impl From<sqlx::Error> for DataError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::Database(said) => from_database(said.as_ref()),
-            // A pool tries again and again to connect, and does not say what came of it.
+            // A pool retries to connect without reporting the errors.
             sqlx::Error::PoolTimedOut => {
                 Self::Unavailable("it cannot be connected to, or all connections are busy".into())
             }
@@ -123,13 +123,13 @@ fn from_database(said: &dyn DatabaseError) -> DataError {
     if is_trouble(said) { DataError::Unavailable(text) } else { DataError::Unexpected(text) }
 }
 
-/// The column that a constraint is about: PostgreSQL names the constraint, SQLite writes it into its message.
+/// Column of a violated constraint: PostgreSQL names the constraint, SQLite has it in the message.
 fn column(said: &dyn DatabaseError) -> Option<&'static str> {
     let names = said.constraint().unwrap_or_else(|| said.message());
     // Names of tables contain names of columns.
     let names = names.replace("rate_limit_tokens", "").replace("rate_limit_rules", "");
     let columns = RuleRow::COLUMNS.iter().chain(&COLUMNS).copied();
-    // The longest: some are part of the name of another.
+    // The longest match: some names are part of another.
     columns.filter(|column| names.contains(column)).max_by_key(|column| column.len())
 }
 
@@ -138,6 +138,6 @@ fn is_trouble(said: &dyn DatabaseError) -> bool {
     if said.try_downcast_ref::<PgDatabaseError>().is_some() {
         return POSTGRES_TROUBLE.iter().any(|class| code.starts_with(class));
     }
-    // The low byte is the kind of it, the rest says more.
+    // The low byte is the primary code, the rest an extension.
     code.parse::<i32>().is_ok_and(|code| SQLITE_TROUBLE.contains(&(code & 0xff)))
 }

@@ -1,10 +1,10 @@
-//! What decides, in one read, and whose turn it is to change it.
+//! Loads rules, overrides and tokens in one transaction, and serialises their changes.
 
 use super::session::{Session, on};
 use super::values::unsigned;
 use super::{DataError, Loaded, StoredRule, overrides, rules, tokens};
 
-/// Everything that decides.
+/// Loads rules, overrides and tokens.
 pub(super) async fn load(session: &mut Session) -> Result<Loaded, DataError> {
     let generation = generation(session).await?;
     let rules = rules::all(session).await?;
@@ -14,7 +14,7 @@ pub(super) async fn load(session: &mut Session) -> Result<Loaded, DataError> {
     Ok(Loaded { generation, rules, overrides, tokens })
 }
 
-/// Does a rule make sense? Somebody may have written it by hand.
+/// Validates a rule, which may have been written by hand.
 fn check(rule: &StoredRule) -> Result<(), DataError> {
     rule.spec.build().map(drop).map_err(|errors| {
         let wrong = DataError::Refused(errors);
@@ -22,7 +22,7 @@ fn check(rule: &StoredRule) -> Result<(), DataError> {
     })
 }
 
-/// The number that every change moves.
+/// Generation, which every change increases.
 pub(super) async fn generation(session: &mut Session) -> Result<u64, DataError> {
     let select = "SELECT generation FROM rate_limit_generation";
     let generation: i64 =
@@ -30,7 +30,7 @@ pub(super) async fn generation(session: &mut Session) -> Result<u64, DataError> 
     unsigned("generation", generation)
 }
 
-/// Waits until nobody else changes rules, overrides or tokens. SQLite's transaction has waited for that already.
+/// Takes the lock for changes of rules, overrides and tokens. In SQLite the transaction holds it already.
 pub(super) async fn take_turn(session: &mut Session) -> Result<(), DataError> {
     if session.is_postgres() {
         let lock = "SELECT generation FROM rate_limit_generation FOR UPDATE";

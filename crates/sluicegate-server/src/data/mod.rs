@@ -1,7 +1,7 @@
 //! Rules, overrides, tokens and violations in SQL: SQLite embedded, PostgreSQL in production.
 //!
-//! [`Database`] is all that others see. Inside, each call is a `session`: a transaction on one database or the
-//! other; the files named after tables hold the SQL, one text for both dialects wherever they agree.
+//! [`Database`] is the public interface. Each call runs in a `session`: a transaction on either database. The files
+//! named after tables contain the SQL, one text for both dialects wherever they agree.
 
 mod change_rules;
 mod changes;

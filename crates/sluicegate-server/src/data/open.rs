@@ -1,4 +1,4 @@
-//! Connecting.
+//! Opens connections to a database.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,26 +16,26 @@ use super::DataError;
 use super::session::Pool;
 use crate::config::DatabaseUrl;
 
-/// The most connections to PostgreSQL of one process.
+/// Maximum number of connections of a process to PostgreSQL.
 const POSTGRES_CONNECTIONS_MAX: u32 = 8;
 
-/// The most connections to a file of SQLite. Only one can write at a time; the others read meanwhile.
+/// Maximum number of connections to a SQLite file. One can write while the others read.
 const SQLITE_CONNECTIONS_MAX: u32 = 4;
 
-/// How long an unused connection is kept.
+/// Maximum time that an unused connection stays open.
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
-/// The oldest PostgreSQL with everything we need, as it writes versions.
+/// Minimum version of PostgreSQL, as `server_version_num`.
 const POSTGRES_VERSION_MIN: i64 = 150_000;
 
-/// The pause before a file that others are opening as well is tried again.
+/// Pause before retrying to open a file that other processes are opening.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A database that was reached once.
+/// A database that has been reached.
 #[derive(Clone, Debug)]
 pub(super) struct Opened {
     pub(super) pool: Pool,
-    /// How to listen to it, where that can be done.
+    /// Connection options of the listener; `None` for SQLite.
     pub(super) listening: Option<PgConnectOptions>,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Opened,
 }
 
 async fn open_sqlite(path: &Path, timeout: Duration) -> Result<Opened, DataError> {
-    // Whom violations are about is nobody else's business. SQLite gives its other files the same mode.
+    // Violations contain personal data. SQLite gives its other files the same mode.
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     file.map_err(|error| DataError::Unavailable(format!("{}: {error}", path.display())))?;
     let options = SqliteConnectOptions::new()
@@ -56,7 +56,7 @@ async fn open_sqlite(path: &Path, timeout: Duration) -> Result<Opened, DataError
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
         .foreign_keys(true)
-        // What is deleted is gone from the file, too: a subject's violations are deleted for that.
+        // Overwrites deleted rows in the file: violations of a subject are deleted for privacy.
         .pragma("secure_delete", "ON")
         .busy_timeout(timeout)
         .disable_statement_logging();
@@ -69,7 +69,8 @@ async fn open_sqlite(path: &Path, timeout: Duration) -> Result<Opened, DataError
     Ok(Opened { pool: Pool::Sqlite(pool), listening: None })
 }
 
-/// Connects once. Several that make a new file a WAL at the same time are refused without a wait.
+/// Connects once, with retries: SQLite fails without waiting if several processes switch a new file to a write-ahead
+/// log at the same time.
 async fn reach(pool: &SqlitePool) -> Result<(), DataError> {
     loop {
         match pool.acquire().await {
@@ -86,11 +87,11 @@ fn is_busy(error: &dyn sqlx::error::DatabaseError) -> bool {
 }
 
 async fn open_postgres(url: &str, timeout: Duration) -> Result<Opened, DataError> {
-    // What a parser says may repeat what it has read, and that may be a password.
+    // The parser's message may quote the URL with its password.
     let wrong = |_| DataError::Unavailable("its URL cannot be read".into());
     let options: PgConnectOptions = url.parse().map_err(wrong)?;
     let options = options.application_name("sluicegate").disable_statement_logging();
-    // A pool tries again and again in silence: the first time shall say what is wrong.
+    // A pool retries silently: a first connection reports the error.
     let mut first = PgConnection::connect_with(&options).await?;
     let version: i64 =
         sqlx::query_scalar("SELECT CAST(current_setting('server_version_num') AS BIGINT)")
@@ -107,7 +108,7 @@ async fn open_postgres(url: &str, timeout: Duration) -> Result<Opened, DataError
         let text = format!("PostgreSQL {} is too old: 15 or newer is needed", version / 10_000);
         return Err(DataError::Unexpected(text));
     }
-    // It has done its work; how it ends does not matter.
+    // No longer needed; an error on closing does not matter.
     drop(first.close().await);
     let pool = PgPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS_MAX)

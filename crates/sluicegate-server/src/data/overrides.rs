@@ -52,7 +52,7 @@ pub(super) async fn all(session: &mut Session) -> Result<Vec<StoredOverride>, Da
     rows.into_iter().map(OverrideRow::stored).collect()
 }
 
-/// A part of the overrides, by id.
+/// A page of overrides by id.
 pub(super) async fn list(
     session: &mut Session,
     filter: &OverrideFilter,
@@ -105,7 +105,7 @@ async fn find(
     row.map(OverrideRow::stored).transpose()
 }
 
-/// Makes an override, or puts it in the place of the one of the same rule and subject; `true` if there was none.
+/// Creates an override, or replaces that of the same rule and subject; `true` if it was created.
 pub(super) async fn put(
     session: &mut Session,
     spec: &OverrideSpec,
@@ -130,7 +130,7 @@ pub(super) async fn put(
     }
 }
 
-/// Deletes an override, if it has this version.
+/// Deletes an override if it has this version.
 pub(super) async fn delete(
     session: &mut Session,
     override_id: u64,
@@ -163,7 +163,7 @@ pub(super) async fn delete_expired(
     Ok(deleted)
 }
 
-/// Is there an override that expired before this time?
+/// True if an override expired before this time.
 pub(super) async fn has_expired(
     session: &mut Session,
     before: Timestamp,
@@ -174,7 +174,7 @@ pub(super) async fn has_expired(
     })?)
 }
 
-/// What a column would not take is refused with its name.
+/// Rejects values that a column cannot hold, with its name.
 fn check(spec: &OverrideSpec) -> Result<(), DataError> {
     let texts = [
         ("subject", &spec.subject, 1, SUBJECT_BYTES_MAX),
@@ -207,7 +207,7 @@ async fn refuse_too_many(session: &mut Session) -> Result<(), DataError> {
     Ok(())
 }
 
-/// Writes an override, be it new or not.
+/// Inserts or updates an override.
 async fn save(
     session: &mut Session,
     spec: &OverrideSpec,

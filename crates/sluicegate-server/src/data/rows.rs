@@ -1,4 +1,4 @@
-//! Rows of the tables, as the rest of the service sees them.
+//! Rows of the tables as types for the rest of the service.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,24 +11,24 @@ use utoipa::ToSchema;
 use crate::json::rule::RuleView;
 use crate::time::Timestamp;
 
-/// The longest subject of an override.
+/// Maximum length of an override's subject in bytes.
 pub const SUBJECT_BYTES_MAX: usize = 1024;
-/// The longest reason of an override.
+/// Maximum length of an override's reason in bytes.
 pub const REASON_BYTES_MAX: usize = 1024;
-/// The longest name of a token.
+/// Maximum length of a token's name in bytes.
 pub const TOKEN_NAME_BYTES_MAX: usize = 64;
-/// The most tokens.
+/// Maximum number of tokens.
 pub const TOKENS_MAX: usize = 1000;
 
-/// A rule, as it is stored.
+/// A stored rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRule {
-    /// Its columns as [`Rule::spec`](sluicegate::Rule::spec) gives them, conditions by attribute: `tokens` and
-    /// `period` are always there, and `rate_per_second` never is.
+    /// Columns as in [`Rule::spec`](sluicegate::Rule::spec), conditions by attribute: `tokens` and `period` are always
+    /// present, `rate_per_second` never is.
     pub spec: RuleSpec,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Which version of it this is, from 1.
+    /// Version, from 1.
     pub version: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Replaced {
     pub old: Vec<StoredRule>,
     /// The rules after, by id.
     pub new: Vec<StoredRule>,
-    /// The generation after; in a dry run, the one before, which is still current.
+    /// Generation after the change; in a dry run the current one.
     pub generation: u64,
 }
 
@@ -53,47 +53,47 @@ impl StoredRule {
 /// A change of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleChange {
-    /// Its number; they grow.
+    /// Id of the change, in ascending order of time.
     pub change_id: u64,
-    /// The rule.
+    /// Id of the rule.
     pub rule_id: u64,
-    /// Who made it.
+    /// Name of the caller that made it.
     pub changed_by: String,
-    /// When.
+    /// Time of the change.
     pub changed_at: Timestamp,
-    /// The rule before, as JSON as the API shows it; none if it was made.
+    /// The rule before, in the JSON form of the API; `None` if it was created.
     pub old: Option<serde_json::Value>,
-    /// The rule after; none if it was deleted.
+    /// The rule after; `None` if it was deleted.
     pub new: Option<serde_json::Value>,
 }
 
-/// An override, as somebody wants it.
+/// An override to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// The rule.
+    /// Id of the rule.
     pub rule_id: u64,
-    /// Whose bucket: the value of the rule's subject attribute.
+    /// Value of the rule's subject attribute.
     pub subject: String,
-    /// What it has instead of the rule's quota.
+    /// Replacement of the rule's quota.
     pub instead: Override,
-    /// Why, for people.
+    /// Reason given by its author; may be empty.
     pub reason: String,
-    /// Until when; for ever if none.
+    /// End of validity; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
-/// An override, as it is stored.
+/// A stored override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOverride {
-    /// Its number.
+    /// Id of the override.
     pub override_id: u64,
-    /// What it is.
+    /// Columns of the override.
     pub spec: OverrideSpec,
-    /// Who made it.
+    /// Name of the caller that set it last.
     pub created_by: String,
-    /// When.
+    /// Time at which it was last set.
     pub created_at: Timestamp,
-    /// Which version of it this is, from 1.
+    /// Version, from 1.
     pub version: u64,
 }
 
@@ -107,55 +107,55 @@ pub enum OverrideKind {
     Blocked,
 }
 
-/// What a token may do.
+/// Role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Look.
+    /// Read-only access.
     Read,
-    /// Look and change.
+    /// Read and write access.
     Admin,
 }
 
-/// A token, as it is stored: what is needed to recognise it, not to use it.
+/// A stored token: enough to verify it, not to use it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredToken {
-    /// Its number.
+    /// Id of the token.
     pub token_id: u64,
-    /// What people call it.
+    /// Unique name.
     pub name: String,
-    /// What it may do.
+    /// Role of the token.
     pub role: Role,
-    /// The SHA-256 of it.
+    /// SHA-256 of the token.
     pub hash: [u8; 32],
-    /// Who made it.
+    /// Name of the caller that created it.
     pub created_by: String,
-    /// When.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Everything that decides, read in one go.
+/// Rules, overrides and tokens, read in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// Grows with every change of a rule, an override or a token.
     pub generation: u64,
     /// All rules, by id.
     pub rules: Vec<StoredRule>,
-    /// All overrides; also those that have expired and are not deleted yet.
+    /// All overrides, including expired ones that are not deleted yet.
     pub overrides: Vec<StoredOverride>,
     /// All tokens.
     pub tokens: Vec<StoredToken>,
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Only what comes after this one in the list's order; from its beginning if none.
+    /// Cursor: only rows after it in the list's order; `None` for the first page.
     pub after: Option<u64>,
-    /// How many at most.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
-/// Which rules.
+/// Filter for rules; an absent field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the column of that name")]
 pub struct RuleFilter {
@@ -164,7 +164,7 @@ pub struct RuleFilter {
     pub is_active: Option<bool>,
 }
 
-/// Which overrides.
+/// Filter for overrides; an absent field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the column of that name")]
 pub struct OverrideFilter {
@@ -175,52 +175,52 @@ pub struct OverrideFilter {
 /// Denials of one bucket by one rule in one minute, to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViolationRow {
-    /// The bucket, readable.
+    /// Readable key of the bucket.
     pub bucket_key: String,
-    /// The rule.
+    /// Id of the rule.
     pub rule_id: u64,
-    /// `true` if it only would have been denied.
+    /// True if the rule was in shadow mode.
     pub is_shadow: bool,
-    /// Attributes of the first of them.
+    /// User of the first denied request.
     pub user_id: Option<String>,
-    /// Its address.
+    /// Client address of the first denied request.
     pub ip_address: Option<String>,
-    /// What it was for.
+    /// Endpoint of the first denied request.
     pub endpoint: Option<String>,
-    /// And how.
+    /// Method of the first denied request.
     pub method: Option<String>,
-    /// The first of them.
+    /// Time of the first denial.
     pub requested_at: Timestamp,
-    /// The last of them.
+    /// Time of the last denial.
     pub last_at: Timestamp,
-    /// Whole tokens that were left at the first.
+    /// Whole tokens left at the first denial.
     pub tokens_at_time: u64,
-    /// How many.
+    /// Number of denials.
     pub count: u64,
 }
 
-/// Rows that are written together or not at all, and only once however often they are sent.
+/// Rows that are written atomically, and only once however often they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViolationBatch {
-    /// The process that writes: random, new at each start.
+    /// Random id of the writing process, new at each start.
     pub writer: u64,
-    /// Grows with every batch of a writer. One that was written already is not written again.
+    /// Number of the batch, which grows with every batch of a writer. A batch is not written twice.
     pub sequence: u64,
-    /// The rows. Of several for one bucket, rule, mode and minute, and with what is stored already, the counts
-    /// are added, and the first and last times widened.
+    /// Rows to write. Rows of one bucket, rule, mode and minute are merged, also with stored ones: counts are added,
+    /// and the times of first and last denial widened.
     pub rows: Vec<ViolationRow>,
 }
 
-/// A violation, as it is stored.
+/// A stored violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its number.
+    /// Id of the violation.
     pub violation_id: u64,
-    /// What it is.
+    /// Columns of the violation.
     pub row: ViolationRow,
 }
 
-/// Which violations.
+/// Filter for violations; an absent field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the column of that name")]
 pub struct ViolationFilter {
@@ -230,36 +230,36 @@ pub struct ViolationFilter {
     pub bucket_key: Option<String>,
     pub rule_id: Option<u64>,
     pub is_shadow: Option<bool>,
-    /// Last seen at this time or later.
+    /// Only violations whose last denial was at this time or later.
     pub from: Option<Timestamp>,
-    /// First seen before this time.
+    /// Only violations whose first denial was before this time.
     pub to: Option<Timestamp>,
 }
 
-/// Where a list of violations goes on: after the one with these, newest first. As text it is the cursor of a page.
+/// Position in the list of violations, newest first. As text it is the cursor of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViolationOrder {
-    /// Its time.
+    /// Time of its first denial.
     pub requested_at: Timestamp,
-    /// Its number.
+    /// Id of the violation.
     pub violation_id: u64,
 }
 
-/// A text that is no cursor.
+/// Error of text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not what a page has as `next`")]
 pub struct CursorError;
 
-/// Somebody who was denied a lot.
+/// Value with many denials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOffender {
-    /// The value of the column that was asked for.
+    /// Value of the column grouped by.
     pub value: String,
-    /// Denials.
+    /// Number of denials.
     pub count: u64,
-    /// Rows.
+    /// Number of violations.
     pub violations: u64,
-    /// The last of them.
+    /// Time of the last denial.
     pub last_at: Timestamp,
 }
 
@@ -287,7 +287,7 @@ impl From<&Override> for OverrideKind {
 }
 
 impl Violation {
-    /// Where a list goes on after this one.
+    /// Position of this violation, as the cursor for the next page.
     #[must_use]
     pub const fn order(&self) -> ViolationOrder {
         ViolationOrder { requested_at: self.row.requested_at, violation_id: self.violation_id }

@@ -12,7 +12,7 @@ use super::session::{Session, on};
 use super::values::{Time, named, rows, signed, unsigned};
 use super::{DataError, Page, RuleChange, RuleFilter, StoredRule};
 
-/// The most tokens and the longest period, in microseconds, that columns hold. No reduced quota has more.
+/// Largest number of tokens, and of microseconds in a period, that columns hold. No reduced quota has more.
 const NUMBER_MAX: u64 = 1 << 52;
 
 /// Defines the row of a rule and every SQL list of its columns. A new column is one line below, one in
@@ -125,7 +125,7 @@ pub(super) async fn get(session: &mut Session, rule_id: u64) -> Result<StoredRul
     row.ok_or(DataError::NotFound("rule"))?.stored()
 }
 
-/// A part of the rules, by id.
+/// A page of rules by id.
 pub(super) async fn list(
     session: &mut Session,
     filter: &RuleFilter,
@@ -183,7 +183,7 @@ impl RuleRow {
         Self {
             rule_id: signed(spec.rule_id),
             scope: spec.scope.unwrap_or(Scope::Custom).name().into(),
-            // A window has no capacity but its tokens.
+            // The capacity of a window is its tokens.
             burst_capacity: signed(spec.burst_capacity.or(spec.tokens).unwrap_or_default()),
             conditions: json!(Map::from_iter(texts(&spec.conditions))).to_string(),
             replaces: json!(spec.replaces).to_string(),
@@ -243,7 +243,7 @@ impl RuleRow {
     }
 }
 
-/// Members of a JSON object of texts.
+/// Members of a JSON object of strings.
 fn texts(pairs: &[(String, String)]) -> impl Iterator<Item = (String, Value)> {
     pairs.iter().map(|(name, text)| (name.clone(), json!(text)))
 }
@@ -282,8 +282,8 @@ impl ChangeRow {
     }
 }
 
-/// The spec as it is stored: tokens and period whole and no defaults left open, so that two specs of one rule are
-/// equal.
+/// The spec in its stored form, with whole tokens and period and all defaults filled in, so that two specs of one
+/// rule are equal.
 pub(super) fn normalised(spec: &RuleSpec) -> Result<RuleSpec, DataError> {
     let rule = spec.build().map_err(DataError::Refused)?;
     refuse_unstorable(spec)?;
@@ -294,7 +294,7 @@ pub(super) fn normalised(spec: &RuleSpec) -> Result<RuleSpec, DataError> {
     Ok(normal)
 }
 
-/// Tokens and microseconds as columns hold them: as written, or reduced where that is too much for them.
+/// Tokens and microseconds for the columns: as written, or reduced if they exceed the columns' range.
 pub(super) fn stored_rate(rate: Rate) -> (u64, u64) {
     match rate.tokens_and_period_us() {
         written @ (tokens, _) if tokens <= NUMBER_MAX => written,
@@ -302,7 +302,7 @@ pub(super) fn stored_rate(rate: Rate) -> (u64, u64) {
     }
 }
 
-/// Refuses what a valid rule may have and a column cannot hold: NUL, or two conditions on one attribute.
+/// Rejects values that are valid in a rule but not in a column: NUL, or two conditions on one attribute.
 fn refuse_unstorable(spec: &RuleSpec) -> Result<(), DataError> {
     let notes = NOTES.iter().map(|note| (note.name(), note.get(spec)));
     for (field, text) in notes.chain([("key_pattern", &*spec.key_pattern)]) {

@@ -1,4 +1,4 @@
-//! Transactions on either database, each with an end.
+//! Transactions on either database, with time limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ pub(super) enum Pool {
 /// Purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// To read: everything as of one moment.
+    /// Consistent reads.
     Read,
-    /// To write rows that decide nothing.
+    /// Writes of rows that do not affect decisions.
     Write,
-    /// To change rules, overrides or tokens: one at a time over all processes.
+    /// Changes of rules, overrides or tokens: serialised over all processes.
     Change,
 }
 
@@ -32,9 +32,9 @@ pub(super) enum Aim {
 pub(super) struct Session {
     pub(super) connection: Connection,
     is_ended: bool,
-    /// Whether it is rolled back even if all went well.
+    /// True if it is rolled back even on success.
     is_dry_run: bool,
-    /// Set when no caller waits any more: SQLite polls it while it works.
+    /// Set when no caller waits any more: SQLite polls it while it runs.
     is_over: Arc<AtomicBool>,
 }
 
@@ -80,7 +80,7 @@ macro_rules! on {
 pub(super) use on;
 
 impl Session {
-    /// Begins a transaction. `limits` is what PostgreSQL is told about how long anything may take in it.
+    /// Begins a transaction. `limits` is the SQL that sets its time limits in PostgreSQL.
     pub(super) async fn begin(pool: &Pool, aim: Aim, limits: &str) -> Result<Self, DataError> {
         let connection = match pool {
             Pool::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
@@ -93,7 +93,7 @@ impl Session {
             Connection::Sqlite(connection) => {
                 let goes_on = move || !is_over.load(Ordering::Relaxed);
                 connection.lock_handle().await?.set_progress_handler(SQLITE_STEPS, goes_on);
-                // A writer that began as a reader could not wait for its turn.
+                // A transaction that is upgraded from reading to writing fails instead of waiting for the lock.
                 let begin = if aim == Aim::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
                 sqlx::raw_sql(begin).execute(&mut **connection).await?;
             }
@@ -115,7 +115,7 @@ impl Session {
         self
     }
 
-    /// Whether it is a dry run. Only what a rollback does not undo may depend on it.
+    /// True in a dry run. Only effects that a rollback does not undo may depend on it.
     pub(super) fn is_dry_run(&self) -> bool {
         self.is_dry_run
     }
@@ -131,7 +131,7 @@ impl Session {
         Ok(value)
     }
 
-    /// Is it PostgreSQL? Where the dialects differ.
+    /// True for PostgreSQL, where the dialects differ.
     pub(super) fn is_postgres(&self) -> bool {
         matches!(self.connection, Connection::Postgres(_))
     }

@@ -26,7 +26,7 @@ pub(super) async fn all(session: &mut Session) -> Result<Vec<StoredToken>, DataE
     rows.into_iter().map(TokenRow::stored).collect()
 }
 
-/// Keeps a token.
+/// Stores a token.
 pub(super) async fn create(
     session: &mut Session,
     name: &str,

@@ -1,4 +1,4 @@
-//! Values as both dialects have them.
+//! Conversion of values for both dialects.
 
 use std::str::FromStr;
 
@@ -13,16 +13,16 @@ use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 use super::DataError;
 use crate::time::Timestamp;
 
-/// The longest text that says who did something.
+/// Maximum length of the name of a change's author in bytes.
 pub(super) const BY_BYTES_MAX: usize = 256;
 
-/// `timestamptz`, in every PostgreSQL.
+/// Type id of `timestamptz`, fixed in every PostgreSQL.
 const TIMESTAMPTZ: Oid = Oid(1184);
 
 /// 2000-01-01, from which PostgreSQL counts, in microseconds since the Unix epoch.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// The last time that is stored: the end of the year 9999, beyond which nobody writes dates.
+/// Last time that is stored: the end of the year 9999.
 const TIME_MAX: i64 = 253_402_300_799_999_999;
 
 /// A point in time: INTEGER microseconds in SQLite, TIMESTAMPTZ in PostgreSQL. Times before 1970 and after
@@ -78,29 +78,29 @@ impl Encode<'_, Postgres> for Time {
 
 impl<'r> Decode<'r, Postgres> for Time {
     fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
-        // PostgreSQL's `infinity` is the largest number there is.
+        // PostgreSQL's `infinity` is the largest `i64`.
         let since = <i64 as Decode<'r, Postgres>>::decode(value)?;
         Ok(Self(since.saturating_add(POSTGRES_EPOCH)))
     }
 }
 
-/// A number as a column has it. What no column can have becomes the largest, which no row has.
+/// A number for a column. Numbers beyond its range become the largest, which no row has.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The most rows of a list, as SQL has it.
+/// Maximum number of rows for SQL.
 pub(super) fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A number of a row that cannot be negative.
+/// Reads a number of a row, which must not be negative.
 pub(super) fn unsigned(column: &'static str, number: i64) -> Result<u64, DataError> {
     u64::try_from(number)
         .map_err(|_| DataError::Unexpected(format!("{column}: {number} is negative")))
 }
 
-/// The value that has this name in a column.
+/// Reads a value by its name in a column.
 pub(super) fn named<T: FromStr<Err = UnknownName>>(
     column: &'static str,
     name: &str,
@@ -109,7 +109,7 @@ pub(super) fn named<T: FromStr<Err = UnknownName>>(
     name.parse().map_err(wrong)
 }
 
-/// A text that fits its column: cut to so many bytes, and without NUL, which PostgreSQL cannot keep.
+/// Text truncated to the column's length, and without NUL, which PostgreSQL cannot store.
 pub(super) fn clipped(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].replace('\0', "?")
 }

@@ -1,4 +1,4 @@
-//! Structs that are written as JSON objects only.
+//! Structs that are parsed from JSON objects only.
 
 use std::fmt;
 use std::marker::PhantomData;

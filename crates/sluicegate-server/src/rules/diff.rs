@@ -11,50 +11,50 @@ use utoipa::ToSchema;
 use crate::data::{Replaced, StoredRule};
 use crate::json::rule::RuleView;
 
-/// The difference between two sets of rules. A rule is the same one if it has the same id.
+/// Difference between two sets of rules. Rules are matched by id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct RulesDiff {
-    /// Rules that are new, with all their columns.
+    /// Added rules with all columns.
     #[schema(value_type = Vec<Object>)]
     pub(crate) added: Vec<Map<String, Value>>,
-    /// Rules that go, with all their columns.
+    /// Removed rules with all columns.
     #[schema(value_type = Vec<Object>)]
     pub(crate) removed: Vec<Map<String, Value>>,
-    /// Rules that change.
+    /// Changed rules.
     pub(crate) changed: Vec<ChangedRule>,
-    /// How many rules stay as they are.
+    /// Number of rules without a difference.
     pub(crate) unchanged: usize,
 }
 
-/// A rule that changes.
+/// A changed rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ChangedRule {
-    /// Its number.
+    /// Id of the rule.
     pub(crate) rule_id: u64,
-    /// Its key pattern before.
+    /// Key pattern before the change.
     pub(crate) key_pattern: String,
-    /// Its plan before.
+    /// Plan before the change.
     pub(crate) plan: String,
-    /// The columns that change.
+    /// Changed columns.
     pub(crate) columns: Vec<ChangedColumn>,
 }
 
-/// A column that changes.
+/// A changed column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ChangedColumn {
-    /// Its name.
+    /// Name of the column.
     pub(crate) name: String,
-    /// What it was.
+    /// Value before the change.
     #[schema(value_type = Value)]
     pub(crate) old: Value,
-    /// What it becomes.
+    /// Value after the change.
     #[schema(value_type = Value)]
     pub(crate) new: Value,
 }
 
-/// The columns that are chosen for a rule, in the order of files.
+/// Columns that a client chooses for a rule, in the order of files.
 pub(crate) fn chosen_columns() -> impl Iterator<Item = &'static str> {
-    // The id is given by the service, and the rate follows from tokens and period.
+    // The id is assigned by the service, and the rate follows from tokens and period.
     let columns = RuleSpec::COLUMNS.into_iter();
     columns.filter(|name| !matches!(*name, "rule_id" | "rate_per_second"))
 }
@@ -71,7 +71,7 @@ pub(crate) fn columns(rule: &Rule) -> Map<String, Value> {
 }
 
 impl RulesDiff {
-    /// What changes if `old` is replaced by `new`.
+    /// Difference of replacing `old` by `new`.
     pub(crate) fn new(old: &[Rule], new: &[Rule]) -> Self {
         let by_id = |rules: &[Rule]| -> BTreeMap<_, _> {
             rules.iter().map(|rule| (rule.rule_id(), columns(rule))).collect()
@@ -89,16 +89,16 @@ impl RulesDiff {
         diff
     }
 
-    /// The difference that replacing all rules of a database makes.
+    /// Difference of replacing all rules of a database.
     pub(crate) fn of(replaced: &Replaced) -> Self {
-        // A stored rule that is no longer valid cannot stay.
+        // Stored rules that are invalid are left out.
         let built = |rules: &[StoredRule]| -> Vec<Rule> {
             rules.iter().filter_map(|rule| rule.spec.build().ok()).collect()
         };
         Self::new(&built(&replaced.old), &built(&replaced.new))
     }
 
-    /// Whether nothing changes.
+    /// True if there is no difference.
     pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }

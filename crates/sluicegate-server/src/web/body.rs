@@ -1,4 +1,4 @@
-//! Request bodies: bounded in size and time, JSON, and refused with the name of what is wrong.
+//! Request bodies: JSON with limits of size and time; errors name the invalid field.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -35,9 +35,9 @@ where
     collect(request.into_body(), bytes_max, timeout).await
 }
 
-/// Lets a body arrive before anything is made of its request. A request that is refused without its body has its
-/// connection closed, which a client that still sends takes for the answer. A body that says itself that it is
-/// long, as all rules at once may be, is left to whoever reads it, after asking who sends it.
+/// Buffers a body before its request is handled. Rejecting a request before its body has arrived closes the
+/// connection, and a client that is still sending would see that instead of the answer. A body whose announced length
+/// exceeds the limit, as an import may have, is left to its handler, which reads it after authorisation.
 pub(crate) async fn let_arrive(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -55,11 +55,11 @@ pub(crate) async fn let_arrive(
     }
 }
 
-/// Takes as much of a body as may be, and throws it away. A connection is kept only if nothing is left unread on it.
+/// Reads and discards a body within the limits: a connection with unread bytes cannot be reused.
 pub(crate) async fn discard(body: Body, bytes_max: usize, timeout: Duration) {
     let is_long = body.size_hint().lower() > bytes_max as u64;
     if !is_long && !body.is_end_stream() {
-        // Whatever becomes of it, the answer is the same.
+        // The answer does not depend on the result.
         let _ = collect(body, bytes_max, timeout).await;
     }
 }
@@ -80,8 +80,8 @@ where
     }
 }
 
-/// Waits for something within a time. What came with the header is there when the connection was looked at again: no
-/// timer is made for that.
+/// Waits for a future with a timeout. Bytes that arrived with the header are available after one more poll, which
+/// saves a timer.
 async fn soon<F: Future>(mut doing: Pin<&mut F>, within: Duration) -> Result<F::Output, Elapsed> {
     let mut is_first = true;
     let done = poll_fn(|cx| match doing.as_mut().poll(cx) {
@@ -99,8 +99,8 @@ async fn soon<F: Future>(mut doing: Pin<&mut F>, within: Duration) -> Result<F::
     }
 }
 
-/// A body that says what it is must say that it is JSON. This also keeps other sites' forms out, which a
-/// browser sends without asking.
+/// Requires a `content-type` of JSON, if there is one. This also rejects forms of other sites, which a browser sends
+/// without a preflight request.
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let is_packed = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
@@ -120,11 +120,11 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Parses JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    // Keeping track of where one is costs time, so that is done only when something is wrong.
+    // Tracking the path costs time, so it is done only after an error.
     serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
 }
 
-/// Refuses a text with a NUL character, which PostgreSQL cannot store.
+/// Rejects text with a NUL character, which PostgreSQL cannot store.
 pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         return Err(Problem::field(field, "has a NUL character in it"));
@@ -138,17 +138,17 @@ pub(crate) fn choice<T>(field: &str, given: Option<Choice<T>>) -> Result<Option<
     given.map(read).transpose()
 }
 
-/// Parses again to find out where it went wrong.
+/// Parses again with path tracking, to name the invalid field.
 fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
-        // A whole value and then something else.
+        // A complete value followed by other bytes.
         return Problem::new(StatusCode::BAD_REQUEST, "the body goes on after the JSON value");
     };
     let path = error.path().to_string();
     let reason = error.inner().to_string();
     let is_root = path == ".";
-    // Where the syntax is at fault there may be no field to speak of.
+    // A syntax error may not belong to a field.
     if !error.inner().is_data() && (is_root || path.contains('?')) {
         return Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {reason}"));
     }
@@ -162,7 +162,7 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
         (None, true) => return Problem::new(StatusCode::BAD_REQUEST, reason),
         _ => path,
     };
-    // The field says better where it is than a line and a column do.
+    // The field is a better position than line and column.
     let reason = reason.split(" at line ").next().unwrap_or(&reason);
     Problem::field(field, reason)
 }

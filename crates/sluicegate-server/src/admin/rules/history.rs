@@ -1,4 +1,4 @@
-//! Who changed which rule, when and how.
+//! History of rules.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::web::openapi::parts::{RulePath, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// Changes of rules.
+/// A page of changes.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ChangeList {
     /// Newest first.
     pub(crate) changes: Vec<ChangeView>,
-    /// Give this back as `after` for older ones; null if there are none.
+    /// Cursor of the next page, for `after`; null on the last page.
     pub(crate) next: Option<String>,
 }
 
@@ -30,17 +30,17 @@ pub(crate) struct ChangeList {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = RuleChange)]
 pub(crate) struct ChangeView {
-    /// Its number; they grow.
+    /// Id of the change, in ascending order of time.
     #[schema(minimum = 1)]
     pub(crate) change_id: u64,
     #[schema(minimum = 1)]
     pub(crate) rule_id: u64,
-    /// Who made it.
+    /// Name of the caller that made it.
     pub(crate) changed_by: String,
-    /// When.
+    /// Time of the change.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) changed_at: Timestamp,
-    /// The rule before; null if it was made.
+    /// The rule before; null if it was created.
     #[schema(value_type = Option<Object>)]
     pub(crate) old: Option<serde_json::Value>,
     /// The rule after; null if it was deleted.
@@ -54,8 +54,8 @@ pub(crate) struct ChangeView {
     operation_id = "list_rule_changes",
     path = "/v1/rules/changes",
     params(
-        ("after" = Option<u64>, Query, description = "What the page before has as `next`"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most; 100 if not given"),
+        ("after" = Option<u64>, Query, description = "Cursor: `next` of the previous page"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Page size; 100 by default"),
     ),
     responses(
         (status = 200, description = "Changes", body = ChangeList),
@@ -71,15 +71,15 @@ pub(super) async fn of_all(
     list(&app, None, query).await.map(Json)
 }
 
-/// Lists the changes of one rule, newest first; also of one that was deleted.
+/// Lists the changes of one rule, newest first, also of a deleted rule.
 #[utoipa::path(
     get,
     operation_id = "list_changes_of_rule",
     path = "/v1/rules/{id}/changes",
     params(
         RulePath,
-        ("after" = Option<u64>, Query, description = "What the page before has as `next`"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most; 100 if not given"),
+        ("after" = Option<u64>, Query, description = "Cursor: `next` of the previous page"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Page size; 100 by default"),
     ),
     responses(
         (status = 200, description = "Changes", body = ChangeList),
@@ -111,11 +111,11 @@ impl ChangeList {
         rule_id: Option<u64>,
         Page { after, limit }: Page,
     ) -> Result<Self, DataError> {
-        // One more than is shown tells whether there are more.
+        // One more than the page: its presence means that there is a next page.
         let page = Page { after, limit: limit + 1 };
         let mut changes = database.rule_changes(rule_id, page).await?;
         if let Some(rule_id) = rule_id.filter(|_| changes.is_empty()) {
-            // A rule that nobody has changed has no history; one that never was has no page.
+            // A starter rule that was never changed has an empty history; a rule that never existed is not found.
             database.rule(rule_id).await?;
         }
         let has_more = changes.len() > limit;

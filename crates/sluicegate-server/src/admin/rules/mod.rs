@@ -1,7 +1,7 @@
 //! `/v1/rules`: the rules, their history, and changing them.
 //!
-//! Rules that come from the database are read and changed there, and a change is in force here before it is
-//! answered. Rules that come from a file are shown as they are in force, and are changed in the file.
+//! Rules of a database are read and changed there, and a change is in force in this process before the answer. Rules
+//! of a file are shown as they are in force, and are changed in the file.
 
 mod history;
 mod replace;
@@ -32,19 +32,20 @@ use crate::web::openapi::parts::{IfNoneMatch, RulePath, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// The rules, and what is in force.
+/// A page of rules, and the state of the set in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RuleList {
-    /// In the order of their ids.
+    /// Rules by id.
     rules: Vec<RuleView>,
-    /// Give this back as `after` for the rules that follow; null if there are none.
+    /// Cursor of the next page, for `after`; null on the last page.
     next: Option<String>,
-    /// The version of the set in force here: this process counts the sets that it has had, from 1.
+    /// Version of the set in force: this process counts its sets from 1.
     #[schema(minimum = 1)]
     version: u64,
-    /// Where rules come from: the address of a database, the path of a file, or `starter`.
+    /// Source of the rules: URL of a database, path of a file, or `starter`.
     source: String,
-    /// Why what is in the source now was refused, if it was: then the last good set stays in force.
+    /// Reason why the latest version in the source was rejected, while the last valid set stays in force; null if it
+    /// was not rejected.
     refused: Option<String>,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct RuleList {
 ))]
 struct Document;
 
-/// Its routes.
+/// Routes of `/v1/rules`.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/rules", get(list).post(write::create))
@@ -74,27 +75,27 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1/rules/{id}/changes", get(history::of_one))
 }
 
-/// The one route whose body may be far longer than others, and is read only if its sender may change rules.
+/// Route of the import, whose body may be much longer than others and is read only after authorisation.
 pub(super) fn import_routes() -> Router<Arc<App>> {
     Router::new().route("/v1/rules", put(replace::replace_all))
 }
 
-/// Its part of the API's document.
+/// OpenAPI document of `/v1/rules`.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Lists rules by id, and says what is in force.
+/// Lists rules by id, with the state of the set in force.
 #[utoipa::path(
     get,
     operation_id = "list_rules",
     path = "/v1/rules",
     params(
-        ("plan" = Option<String>, Query, description = "Only rules for this plan; empty for those for every plan"),
+        ("plan" = Option<String>, Query, description = "Only rules for this plan; empty for rules for every plan"),
         ("scope" = Option<ScopeName>, Query, description = "Only rules with this scope"),
-        ("is_active" = Option<bool>, Query, description = "Only rules that are switched on, or off"),
-        ("after" = Option<u64>, Query, description = "What the page before has as `next`"),
-        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most; 100 if not given"),
+        ("is_active" = Option<bool>, Query, description = "Only active or only inactive rules"),
+        ("after" = Option<u64>, Query, description = "Cursor: `next` of the previous page"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "Page size; 100 by default"),
     ),
     responses(
         (status = 200, description = "Rules", body = RuleList),
@@ -106,7 +107,7 @@ async fn list(_: Reader, State(app): State<Arc<App>>, query: Query) -> Result<Re
     let query = query.only(&["plan", "scope", "is_active", "after", "limit"])?;
     let filter = filter(&query)?;
     let Page { after, limit } = query.page()?;
-    // One more than is shown tells whether there are more.
+    // One more than the page: its presence means that there is a next page.
     let page = Page { after, limit: limit + 1 };
     let mut rules = match stored(&app)? {
         Some(database) => {
@@ -128,7 +129,7 @@ async fn list(_: Reader, State(app): State<Arc<App>>, query: Query) -> Result<Re
     Ok(Json(list).into_response())
 }
 
-/// Shows a rule.
+/// Gets a rule.
 #[utoipa::path(
     get,
     operation_id = "get_rule",
@@ -137,7 +138,7 @@ async fn list(_: Reader, State(app): State<Arc<App>>, query: Query) -> Result<Re
     responses(
         (status = 200, description = "The rule", body = RuleView,
             headers(("etag" = String, description = "Its version, for `If-Match`"))),
-        (status = 304, description = "It still has the version that is known",
+        (status = 304, description = "The rule still has the version in `If-None-Match`",
             headers(("etag" = String, description = "Its version"))),
         WrongOrDown,
     ),
@@ -170,7 +171,7 @@ async fn one(
     Ok(tagged(StatusCode::OK, rule))
 }
 
-/// A rule, with its version as a tag.
+/// Answers with a rule and its version as `ETag`.
 fn tagged(status: StatusCode, rule: RuleView) -> Response {
     (status, [(header::ETAG, etag(rule.version()))], Json(rule)).into_response()
 }
@@ -185,7 +186,7 @@ fn stored(app: &App) -> Result<Option<Arc<Database>>, Problem> {
     }
 }
 
-/// The rules in force that are asked for.
+/// Page of the rules in force that match the filter.
 fn in_force(app: &App, filter: &RuleFilter, Page { after, limit }: Page) -> Vec<RuleView> {
     let is_meant = |rule: &&Rule| {
         after.is_none_or(|after| rule.rule_id() > after)
@@ -210,7 +211,7 @@ fn filter(query: &Query) -> Result<RuleFilter, Problem> {
     })
 }
 
-/// The id in a path. What is no number is no rule's.
+/// Parses the id in a path. Text that is not a number is answered as not found.
 fn rule_id(id: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
     let id = id.ok().and_then(|Path(id)| id.parse().ok());
     id.ok_or_else(no_such_rule)

@@ -24,7 +24,7 @@ use crate::web::openapi::parts::{DryRun, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// The longest body: enough for as many rules as there may be.
+/// Maximum size of the body: enough for the maximum number of rules.
 const SET_BYTES_MAX: usize = 16 << 20;
 
 /// All rules: those that are not listed are deleted.
@@ -32,7 +32,7 @@ const SET_BYTES_MAX: usize = 16 << 20;
 #[schema(as = NewRules)]
 #[serde(deny_unknown_fields)]
 struct SetBody<'a> {
-    /// A rule without `rule_id` takes the place of the rule with its key pattern and plan, if there is one.
+    /// A rule without `rule_id` replaces the rule with its key pattern and plan, if there is one.
     #[serde(borrow)]
     #[schema(value_type = Vec<Columns>, max_items = 10_000)]
     rules: Vec<Object<Columns<'a>>>,
@@ -61,7 +61,7 @@ pub(crate) struct SetAnswer {
     ),
     request_body = SetBody,
     responses(
-        (status = 200, description = "What was changed, or would be in a dry run", body = SetAnswer,
+        (status = 200, description = "The difference that was made, or would be in a dry run", body = SetAnswer,
             headers(("etag" = String, description = "The version of all rules, for `If-Match`"))),
         WrongOrDown,
     ),

@@ -167,7 +167,7 @@ struct Change {
 }
 
 impl Change {
-    /// Reads everything in front of the body.
+    /// Parses path, query and header fields.
     fn read(
         app: &App,
         id: Result<Path<String>, PathRejection>,
@@ -202,7 +202,7 @@ impl Change {
         Ok(tagged(StatusCode::OK, rule.view()))
     }
 
-    /// Refuses a rule whose version is not that of `If-Match` and of the body.
+    /// Rejects a rule whose version is not that of `If-Match` and of the body.
     fn require(&self, current: &StoredRule, in_body: Option<u64>) -> Result<(), DataError> {
         let in_body = in_body.map(|version| Versions::Of(vec![version]));
         let mut required = self.if_match.iter().chain(&in_body);

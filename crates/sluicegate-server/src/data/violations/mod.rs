@@ -1,4 +1,4 @@
-//! Violations: written in batches, each once; asked for by who, what and when.
+//! Violations: idempotent writes in batches, and filtered queries.
 
 mod read;
 mod write;
@@ -7,24 +7,24 @@ pub(super) use self::read::{list, top};
 pub(super) use self::write::{delete, write};
 use super::values::clipped;
 
-/// The longest text of a column. Longer ones are cut, here as in what is asked for.
+/// Maximum length of text in a column in bytes. Longer text is truncated, in rows and in filters.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// The longest time between the first and the last denial of a row. The service sums up by the minute.
+/// Maximum time between the first and the last denial of a row. The service aggregates by minute.
 const SPAN_MAX_US: i64 = 3_600_000_000;
 
-/// The name of a mode, as the column has it.
+/// Name of a mode in the column.
 const fn mode(is_shadow: bool) -> &'static str {
     if is_shadow { "shadow" } else { "enforce" }
 }
 
-/// A text as its column has it.
+/// Text in its stored form.
 fn stored_text(text: &str) -> String {
     clipped(text, TEXT_BYTES_MAX)
 }
 
-/// Adds what the filter asks for to a query that ends in `WHERE` and a condition. Only what is asked for is
-/// there, so that each question finds its index.
+/// Adds the conditions of a filter to a query that ends in `WHERE` and a condition. Absent fields add none, so that
+/// each query can use its index.
 macro_rules! filter {
     ($query:expr, $filter:expr) => {{
         let (query, filter): (&mut QueryBuilder<_>, &ViolationFilter) = ($query, $filter);
@@ -47,7 +47,7 @@ macro_rules! filter {
         }
         if let Some(from) = filter.from {
             query.push(" AND last_at >= ").push_bind(Time::from(from));
-            // Follows from the other, and the index knows this column.
+            // Implied by the other condition, and this column is in the index.
             let first = from.plus_micros(-SPAN_MAX_US);
             query.push(" AND requested_at >= ").push_bind(Time::from(first));
         }

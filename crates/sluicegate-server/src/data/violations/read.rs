@@ -1,4 +1,4 @@
-//! Lists of violations, and who was denied most.
+//! Lists of violations, and the values with the most denials.
 
 use sqlx::QueryBuilder;
 
@@ -11,7 +11,7 @@ use crate::data::{
 };
 use crate::time::Timestamp;
 
-/// How far back it is looked for who was denied most, if nobody says: a day.
+/// Default span of the query for the most denials: a day.
 const TOP_SPAN_US: i64 = 86_400_000_000;
 
 row! {
@@ -66,7 +66,7 @@ pub(in crate::data) async fn list(
     found.into_iter().map(Row::violation).collect()
 }
 
-/// Who was denied most.
+/// Values with the most denials, in descending order.
 pub(in crate::data) async fn top(
     session: &mut Session,
     filter: &ViolationFilter,

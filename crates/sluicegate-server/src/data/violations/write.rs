@@ -1,4 +1,4 @@
-//! Batches in, and what is too old out.
+//! Writes batches and deletes old violations.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::data::values::{Time, rows, signed};
 use crate::data::{DataError, ViolationBatch, ViolationFilter, ViolationRow};
 use crate::time::Timestamp;
 
-/// The most rows that one statement writes: each has 12 values, and SQLite takes 32,766.
+/// Maximum number of rows in a statement: each has 12 values, and SQLite allows 32,766.
 const ROWS_PER_STATEMENT: usize = 500;
 
-/// The largest count of a row.
+/// Largest count of a row.
 const COUNT_MAX: u64 = (1 << 53) - 1;
 
-/// The most tokens of a row.
+/// Largest number of tokens in a row.
 const TOKENS_MAX: u64 = 1 << 52;
 
 const MINUTE_US: i64 = 60_000_000;
 
-/// How long a process that writes nothing is remembered. Whoever sends a batch again does so at once.
+/// Time after which an idle writer is deleted. A batch is resent at once, long before.
 const WRITER_KEPT_US: i64 = 86_400_000_000;
 
-/// The most forgotten writers that are deleted at a time.
+/// Maximum number of idle writers deleted at a time.
 const WRITERS_PER_DELETE: usize = 1000;
 
-/// What only one row has: bucket, rule, mode, minute. Rows are written in its order, so that two processes do not
-/// wait for each other.
+/// Unique key of a row: bucket, rule, mode, minute. Rows are written in its order, so that two processes do not
+/// deadlock.
 type Key = (String, u64, bool, i64);
 
 /// Writes a batch, unless it was written already.
@@ -56,7 +56,7 @@ pub(in crate::data) async fn write(
     Ok(())
 }
 
-/// The rows of a batch as their columns have them, those of one key added up.
+/// Rows of a batch in their stored form, merged by key.
 fn summed(batch: &[ViolationRow]) -> BTreeMap<Key, ViolationRow> {
     let mut rows: BTreeMap<Key, ViolationRow> = BTreeMap::new();
     for row in batch {
@@ -77,7 +77,7 @@ fn summed(batch: &[ViolationRow]) -> BTreeMap<Key, ViolationRow> {
     rows
 }
 
-/// A row that no column refuses: one of them must not keep a batch from being written.
+/// The row with every value within its column's range: one row must not fail the whole batch.
 fn storable(row: &ViolationRow) -> ViolationRow {
     let text = |text: &Option<String>| text.as_deref().map(stored_text);
     let time = |time: Timestamp| Timestamp::from(Time::from(time));
@@ -132,7 +132,7 @@ async fn upsert(session: &mut Session, rows: &[(Key, ViolationRow)]) -> Result<(
     Ok(())
 }
 
-/// Deletes violations, oldest first, so many at most; and processes that have not written for long.
+/// Deletes at most `limit` violations, oldest first, and idle writers.
 pub(in crate::data) async fn delete(
     session: &mut Session,
     filter: &ViolationFilter,
@@ -143,9 +143,9 @@ pub(in crate::data) async fn delete(
     }
     let of_anybody = ViolationFilter { from: filter.from, to: filter.to, ..Default::default() };
     let lock = match session.is_postgres() {
-        // Two nodes that delete what is old take different rows, and do not wait for each other.
+        // Processes that delete old rows at the same time take different rows and do not wait for each other.
         true if *filter == of_anybody => " FOR UPDATE SKIP LOCKED",
-        // Whoever is to be forgotten is, also where somebody is writing just now.
+        // Violations of a subject are deleted completely: rows being written are waited for.
         true => " FOR UPDATE",
         false => "",
     };

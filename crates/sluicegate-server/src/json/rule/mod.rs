@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 }))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Columns<'a> {
-    /// Its number; the next one if absent. Where the path has it already, it must be that.
+    /// Id of the rule; the next one if absent. Must equal that in the path, if there is one.
     #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     rule_id: Column<Whole>,
@@ -49,7 +49,7 @@ pub(crate) struct Columns<'a> {
     #[serde(default)]
     #[schema(value_type = Option<ScopeName>)]
     scope: Column<Choice<Scope>>,
-    /// Tokens per second, instead of `tokens` and `period`, or beside them if they agree.
+    /// Tokens per second, instead of `tokens` and `period`, or together with them if they agree.
     #[serde(default)]
     #[schema(value_type = Option<f64>, exclusive_minimum = 0)]
     rate_per_second: Column<GivenRate>,
@@ -57,7 +57,7 @@ pub(crate) struct Columns<'a> {
     #[serde(default)]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_503_599_627_370_496_u64)]
     tokens: Column<Whole>,
-    /// Seconds, or text such as `62.5s` or `1 minute`.
+    /// Period in seconds, or as text such as `62.5s` or `1 minute`.
     #[serde(default)]
     #[schema(value_type = Option<Time>)]
     period: Column<Seconds>,
@@ -98,11 +98,11 @@ pub(crate) struct Columns<'a> {
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = true)]
     is_active: Column<bool>,
-    /// Text for people.
+    /// Free text.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 1024)]
     description: Column<Text<'a>>,
-    /// Attributes and what they must match.
+    /// Globs that attributes must match, by attribute.
     #[serde(default)]
     #[schema(value_type = Option<Conditions>)]
     conditions: Column<Conditions<'a>>,
@@ -139,7 +139,7 @@ pub(crate) struct RulePatch<'a>(#[serde(borrow)] pub(crate) Columns<'a>);
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Rule)]
 pub(crate) struct RuleView {
-    /// Its number, which names its buckets.
+    /// Id of the rule, which identifies its buckets.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     rule_id: u64,
     /// Requests with the same key share a bucket: text with `{attribute}` placeholders.
@@ -154,7 +154,7 @@ pub(crate) struct RuleView {
     /// Tokens per period.
     #[schema(minimum = 1)]
     tokens: u64,
-    /// Seconds.
+    /// Period in seconds.
     #[schema(value_type = f64, exclusive_minimum = 0)]
     period: Plain,
     /// The most that can be taken at once.
@@ -179,10 +179,10 @@ pub(crate) struct RuleView {
     on_error: &'static str,
     /// An inactive rule applies to no request.
     is_active: bool,
-    /// Text for people.
+    /// Free text.
     #[schema(max_length = 1024)]
     description: String,
-    /// Attributes and what they must match.
+    /// Globs that attributes must match, by attribute.
     conditions: BTreeMap<String, String>,
     /// Name by which others replace it; null for none.
     #[schema(min_length = 1, max_length = 128)]

@@ -27,7 +27,7 @@ pub(super) struct GivenRate {
     pub(super) decimal: Result<Decimal, DecimalError>,
 }
 
-/// Attributes and what they must match; null removes one.
+/// Globs that attributes must match, by attribute; null removes one.
 #[derive(Debug, Default)]
 pub(super) struct Conditions<'a>(pub(super) Vec<(Text<'a>, Option<Text<'a>>)>);
 
@@ -48,8 +48,8 @@ pub(super) struct ReplacedName<'a>(#[serde(borrow)] pub(super) Text<'a>);
 const ROUNDING_MAX: f64 = 1e-15;
 
 impl GivenRate {
-    /// Whether it is this rate as it is shown. That may be rounded: 1 a minute is 0.01666..., which agrees, and is not
-    /// read back.
+    /// True if it is this rate as shown in answers, where it may be rounded: 1 per minute is shown as 0.01666..., which
+    /// agrees and is ignored.
     pub(super) fn is_shown_of(self, exact: Rate) -> bool {
         (self.float - exact.per_second()).abs() <= exact.per_second() * ROUNDING_MAX
     }
@@ -87,7 +87,7 @@ impl<T> Column<T> {
         }
     }
 
-    /// Sets a column unless it is absent here; returns whether it did.
+    /// Sets a column unless it is absent; true if it did.
     pub(super) fn set<U: Default>(&self, place: &mut U, value: impl FnOnce(&T) -> U) -> bool {
         self.set_or(place, U::default(), value)
     }

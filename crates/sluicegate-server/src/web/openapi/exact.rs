@@ -1,8 +1,8 @@
-//! What the derived document does not say by itself.
+//! Details of the OpenAPI document that cannot be derived.
 
 use serde_json::{Map, Value, json};
 
-/// Makes the document say all there is to say.
+/// Adds tags, ranges, required fields, refusals and required headers.
 pub(crate) fn exact(document: &mut Value) {
     integers(document);
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
@@ -27,13 +27,13 @@ pub(crate) fn exact(document: &mut Value) {
     }
 }
 
-/// What an operation is about: `rules` for `/v1/rules/{id}`.
+/// Tag of an operation: `rules` for `/v1/rules/{id}`.
 fn tag(path: &str) -> String {
     let of_api = path.strip_prefix("/v1/").and_then(|path| path.split('/').next());
     of_api.unwrap_or(if path == "/json" { "json" } else { "health" }).into()
 }
 
-/// Whole numbers that are not negative have all of 64 bits.
+/// Declares non-negative integers as unsigned 64-bit numbers.
 fn integers(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -49,8 +49,8 @@ fn integers(value: &mut Value) {
     }
 }
 
-/// In an answer, what can be null is always there, and what need not be there is never null. Bodies are told
-/// apart by that they take no other fields.
+/// Declares nullable fields of answers as required: a field is either nullable or optional. Bodies are recognised by
+/// `additionalProperties: false` and left alone.
 fn nullable_is_there(schema: &mut Value) {
     if schema.get("additionalProperties") == Some(&json!(false)) {
         return;
@@ -76,7 +76,7 @@ fn is_nullable(property: &Value) -> bool {
     ["type", "oneOf"].into_iter().filter_map(among).flatten().any(is_null)
 }
 
-/// What everybody is told who may not do this.
+/// Responses of operations that need a token to unauthorised requests.
 fn refusals() -> Map<String, Value> {
     let problem = |description: &str, headers: Value| {
         json!({
@@ -93,10 +93,10 @@ fn refusals() -> Map<String, Value> {
         },
     });
     [
-        ("401", problem("No token came along, or one that is not known", challenge)),
-        ("403", problem("The token is not for this, or a page of another site asks", json!({}))),
-        ("429", problem("Too many wrong tokens came from this address", retry_after())),
-        ("503", problem("Whose token it is is not known yet", retry_after())),
+        ("401", problem("The token is missing or unknown", challenge)),
+        ("403", problem("The role does not suffice, or a page of another site asks", json!({}))),
+        ("429", problem("Too many wrong tokens from this address", retry_after())),
+        ("503", problem("The tokens are not loaded yet", retry_after())),
     ]
     .map(|(status, response)| (status.into(), response))
     .into_iter()
@@ -113,7 +113,7 @@ fn retry_after() -> Value {
     })
 }
 
-/// Which headers are always there.
+/// Declares headers that are always present as required.
 fn headers(method: &str, responses: &mut Map<String, Value>) {
     for (status, response) in responses {
         let is_problem = response.pointer("/content/application~1problem+json").is_some();
@@ -122,7 +122,7 @@ fn headers(method: &str, responses: &mut Map<String, Value>) {
         }
         let Some(Value::Object(headers)) = response.get_mut("headers") else { continue };
         for (name, header) in headers {
-            // A dry run has made nothing that could have a version, and answers 200.
+            // A dry run answers 200 without a version.
             let has_version = name == "etag" && (method == "get" || status == "201");
             if has_version || name == "location" {
                 header["required"] = true.into();
