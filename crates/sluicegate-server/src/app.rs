@@ -27,7 +27,7 @@ pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
 /// State that all doors and the administration share.
 #[derive(Debug)]
 pub struct App {
-    /// Decides.
+    /// Limiter with the rules in force.
     pub limiter: Limiter<AnyStore>,
     /// Counters and gauges.
     pub metrics: Metrics,

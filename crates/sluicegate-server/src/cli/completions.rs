@@ -17,7 +17,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Shell
+    /// Shell to complete in
     #[arg(value_enum)]
     shell: Shell,
 }

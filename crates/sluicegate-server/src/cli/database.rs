@@ -28,7 +28,7 @@ pub(super) struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
-    /// How violations are recorded.
+    /// Recording and privacy of violations.
     Audit,
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Request")]
 pub(super) struct Request {
-    /// User
+    /// Id of the user
     #[arg(long, value_name = "ID")]
     user_id: Option<String>,
 
@@ -15,7 +15,7 @@ pub(super) struct Request {
     #[arg(long, value_name = "ADDRESS")]
     ip: Option<String>,
 
-    /// Path
+    /// Path of the request
     #[arg(long, value_name = "PATH")]
     endpoint: Option<String>,
 
@@ -23,7 +23,7 @@ pub(super) struct Request {
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
 
-    /// Plan
+    /// Plan of the user
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
 

@@ -46,7 +46,7 @@ pub struct Loaded {
 pub struct ConfigFile {
     /// Path, as it was given.
     pub path: PathBuf,
-    /// Content.
+    /// Content of the file.
     pub text: String,
 }
 

@@ -69,7 +69,7 @@ pub struct Config {
     pub notes: Vec<String>,
 }
 
-/// Listeners.
+/// Settings of the listeners.
 #[derive(Clone, Debug, Default)]
 pub struct Listen {
     /// Address for HTTP; disabled if none.
@@ -256,14 +256,14 @@ pub enum Record {
     All,
     /// Only those of enforced rules.
     Enforced,
-    /// None.
+    /// No violations.
     Nothing,
 }
 
 /// Form in which addresses and ids are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Privacy {
-    /// Unchanged.
+    /// Complete addresses and ids.
     #[default]
     Raw,
     /// Addresses truncated to their network, /24 or /48.
@@ -316,7 +316,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Shutdown.
+/// Settings of the shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     /// Time between failing readiness and refusing new requests.

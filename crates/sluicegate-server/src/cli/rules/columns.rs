@@ -62,11 +62,11 @@ pub(super) struct Columns {
     #[arg(long)]
     no_replaces: bool,
 
-    /// Scope
+    /// Scope of the rule
     #[arg(long, value_name = "SCOPE", value_parser = Scope::NAMES)]
     scope: Option<String>,
 
-    /// Algorithm
+    /// Algorithm of the buckets
     #[arg(long, value_name = "NAME", value_parser = Algorithm::NAMES)]
     algorithm: Option<String>,
 

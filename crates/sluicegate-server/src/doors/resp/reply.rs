@@ -48,19 +48,19 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Integer.
+    /// Writes an integer.
     #[inline]
     pub(super) fn integer(&mut self, number: i64) {
         self.number(b':', number);
     }
 
-    /// Unsigned integer. All values here are below 2^63.
+    /// Writes an unsigned integer. All values here are below 2^63.
     #[inline]
     pub(super) fn unsigned(&mut self, number: u64) {
         self.integer(i64::try_from(number).unwrap_or(i64::MAX));
     }
 
-    /// Boolean; an integer in RESP2.
+    /// Writes a boolean; an integer in RESP2.
     pub(super) fn boolean(&mut self, yes: bool) {
         match self.protocol {
             Protocol::Resp2 => self.integer(yes.into()),
@@ -68,7 +68,7 @@ impl Replies {
         }
     }
 
-    /// Null.
+    /// Writes null.
     pub(super) fn null(&mut self) {
         let null: &[u8] = match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",

@@ -26,7 +26,7 @@ fn fields(wrong: Result<RuleSpec, Wrong>) -> Vec<&'static str> {
     wrong.unwrap_err().iter().map(|wrong| wrong.field).collect()
 }
 
-/// What is stored of a rule: tokens and period, and no rate.
+/// Stored form of a rule: tokens and period, without a rate.
 fn stored(body: &Value) -> RuleSpec {
     let spec = rule(body).unwrap();
     let mut stored = spec.build().unwrap().spec();
@@ -122,10 +122,9 @@ fn every_wrong_column_is_named() {
     }
 }
 
-/// Whoever reads a rule, and sends it back as it was, has changed nothing: also where its rate cannot be
-/// written exactly.
+/// Sending back an unchanged answer changes nothing, even if the rate cannot be written exactly.
 #[test]
-fn what_is_shown_can_be_sent_back() {
+fn an_answer_can_be_sent_back() {
     for body in [
         json!({"key_pattern": "a", "tokens": 1, "period": "1 minute"}),
         json!({"key_pattern": "a", "tokens": 1, "period": "1 day"}),
@@ -182,7 +181,7 @@ fn a_patch_changes_what_it_names() {
     assert!(!fields(patch(&rule, &json!({"key_pattern": null}))).is_empty());
 }
 
-/// A window holds its tokens: whoever changes them need not say so twice.
+/// The capacity of a window is its tokens: changing them needs no second field.
 #[test]
 fn the_capacity_of_a_window_follows_its_tokens() {
     let bucket =
@@ -190,7 +189,7 @@ fn the_capacity_of_a_window_follows_its_tokens() {
     let window = patch(&bucket, &json!({"algorithm": "fixed_window"})).unwrap();
     assert_eq!(window.build().unwrap().quota().capacity(), 10);
     let mut window = window;
-    // As a database may have it.
+    // As a stored row may have it.
     window.burst_capacity = Some(10);
     let more = patch(&window, &json!({"tokens": 20})).unwrap();
     assert_eq!(more.build().unwrap().quota().capacity(), 20);
