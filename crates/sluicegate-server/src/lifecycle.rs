@@ -17,7 +17,7 @@ pub(crate) const QUIET: Duration = Duration::from_millis(50);
 pub(crate) enum Phase {
     /// Requests are served.
     Serving,
-    /// No longer ready. Requests are answered, and their clients told that the connection will close.
+    /// No longer ready. Requests are answered, with notice that the connection will close.
     Leaving,
     /// No new connections. Requests in flight are answered, and idle connections are closed.
     Draining,

@@ -1,8 +1,7 @@
-//! The schema, step by step, forwards and back.
+//! Migrations of the schema, up and down.
 //!
-//! All steps that are missing are taken in one transaction, by one process at a time: the database has the schema
-//! of one version or of the other, and nothing in between. Steps that a newer version has taken are left alone, so
-//! that an older one keeps serving.
+//! All pending migrations are applied in one transaction, by one process at a time: the database never has a schema
+//! between two versions. Migrations of a newer version are left alone, so that an older one keeps serving.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use super::values::Time;
 use super::{DataError, Migration};
 use crate::time::Timestamp;
 
-/// The longest that migrating may take, whatever the timeout of other calls.
+/// Maximum time of a migration, independent of the timeout of other calls.
 pub(super) const MIGRATE_LIMIT: Duration = Duration::from_secs(300);
 
 /// Key of PostgreSQL's advisory lock for migrations: `sluice` in ASCII.
@@ -70,13 +69,13 @@ impl Step {
     }
 }
 
-/// Every step that this version knows.
+/// All migrations that this version knows.
 pub(super) async fn list(session: &mut Session) -> Result<Vec<Migration>, DataError> {
     let taken = if is_begun(session).await? { taken(session).await? } else { BTreeSet::new() };
     Ok(STEPS.iter().map(|step| step.migration(taken.contains(&step.version))).collect())
 }
 
-/// Takes the steps that are missing.
+/// Applies pending migrations.
 pub(super) async fn up(session: &mut Session) -> Result<Vec<Migration>, DataError> {
     begin(session).await?;
     let taken = taken(session).await?;
@@ -97,7 +96,7 @@ pub(super) async fn up(session: &mut Session) -> Result<Vec<Migration>, DataErro
     Ok(done)
 }
 
-/// Takes back the steps above `version`.
+/// Reverts migrations above `version`.
 pub(super) async fn down(session: &mut Session, version: i64) -> Result<Vec<Migration>, DataError> {
     begin(session).await?;
     let taken = taken(session).await?;
@@ -118,8 +117,8 @@ pub(super) async fn down(session: &mut Session, version: i64) -> Result<Vec<Migr
     Ok(done)
 }
 
-/// Waits until nobody else migrates, and sees to it that there is a table of what was done. SQLite's transaction
-/// has the file for itself already.
+/// Takes the lock for migrations and creates their table if it is missing. In SQLite the transaction holds the lock
+/// already.
 async fn begin(session: &mut Session) -> Result<(), DataError> {
     if session.is_postgres() {
         let lock = "SELECT pg_advisory_xact_lock($1)";
@@ -144,7 +143,7 @@ async fn begin(session: &mut Session) -> Result<(), DataError> {
     run(session, create).await
 }
 
-/// Has anything ever been migrated?
+/// True if the table of migrations exists.
 async fn is_begun(session: &mut Session) -> Result<bool, DataError> {
     let is_there = if session.is_postgres() {
         "SELECT to_regclass('rate_limit_migrations') IS NOT NULL"

@@ -28,11 +28,11 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// The rule that has the same id, or the same key pattern and plan, where a rule clashes with another (409).
+    /// Rule with the same id, or the same key pattern and plan, if a rule conflicts with it (409); otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     conflicting_rule_id: Option<u64>,
-    /// Whole seconds to wait before trying again; said in a header.
+    /// Whole seconds to wait before a retry, for the header `Retry-After`.
     #[serde(skip)]
     retry_after_s: Option<u64>,
 }

@@ -40,7 +40,7 @@ impl InProcess {
     /// Answers a request.
     pub(super) fn exchange(&self, request: Request<Vec<u8>>) -> CliResult<Response<Vec<u8>>> {
         let mut request = request.map(Body::from);
-        // No token is asked for: whoever can open the database can read and change everything in it.
+        // No token is needed: a caller that can open the database can read and change everything in it.
         request.extensions_mut().insert(Operator(operator()));
         self.runtime.block_on(async {
             let Ok(response) = self.router.clone().oneshot(request).await;

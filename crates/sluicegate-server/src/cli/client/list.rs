@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Call, Client, parse};
 use crate::cli::failure::CliResult;
 
-/// Most members that are asked for at once. The administration answers no more.
+/// Page size of requests: the maximum of the administration.
 const PAGE: usize = 1000;
 
 impl Client {

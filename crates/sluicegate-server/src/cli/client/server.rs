@@ -14,7 +14,7 @@ use crate::cli::failure::{CliResult, Failure};
 use crate::cli::{files, options};
 use crate::config::Secret;
 
-/// Server that is asked if none is named.
+/// Default URL of the server.
 const SERVER_DEFAULT: &str = "http://127.0.0.1:8080";
 /// Longest wait for a connection, with TLS and a proxy.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

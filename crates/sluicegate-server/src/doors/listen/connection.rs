@@ -43,8 +43,8 @@ const STREAMS_MAX: u32 = 128;
 /// HTTP/2 flow-control windows: per stream, and per connection.
 const STREAM_BYTES_AHEAD: u32 = 64 * 1024;
 const CONNECTION_BYTES_AHEAD: u32 = 256 * 1024;
-/// After how long between requests an HTTP/1 connection gives its buffers back, nearly all that it
-/// takes. Getting them again takes a microsecond or two, and whoever asks more often keeps them.
+/// Idle time after which an HTTP/1 connection releases its buffers, nearly all of its memory.
+/// Allocating them again takes a microsecond or two; busier connections keep them.
 const REST_AFTER: Duration = Duration::from_millis(100);
 
 /// HTTP/1 and HTTP/2 servers with their limits.
