@@ -21,7 +21,7 @@ pub(crate) fn here(load_before: f64, program: &str) -> Machine {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let separator = if arguments.is_empty() { "" } else { "-- " };
     let command =
-        format!("cd bench && cargo run --release {program}{separator}{}", arguments.join(" "));
+        format!("cd bench && cargo run --profile dist {program}{separator}{}", arguments.join(" "));
     Machine {
         processor: model
             .map_or("unknown", |model| model.trim_start_matches([' ', '\t', ':']))
