@@ -5,7 +5,7 @@ use std::io;
 use rustls::{AlertDescription, CertificateError};
 use ureq::{Error, Timeout};
 
-use super::server::{ANSWER_BYTES_MAX, ANSWER_TIMEOUT, CONNECT_TIMEOUT};
+use super::remote::{ANSWER_BYTES_MAX, ANSWER_TIMEOUT, CONNECT_TIMEOUT};
 use crate::config::reason;
 
 /// Reason of a failed exchange, and what to do about it if the reason tells.

@@ -6,7 +6,7 @@ mod connect_error;
 mod in_process;
 mod list;
 mod proxy;
-mod server;
+mod remote;
 mod tls;
 
 use axum::http::header::ETAG;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub(super) use self::call::{Call, segment};
 pub(super) use self::in_process::InProcess;
-pub(super) use self::server::Server;
+pub(super) use self::remote::Remote;
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
 use super::options;
@@ -25,14 +25,14 @@ use super::options;
 #[derive(Debug)]
 pub(super) enum Client {
     /// A running server.
-    Server(Box<Server>),
+    Server(Box<Remote>),
     /// The administration of a database, run in this process.
     InProcess(Box<InProcess>),
 }
 
-/// Successful answer to a [`Call`].
+/// Successful reply to a [`Call`].
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     body: Vec<u8>,
     /// Version of the resource, if it has one.
     pub(super) version: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Answer {
 impl Client {
     /// A client of the server that the options or the environment name.
     pub(super) fn of_server(options: &options::Server) -> CliResult<Self> {
-        Ok(Self::Server(Box::new(Server::new(options)?)))
+        Ok(Self::Server(Box::new(Remote::new(options)?)))
     }
 
     /// The database if one is named, or a file of settings that names one; else the server.
@@ -66,7 +66,7 @@ impl Client {
     /// # Errors
     ///
     /// If the server cannot be reached, has a problem, or refuses; then with its own message.
-    pub(super) fn send(&self, call: &Call) -> CliResult<Answer> {
+    pub(super) fn send(&self, call: &Call) -> CliResult<Reply> {
         let response = match self {
             Self::Server(server) => server.exchange(call.request(server.address())?)?,
             Self::InProcess(administration) => administration.exchange(call.request("")?)?,
@@ -76,7 +76,7 @@ impl Client {
         }
         let version = response.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
         let version = version.and_then(|etag| etag.trim_matches('"').parse().ok());
-        Ok(Answer { body: response.into_body(), version })
+        Ok(Reply { body: response.into_body(), version })
     }
 
     /// Sends a call, and returns the JSON of the answer.
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-impl Answer {
+impl Reply {
     /// The body as JSON; `null` if it is empty.
     pub(super) fn json(&self) -> CliResult<Value> {
         if self.body.is_empty() {

@@ -27,14 +27,14 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 
 /// Blocking HTTP client of one server.
 #[derive(Debug)]
-pub(in crate::cli) struct Server {
+pub(in crate::cli) struct Remote {
     agent: Agent,
     address: Address,
     proxy: Option<NamedProxy>,
     token: Option<Secret>,
 }
 
-impl Server {
+impl Remote {
     /// The server that the options or the environment name.
     pub(super) fn new(options: &options::Server) -> CliResult<Self> {
         let variable = |name: &str| std::env::var(name).ok();
