@@ -91,7 +91,7 @@ impl<'d> Row<'d> {
             "replaces" => spec.replaces = texts(value)?,
             "rate_per_second" => spec.rate_per_second = Some(decimal(value)?),
             "tokens" => spec.tokens = Some(whole(value)?),
-            "period" => spec.period = Some(seconds(value)?),
+            "period" => spec.period = Some(period(value)?),
             "burst_capacity" => spec.burst_capacity = Some(whole(value)?),
             "algorithm" => spec.algorithm = choice("algorithm", value)?,
             "refill" => spec.refill = choice("refill", value)?,
@@ -259,6 +259,14 @@ fn decimal(value: &Spanned<DeValue<'_>>) -> Result<Decimal, String> {
         }
         Err(DecimalError::Negative) => Err("is negative".into()),
         read => read.map_err(|wrong| wrong.to_string()),
+    }
+}
+
+/// A duration above zero.
+fn period(value: &Spanned<DeValue<'_>>) -> Result<Duration, String> {
+    match seconds(value)? {
+        Duration::ZERO => Err(RateError::ZeroPeriod.to_string()),
+        period => Ok(period),
     }
 }
 
