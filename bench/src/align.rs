@@ -1,8 +1,8 @@
-//! Tables for people.
+//! Aligned tables.
 
 use std::fmt::Write;
 
-/// Markdown whose columns also line up as plain text.
+/// Formats Markdown whose columns are aligned as plain text too.
 pub(crate) fn align(table: &[Vec<String>]) -> String {
     let columns = table.first().map_or(0, Vec::len);
     let widths: Vec<_> = (0..columns)

@@ -1,7 +1,7 @@
-//! The system's allocator, which can count the bytes that are in use.
+//! The system's allocator with a count of the bytes in use.
 //!
-//! Counting is off until it is asked for: a counter that all threads share would be part of the time of
-//! every contender that allocates.
+//! Counting is off by default: a counter shared by all threads would add to the time of every contender
+//! that allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -11,12 +11,12 @@ pub(crate) struct Counting;
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static BYTES: AtomicIsize = AtomicIsize::new(0);
 
-/// Counts from here on.
+/// Starts counting.
 pub(crate) fn start_counting() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
-/// Bytes that were allocated since counting began, less those that were freed.
+/// Bytes allocated since counting started, less those freed.
 pub(crate) fn bytes() -> isize {
     BYTES.load(Ordering::Relaxed)
 }

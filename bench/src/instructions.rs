@@ -1,7 +1,7 @@
 //! Instructions per check, counted by callgrind: no noise, so that no regression hides in it.
 //!
-//! Each case runs twice, in processes of its own, once with twice as many checks: what differs is what
-//! the checks cost. Only the checks are counted, or clocks that calibrate themselves would be, too.
+//! Each case runs twice in separate processes, once with twice as many checks: the difference is the cost
+//! of the checks. Only the checks are counted, because some clocks calibrate themselves.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -33,7 +33,7 @@ const CASES: [Case; 12] = [
 
 type Case = (&'static str, &'static [Contender], &'static str, Denials);
 
-/// Why nothing is counted on a machine without it.
+/// Error on a machine without valgrind.
 pub(crate) const NO_VALGRIND: &str = "valgrind not installed";
 
 const CHECKS: usize = 20_000;
@@ -47,7 +47,7 @@ pub(crate) struct Instructions {
     pub(crate) per_check: f64,
 }
 
-/// Counts every case; says why if it cannot.
+/// Counts every case, or returns the reason why it cannot.
 pub(crate) fn all() -> Result<Vec<Instructions>, String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err(NO_VALGRIND.to_owned());
@@ -76,7 +76,7 @@ fn in_child(case: usize, checks: usize) -> Result<f64, String> {
     count.ok_or_else(|| format!("callgrind counted nothing: {report}"))
 }
 
-/// The child's part: so many checks of one case.
+/// Child process: runs `checks` checks of one case.
 pub(crate) fn child(case: usize, checks: usize) {
     let (_, contenders, name, denials) = CASES[case];
     let workload = Workload { order: Order::Hot, denials };
@@ -85,7 +85,7 @@ pub(crate) fn child(case: usize, checks: usize) {
     black_box(counted_checks(limiter.as_ref(), &workload.steps(STEPS), checks));
 }
 
-/// Callgrind counts in here, by this name.
+/// Callgrind counts inside this function, by its name.
 #[inline(never)]
 fn counted_checks(limiter: &dyn Walk, steps: &Steps, checks: usize) -> usize {
     (0..checks / STEPS).map(|_| limiter.walk(steps, 0..STEPS)).sum()

@@ -1,4 +1,4 @@
-//! Sluicegate beside its peers: one run, one report, ratios that mean something on any machine.
+//! Sluicegate compared with its peers in one run, as ratios that hold on other machines too.
 
 mod align;
 mod allocator;
@@ -25,7 +25,7 @@ use crate::report::Report;
 #[global_allocator]
 static ALLOCATOR: allocator::Counting = allocator::Counting;
 
-/// Where every run leaves its figures.
+/// File with the figures of the last run.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report.json");
 
 /// Measures Sluicegate beside its peers and prints tables, ready for the README.
@@ -54,7 +54,7 @@ struct Options {
     /// Speed: only contenders whose name contains one of these.
     #[arg(long, value_delimiter = ',', default_value = "")]
     contenders: Vec<String>,
-    /// Scale: how long the stream is held; 60, or 10 if quick.
+    /// Scale: duration of the stream in seconds; 60, or 10 if quick.
     #[arg(long)]
     seconds: Option<u64>,
     #[command(subcommand)]
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Everything that is asked for, one part after the other.
+/// Runs the chosen parts in order.
 fn run(options: &Options) -> Report {
     let load_before = machine::load();
     let wants = |part| options.parts.contains(&part);

@@ -1,5 +1,4 @@
-//! Bytes per idle key: one contender after the other, each in a process of its own, is given keys and
-//! left alone.
+//! Bytes per idle key of each contender, measured in separate processes.
 
 use std::fs;
 use std::process::Command;
@@ -12,24 +11,24 @@ use crate::allocator;
 use crate::contenders::{GOVERNOR, GOVERNOR_U64, KEYED_U64, SINGLE_TIER, SLUICEGATE, named};
 use crate::workloads::{MANY, SPENT};
 
-/// Contenders that are measured. Sluicegate keeps hashes of names, so that its figures depend on no name's length.
+/// Measured contenders. Sluicegate stores hashes of names, so its figures do not depend on their length.
 const CONTENDERS: [&str; 4] = [SLUICEGATE, KEYED_U64, GOVERNOR, GOVERNOR_U64];
 
 pub(crate) const FEW_KEYS: u64 = MANY;
 pub(crate) const MANY_KEYS: u64 = 10 * MANY;
 
-/// One contender with one number of keys.
+/// Result of one contender with one number of keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
     pub(crate) contender: String,
     pub(crate) keys: u64,
     /// Bytes allocated and not freed, by number of keys.
     pub(crate) allocated_bytes_per_key: f64,
-    /// By how much the process grew, by keys: with what the allocator keeps for itself.
+    /// Growth of the process by number of keys, including memory kept by the allocator.
     pub(crate) resident_bytes_per_key: f64,
 }
 
-/// Measures everybody with each number of keys. Who fails is reported and left out.
+/// Measures all contenders with each number of keys. A contender that fails is reported and left out.
 pub(crate) fn all(sizes: &[u64]) -> Vec<Memory> {
     let mut measured = Vec::new();
     for &keys in sizes {
@@ -53,7 +52,7 @@ fn in_child(contender: &str, keys: u64) -> Result<Memory, Box<dyn std::error::Er
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The child's part: measures one contender and prints the figures as JSON.
+/// Child process: measures one contender and prints the figures as JSON.
 pub(crate) fn child(contender: &str, keys: u64) {
     allocator::start_counting();
     let (allocated_before, resident_before) = (allocator::bytes(), resident_bytes());
@@ -69,7 +68,7 @@ pub(crate) fn child(contender: &str, keys: u64) {
     println!("{}", serde_json::to_string(&memory).expect("figures are valid JSON"));
 }
 
-/// The memory of this process that is in use now.
+/// Resident memory of this process.
 fn resident_bytes() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());

@@ -1,4 +1,4 @@
-//! Everything that one run found out, for people and for programs.
+//! Report of a run, as Markdown and as JSON.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) speed: Vec<Measured>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) instructions: Vec<Instructions>,
-    /// Why there are no instructions.
+    /// Reason why there are no instructions; `None` if there are.
     pub(crate) instructions_error: Option<String>,
     pub(crate) scale: Option<Scale>,
     pub(crate) targets: Vec<Target>,
@@ -27,7 +27,7 @@ impl Report {
         serde_json::to_string_pretty(self).expect("figures are valid JSON")
     }
 
-    /// Everything that was to be measured and was not; instructions need valgrind, which may be absent.
+    /// Parts that could not be measured; without valgrind, instructions are not among them.
     pub(crate) fn failures(&self) -> Vec<String> {
         let parts = [
             ("speed", self.speed.is_empty()),

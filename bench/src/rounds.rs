@@ -1,5 +1,5 @@
-//! Timing: short rounds, all contenders in turn, again and again, so that whatever else the machine is
-//! doing falls on all of them alike. The result is the median of a contender's undisturbed rounds.
+//! Timing: short rounds of all contenders alternately, so that other load of the machine affects all of
+//! them alike. The result is the median of a contender's undisturbed rounds.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use crate::workloads::{STEPS, Steps, Workload};
 /// Length and number of rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Turns that everybody gets. Who lacks clean rounds after them gets at most as many again, for a
-    /// time.
+    /// Turns of every contender. One that lacks undisturbed rounds gets at most as many again, within a time
+    /// limit.
     pub(crate) turns: usize,
     pub(crate) round: Duration,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
     /// The quartiles of the rounds.
     pub(crate) ns_quartiles: [f64; 2],
     pub(crate) denied_share: f64,
-    /// Rounds that count; none if all were disturbed, and then those had to do.
+    /// Number of undisturbed rounds; 0 if all were disturbed, and then those are used.
     pub(crate) rounds: usize,
     pub(crate) rounds_disturbed: usize,
 }
@@ -42,7 +42,7 @@ struct Entrant<'a> {
     tally: Tally,
 }
 
-/// A contender's figures as they come in.
+/// A contender's figures so far.
 struct Tally {
     checks_per_round: usize,
     rounds_ns: Vec<f64>,
@@ -51,20 +51,20 @@ struct Tally {
     denied: usize,
 }
 
-/// As many undisturbed rounds are enough.
+/// Sufficient number of undisturbed rounds.
 const ROUNDS_ENOUGH: usize = 10;
 /// The time for extra turns on one workload.
 const EXTRA_MAX: Duration = Duration::from_secs(10);
 const CHECKS_MIN: usize = 1 << 8;
-/// So few that all rounds together take less than a burst.
+/// Maximum number of checks in a round, so that all rounds together take less than a burst.
 const CHECKS_MAX: usize = 1 << 13;
 /// Rounds of a turn; the first warms the caches and does not count.
 const ROUNDS_PER_TURN: usize = 6;
 /// Tolerance between the measured share of denials and the workload's.
 const DENIED_SLACK: f64 = 0.05;
 
-/// Populates all contenders and measures each with each number of threads. Who denies more or less than
-/// the workload says is reported and left out: it was not this workload.
+/// Populates all contenders and measures each with each number of threads. A contender whose share of
+/// denials is not the workload's is reported and left out.
 pub(crate) fn measure(
     name: &str,
     workload: Workload,
@@ -129,7 +129,7 @@ impl Entrant<'_> {
 }
 
 impl Tally {
-    /// Finds out how many checks make a round.
+    /// Determines the number of checks in a round.
     fn new(
         limiter: &dyn Walk,
         steps: &Steps,
@@ -158,7 +158,7 @@ impl Tally {
 
     fn summary(self, workload: &str, threads: usize, contender: &'static str) -> Measured {
         let (rounds, rounds_disturbed) = (self.rounds_ns.len(), self.disturbed_ns.len());
-        // Somebody so slow that no round of theirs is short: better a disturbed figure than none.
+        // A contender so slow that every round is disturbed: a disturbed figure is better than none.
         let mut all_ns = if rounds > 0 { self.rounds_ns } else { self.disturbed_ns };
         all_ns.sort_by(f64::total_cmp);
         let quantile = |share: f64| all_ns[((all_ns.len() - 1) as f64 * share).round() as usize];

@@ -1,7 +1,7 @@
-//! The seed's scale: a million active users, three tiers, a steady stream of whole checks.
+//! A million active users, three tiers, a steady stream of whole checks.
 //!
 //! The stream is an open loop: each thread has a timetable, a batch every millisecond, and catches up
-//! if it is late. A hundredth more is offered than is wanted, so that a hiccup at the end is no miss.
+//! if it is late. The offered rate is 1 % above the target, so that a delay at the end is not a miss.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::contenders::{SERVICE, Walk};
 use crate::walkers::CORES;
 use crate::workloads::{MANY, Steps};
 
-/// Checks per second that are wanted.
+/// Target rate in checks per second.
 pub(crate) const WANTED_PER_SEC: f64 = 400_000.0;
 
 const THREADS: usize = CORES;
 const TICK: Duration = Duration::from_millis(1);
-/// Checks of one thread in one tick.
+/// Number of checks of a thread in a tick.
 const BATCH: usize = 202;
 
 /// Result of a run.
@@ -29,7 +29,7 @@ pub(crate) struct Scale {
     pub(crate) denied_share: f64,
     /// Processor time by the time of two cores.
     pub(crate) cores_share: f64,
-    /// The most that a batch began behind its time.
+    /// Maximum delay of a batch.
     pub(crate) late_ms_max: f64,
 }
 
@@ -40,7 +40,7 @@ struct Part {
     late_max: Duration,
 }
 
-/// Offers the stream for so many seconds.
+/// Runs the stream for this time.
 pub(crate) fn run(seconds: u64) -> Scale {
     eprintln!("scale: {seconds} s ...");
     let limiter = (SERVICE.make)(MANY);
@@ -68,7 +68,7 @@ pub(crate) fn run(seconds: u64) -> Scale {
     }
 }
 
-/// One thread's batches, each at its time or as soon as may be.
+/// Runs a thread's batches, each at its time or as soon as possible.
 fn stream(limiter: &dyn Walk, steps: &Steps, thread: usize, started: Instant, ticks: u32) -> Part {
     let mut part = Part::default();
     for tick in 0..ticks {

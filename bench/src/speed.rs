@@ -1,4 +1,4 @@
-//! Which workloads are timed, and who takes part in each.
+//! Timed workloads and their contenders.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) contenders: &'a [String],
 }
 
-/// Times everybody on everything that is chosen.
+/// Times the chosen contenders on the chosen workloads.
 pub(crate) fn all(choice: &Choice<'_>) -> Vec<Measured> {
     let mut measured = Vec::new();
     for (order, denials) in WORKLOADS {

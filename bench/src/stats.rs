@@ -1,11 +1,11 @@
 //! Figures of many rounds.
 
-/// The middle one.
+/// Median of the values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The one that this share of them is below; not a number if there are none.
+/// Quantile of the values; NaN if there are none.
 pub(crate) fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);

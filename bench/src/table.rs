@@ -12,7 +12,7 @@ use crate::rounds::Measured;
 /// The table for the README.
 pub(crate) const PEERS: [&str; 7] =
     [SLUICEGATE, KEYED, GOVERNOR, "limitador", "throttlecrab", "ratelimit", "floor"];
-/// Keys that are numbers, clocks that stand still, and throttlecrab's other stores.
+/// Numeric keys, manual clocks, and throttlecrab's other stores.
 pub(crate) const VARIANTS: [&str; 6] = [
     KEYED_U64,
     GOVERNOR_U64,
@@ -23,7 +23,7 @@ pub(crate) const VARIANTS: [&str; 6] = [
 ];
 /// The whole check.
 pub(crate) const RULES: [&str; 3] = [CHECK, CHECK_10, CHECK_1000];
-/// The whole check as a service has it.
+/// The whole check with the rules of a service.
 pub(crate) const SERVICES: [&str; 2] = [SERVICE_10, SERVICE_1000];
 
 /// These contenders' times as aligned Markdown, on workloads that any of them took part in.

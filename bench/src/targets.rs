@@ -1,5 +1,4 @@
-//! Targets of speed and size, mostly as ratios within one run, and whether this run
-//! kept it.
+//! Targets of speed and size, mostly as ratios within one run, and the result of this run.
 
 use serde::Serialize;
 
@@ -13,16 +12,16 @@ use crate::scale::{Scale, WANTED_PER_SEC};
 use crate::speed::{FOUR, THREE};
 use crate::table::find;
 
-/// One promise.
+/// A target and its result.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Target {
     what: String,
     wanted: Bound,
     unit: Unit,
-    /// Nothing if this run left it out.
+    /// `None` if this run left it out.
     measured: Option<f64>,
     is_met: Option<bool>,
-    /// It rests on a time whose rounds were all disturbed.
+    /// True if all rounds of one of its times were disturbed.
     is_disturbed: bool,
 }
 
@@ -50,7 +49,7 @@ impl Target {
         Self { what: what.into(), wanted, unit, measured, is_met, is_disturbed: false }
     }
 
-    /// A promise about the ratio of two times.
+    /// Target for the ratio of two times.
     fn of_times(
         what: impl Into<String>,
         wanted: Bound,
@@ -90,7 +89,7 @@ impl Unit {
     }
 }
 
-/// Every promise.
+/// All targets.
 pub(crate) fn all(speed: &[Measured], memory: &[Memory], scale: Option<&Scale>) -> Vec<Target> {
     let mut targets = of_speed(speed);
     for (keys, name) in [(FEW_KEYS, "1M"), (MANY_KEYS, "10M")] {

@@ -1,9 +1,8 @@
-//! Threads that walk side by side, each on a core of its own. Cores without a walker are kept busy
-//! with waiting, so that one thread and two are measured beside the same neighbours: none.
+//! Concurrent threads, each pinned to a core. Unused cores spin, so that one thread and two are measured
+//! under the same conditions.
 //!
-//! A round is disturbed if the kernel ran somebody else on a core meanwhile, or if threads that should
-//! have walked side by side did not: such a round measures the neighbours. Waiting for a lock is no
-//! disturbance.
+//! A round is disturbed if the kernel ran another process on a core, or if the threads did not run at the
+//! same time: such a round measures the other processes. Waiting for a lock is not a disturbance.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,9 +14,9 @@ use nix::unistd::Pid;
 use crate::contenders::Walk;
 use crate::workloads::Steps;
 
-/// Cores that are used, by walkers or for waiting.
+/// Number of cores used, by walkers or for spinning.
 pub(crate) const CORES: usize = 2;
-/// The part of a round by which one walker may start or end later than another.
+/// Maximum share of a round by which one walker may start or end later than another.
 const OVERHANG_MAX: f64 = 0.1;
 
 /// One round.
@@ -28,7 +27,7 @@ pub(crate) struct Round {
     pub(crate) is_disturbed: bool,
 }
 
-/// One core's part in a round.
+/// A core's part of a round.
 struct Part {
     started: Instant,
     ended: Instant,
@@ -36,8 +35,8 @@ struct Part {
     interrupted: bool,
 }
 
-/// Where the threads of all cores wait for each other. They do it awake: all are on their cores when a
-/// round starts, which a barrier that sleeps would not promise, and nobody else is until it has ended.
+/// Spinning barrier of the threads of all cores. They do not sleep, so that all are on their cores when a
+/// round starts, and no other process is.
 #[derive(Default)]
 struct Line {
     arrived: AtomicUsize,
@@ -86,7 +85,7 @@ pub(crate) fn turn(
 }
 
 impl Line {
-    /// Waits until everybody is here as often as this thread.
+    /// Waits until all threads have arrived as often as this one.
     fn wait(&self) {
         let goal = (self.arrived.fetch_add(1, Ordering::SeqCst) / CORES + 1) * CORES;
         while self.arrived.load(Ordering::SeqCst) < goal {
@@ -112,14 +111,13 @@ impl Round {
     }
 }
 
-/// The longest time between any two of these parts.
+/// Longest time between any two of these parts.
 fn longest(parts: &[&Part], between: impl Fn(&Part, &Part) -> Duration) -> Duration {
     let pairs = parts.iter().flat_map(|from| parts.iter().map(move |to| (from, to)));
     pairs.map(|(from, to)| between(from, to)).max().unwrap_or_default()
 }
 
-/// Keeps this thread on one core, where the machine lets it. Nothing depends on it but the number of
-/// disturbed rounds.
+/// Pins this thread to a core, if the system allows it. Only the number of disturbed rounds depends on it.
 fn stay_on(core: usize) {
     let mut cores = CpuSet::new();
     if cores.set(core).is_ok() {

@@ -1,22 +1,22 @@
 //! Workloads: keys, their order, and the share of denials, the same for every contender.
 //!
-//! All sequences are drawn before anything is timed, from fixed seeds, and all contenders walk the same
-//! ones. Keys are text, `user:` and a number, because that is what most limits are keyed by and all that
-//! some libraries take; it lies in memory in the order of the walk, as hot as a key that has just been
-//! parsed. Where a library takes any type, bare numbers are measured too, under a name of their own.
+//! All sequences are drawn from fixed seeds before anything is timed, and are the same for all contenders.
+//! Keys are text, `user:` and a number: most limits have such keys, and some libraries accept no others. They
+//! lie in memory in the order of the sequence, as warm as a key that has just been parsed. For libraries
+//! that accept any type, numeric keys are measured too, under a separate name.
 
 /// Keys of the large workloads.
 pub(crate) const MANY: u64 = 1_000_000;
-/// Steps of a sequence that is long enough for many keys. Each round begins at a place of its own.
+/// Length of a sequence for many keys. Each round begins at another position.
 pub(crate) const STEPS: usize = 1 << 20;
 
 /// Every limit is one token in six minutes with this burst: more than a run takes from any key, and an
-/// exhausted key stays so however busy the machine is. Their product is near the largest that all
-/// contenders can keep exactly.
+/// exhausted key stays exhausted on a busy machine. Their product is near the largest that all contenders
+/// represent exactly.
 pub(crate) const BURST: u32 = 10_000_000;
 pub(crate) const PERIOD_SECS: u64 = 360;
-/// Tokens taken from every key before the start, so that all have a state that is worth keeping for
-/// minutes. A million times this is well below a burst: tiers that all keys share stay generous.
+/// Tokens taken from every key before the start, so that all have a state that must be kept for minutes.
+/// A million times this is well below a burst: shared tiers are not exhausted.
 pub(crate) const SPENT: u32 = 1;
 
 /// Order of the keys.
@@ -51,13 +51,13 @@ pub(crate) struct Step<K> {
     pub(crate) cost: u32,
 }
 
-/// The same steps, once for each kind of key.
+/// The same steps for each kind of key.
 pub(crate) struct Steps {
     texts: Vec<Step<String>>,
     numbers: Vec<Step<u64>>,
 }
 
-/// A kind of key that sequences come in.
+/// Kind of key of a sequence.
 pub(crate) trait Key: Sized + Sync {
     fn of(id: u64) -> Self;
     fn steps(steps: &Steps) -> &[Step<Self>];
@@ -92,8 +92,7 @@ impl Workload {
         }
     }
 
-    /// The share of checks that must be denied, within a few percent: an exhausted key gets a token now
-    /// and then.
+    /// Expected share of denials, within a few percent: an exhausted key is refilled from time to time.
     pub(crate) fn denied_share(self) -> f64 {
         match self.denials {
             Denials::None => 0.0,
@@ -130,7 +129,7 @@ impl Steps {
         Self { texts, numbers }
     }
 
-    /// Every key once, in random order: who goes round asks for all of them equally often.
+    /// Every key once, in random order.
     pub(crate) fn each_once(keys: u64) -> Self {
         let mut numbers: Vec<_> = (0..keys).map(|key| Step { key, cost: 1 }).collect();
         fastrand::Rng::with_seed(7).shuffle(&mut numbers);
@@ -164,7 +163,7 @@ impl Key for String {
 
 /// Key k with a probability proportional to 1 / (k + 1).
 struct Zipf {
-    /// The weight of this key and all before it.
+    /// Cumulative weights.
     up_to: Vec<f64>,
 }
 

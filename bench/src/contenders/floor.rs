@@ -1,5 +1,5 @@
-//! The least that a keyed limiter can do: hash the key, and compare and subtract under an uncontended
-//! lock, in an open table that costs one cache miss. No clock, no refill, nothing is ever forgotten.
+//! Lower bound of a keyed limiter: hashes the key, and compares and subtracts under an uncontended lock, in
+//! an open table that costs one cache miss. No clock, no refill, no eviction.
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
@@ -21,13 +21,13 @@ struct Shard(Mutex<Box<[Slot]>>);
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The hash of its key; zero is nobody.
+    /// Hash of the key; zero for a free slot.
     hash: u64,
     left: u64,
 }
 
 impl Floor {
-    /// Room for so many keys, and half as many again.
+    /// A table for this number of keys, with half as many spare slots.
     pub(super) fn new(keys: u64) -> Self {
         let slots = (keys as usize / SHARDS + 8) * 3 / 2;
         let empty = Slot { hash: 0, left: BURST.into() };

@@ -19,8 +19,8 @@ type Keyed<K, C> =
 /// One bucket per key.
 pub(super) struct Single<K: Clone + Eq + Hash, C: Clock>(Keyed<K, C>);
 
-/// Three checks, one after the other: what the first has taken is gone if the last denies. The global
-/// limit is a direct limiter, without a map.
+/// Three checks in sequence: tokens taken by the first are lost if the last denies. The global limit is a
+/// direct limiter, without a map.
 pub(super) struct Three {
     users: DefaultKeyedRateLimiter<String>,
     endpoints: DefaultKeyedRateLimiter<&'static str>,
@@ -75,7 +75,7 @@ impl Limiter for Three {
     }
 }
 
-/// One token has its own, faster method.
+/// A cost of one token has a faster method.
 #[inline]
 fn check<K: Clone + Eq + Hash, C: Clock>(limiter: &Keyed<K, C>, key: &K, cost: u32) -> bool {
     match NonZeroU32::new(cost) {

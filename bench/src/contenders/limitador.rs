@@ -10,7 +10,7 @@ use limitador::limit::{Context, Expression, Limit, Namespace, Predicate};
 use super::Limiter;
 use crate::workloads::BURST;
 
-/// Longer than any run: a window that ends gives everything back.
+/// Length of the windows, longer than any run: at its end a window is reset.
 const WINDOW_SECS: u64 = 24 * 60 * 60;
 
 /// One counter per user.

@@ -1,7 +1,7 @@
 //! Contenders: one file per library, each limiter behind the same small trait.
 //!
-//! A limiter's whole answer is kept alive (`black_box`), not only its yes or no, so that nobody is spared
-//! the computing of figures that a caller would look at.
+//! A limiter's whole answer is kept alive (`black_box`), not only its verdict, so that every contender
+//! computes the figures that a caller would use.
 
 mod floor;
 mod governor;
@@ -20,19 +20,19 @@ use crate::workloads::{Key, Steps};
 
 /// A limiter that knows every key's limit: `BURST` tokens, one more every `PERIOD_SECS`.
 pub(crate) trait Limiter: Sync {
-    /// The kind of key it takes.
+    /// Kind of key it accepts.
     type Key: Key;
 
-    /// Takes `cost` tokens; says whether it was allowed to.
+    /// Takes `cost` tokens; true if granted.
     fn check(&self, key: &Self::Key, cost: u32) -> bool;
 }
 
-/// A limiter of whatever kind of key.
+/// A limiter of any kind of key.
 pub(crate) trait Walk: Sync {
-    /// Checks the steps of this range, and says how many were denied.
+    /// Checks the steps of this range, and returns the number of denials.
     fn walk(&self, steps: &Steps, range: Range<usize>) -> usize;
 
-    /// Takes from each of the first `keys` keys what is to be taken from it.
+    /// Takes `taken` tokens from each of the first `keys` keys.
     fn populate(&self, keys: u64, taken: &dyn Fn(u64) -> u32);
 }
 
@@ -49,10 +49,10 @@ impl<L: Limiter> Walk for L {
     }
 }
 
-/// Somebody to be measured.
+/// A limiter to measure.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
-    /// A limiter with room for so many keys.
+    /// Constructor for this number of keys.
     pub(crate) make: fn(u64) -> Box<dyn Walk>,
 }
 
@@ -64,14 +64,14 @@ pub(crate) const KEYED_U64: &str = "sluicegate keyed u64";
 pub(crate) const CHECK: &str = "sluicegate check";
 pub(crate) const CHECK_10: &str = "check, 10 rules";
 pub(crate) const CHECK_1000: &str = "check, 1,000 rules";
-/// The whole check as a service has it: a few rules, and many with customers who have something else.
+/// The whole check of a service: with a few rules, and with many rules and overrides.
 pub(crate) const SERVICE_10: &str = "service, 10 rules";
 pub(crate) const SERVICE_1000: &str = "service, 1,000 rules, 100,000 overrides";
-/// With whom all others are compared.
+/// Contender that all others are compared with.
 pub(crate) const GOVERNOR: &str = "governor";
 pub(crate) const GOVERNOR_U64: &str = "governor u64";
 
-/// Everybody who can limit one bucket per key.
+/// Contenders that limit one bucket per key.
 pub(crate) const SINGLE_TIER: &[Contender] = &[
     Contender { name: SLUICEGATE, make: |keys| Box::new(store::Single::new(keys)) },
     Contender { name: KEYED, make: |keys| Box::new(Keyed::<String>::new(keys)) },
@@ -103,7 +103,7 @@ pub(crate) const SINGLE_TIER: &[Contender] = &[
 pub(crate) const UNKEYED: &[Contender] =
     &[Contender { name: "ratelimit", make: |_| Box::new(ratelimit::One::new()) }];
 
-/// Everybody who can limit a user, an endpoint and everything, in whatever way they can.
+/// Contenders that limit a user, an endpoint and all requests together, in any way.
 pub(crate) const THREE_TIERS: &[Contender] = &[
     Contender { name: SLUICEGATE, make: |keys| Box::new(store::Three::new(keys)) },
     Contender { name: CHECK, make: |keys| Box::new(Whole::new(keys, 3)) },
@@ -113,13 +113,13 @@ pub(crate) const THREE_TIERS: &[Contender] = &[
     Contender { name: "limitador", make: |keys| Box::new(limitador::Three::new(keys)) },
 ];
 
-/// A user's plan, an endpoint, an address and everything, with few rules and with many.
+/// Limits of a user's plan, an endpoint, an address and all requests, with few rules and with many.
 pub(crate) const FOUR_TIERS: &[Contender] = &[
     Contender { name: SERVICE_10, make: |keys| Box::new(Overridden::new(keys, 10, 0)) },
     Contender { name: SERVICE_1000, make: |keys| Box::new(Overridden::new(keys, 1000, 100_000)) },
 ];
 
-/// The whole check with quotas as a service would have them.
+/// The whole check with realistic quotas.
 pub(crate) const SERVICE: Contender =
     Contender { name: CHECK, make: |keys| Box::new(Whole::with_real_quotas(keys)) };
 

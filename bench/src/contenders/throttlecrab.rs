@@ -1,5 +1,5 @@
-//! throttlecrab: its three stores. They are not made to be shared, so each stands behind one lock, and
-//! the caller brings the time.
+//! throttlecrab: its three stores. They are not thread-safe, so each is behind one lock, and the caller
+//! passes the time.
 
 use std::hint::black_box;
 use std::time::SystemTime;

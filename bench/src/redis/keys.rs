@@ -1,4 +1,4 @@
-//! The keys, and the order in which they are asked for.
+//! The keys and their order.
 
 use sluicegate::{RedisStore, Space, Store};
 use tokio::runtime::Runtime;
@@ -6,18 +6,18 @@ use tokio::runtime::Runtime;
 /// Number of subjects: as many keys for each contender and tier.
 pub(crate) const SUBJECTS: usize = 100_000;
 
-/// Rules whose buckets are made ready.
+/// Number of rules whose keys are prepared.
 const RULES: u64 = 5;
 
 pub(crate) struct Keys {
-    /// As the library makes them, by subject and rule.
+    /// Keys of the library, by subject and rule.
     ours: Vec<String>,
     walk: Vec<u32>,
 }
 
 impl Keys {
     pub(crate) fn new(url: &str) -> Self {
-        // The store makes the keys; it is not used for anything else here.
+        // The store is used only to make the keys.
         let runtime = Runtime::new().expect("threads can be started");
         let _inside = runtime.enter();
         let store = RedisStore::builder(url).expect("the URL is one").build();
@@ -35,12 +35,12 @@ impl Keys {
         Self { ours, walk }
     }
 
-    /// The key of a rule's bucket, 1 and up.
+    /// Key of a rule's bucket; rules are numbered from 1.
     pub(crate) fn ours(&self, subject: u32, rule: u64) -> &str {
         &self.ours[subject as usize * RULES as usize + rule as usize - 1]
     }
 
-    /// All subjects, in one order for everybody.
+    /// All subjects, in the same order for every contender.
     pub(crate) fn walk(&self) -> impl Iterator<Item = u32> {
         self.walk.iter().copied()
     }

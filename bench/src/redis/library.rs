@@ -1,4 +1,4 @@
-//! The whole path through the library, against the same script called once for every check.
+//! The whole path through the library, compared with the same script called once for every check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,13 +21,13 @@ pub(crate) const TASKS: [usize; 4] = [1, 8, 64, 512];
 const ROUND: Duration = Duration::from_millis(100);
 const WARM_UP: Duration = Duration::from_millis(15);
 
-/// So long that nothing is answered without Redis, however busy the machine is.
+/// Time budget so long that every answer comes from Redis, even on a busy machine.
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// Lone checks of one contender before the next has its turn.
+/// Number of lone checks of a contender in a turn.
 const LONE_ROUND: usize = 25;
 
-/// One way, with so many tasks at once.
+/// Result of a way with a number of concurrent tasks.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Concurrent {
     pub(crate) way: Way,
@@ -36,11 +36,11 @@ pub(crate) struct Concurrent {
     pub(crate) checks_per_sec: f64,
     /// The quartiles of all rounds.
     pub(crate) quartiles: [f64; 2],
-    /// Checks in one script call.
+    /// Average number of checks in a script call.
     pub(crate) batch: f64,
 }
 
-/// One check at a time.
+/// Result of one check at a time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Lone {
     pub(crate) way: Way,
@@ -53,7 +53,7 @@ pub(crate) struct Lone {
 pub(crate) enum Way {
     /// `Limiter::take` over one store.
     Library,
-    /// Our script, a call for every check, each task on a connection of its own.
+    /// Our script, a call for every check, each task on a separate connection.
     OwnConnections,
     /// Our script, a call for every check, all tasks on one connection.
     OneConnection,
@@ -72,7 +72,7 @@ impl Way {
     }
 }
 
-/// Everything that is measured with.
+/// Limiter, connections and commands of the measurement.
 pub(crate) struct Bench {
     runtime: Runtime,
     limiter: Limiter<RedisStore>,
@@ -125,7 +125,7 @@ impl Bench {
             command.arg("LOAD").arg(source);
             runtime.block_on(command.query_async(&mut first)).expect("it loads")
         };
-        // 1,000 a day, as everywhere.
+        // 1,000 a day, as for the other contenders.
         let quota = Quota::per_day(1000).expect("a quota");
         let token_us = 86_400_000_u64;
         let form = [format!(":{token_us}"), token_us.to_string(), (1000 * token_us).to_string()];
@@ -135,7 +135,7 @@ impl Bench {
         Self { runtime, limiter, connections, commands, quota }
     }
 
-    /// All ways with all numbers of tasks, in turn.
+    /// Measures all ways with all numbers of tasks, alternately.
     pub(crate) fn concurrent(&self, turns: usize) -> Vec<Concurrent> {
         let ways = [Way::Library, Way::OwnConnections, Way::OneConnection];
         let entrants: Vec<_> =
@@ -163,7 +163,7 @@ impl Bench {
         .collect()
     }
 
-    /// Checks per second of so many tasks.
+    /// Runs a round, and returns checks per second.
     async fn round(&self, way: Way, tasks: usize) -> f64 {
         let (done, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let running: Vec<_> = (0..tasks)
@@ -189,11 +189,11 @@ impl Bench {
         (after - before) as f64 / elapsed.as_secs_f64()
     }
 
-    /// Lone checks, each way in turn.
+    /// Measures lone checks, each way alternately.
     pub(crate) fn lone(&self, turns: usize) -> Vec<Lone> {
         let ways = [Way::Library, Way::OneConnection, Way::Naive];
         let mut checkers = ways.map(|way| (self.checker(way, 0), Vec::new()));
-        // On a worker, as in a service.
+        // On a worker thread, as in a service.
         let running = self.runtime.spawn(async move {
             for _ in 0..turns {
                 for (checker, times) in &mut checkers {

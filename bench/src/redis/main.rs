@@ -1,5 +1,5 @@
-//! Sluicegate's Redis store beside other ways to count in Redis: one private server, one run, ratios that
-//! mean something on any machine.
+//! Sluicegate's Redis store compared with other ways to count in Redis: one private server, one run, ratios
+//! that hold on other machines too.
 
 #[path = "../align.rs"]
 mod align;
@@ -29,7 +29,7 @@ use crate::report::Report;
 use crate::server::Server;
 use crate::targets::Found;
 
-/// Where every run leaves its figures.
+/// File with the figures of the last run.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-redis.json");
 
 /// Measures Sluicegate's Redis store on a private Redis and prints tables, ready for the README.
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Everything that is asked for, one part after the other.
+/// Runs the chosen parts in order.
 fn run(options: &Options) -> Report {
     let load_before = machine::load();
     let wants = |part| options.parts.contains(&part);

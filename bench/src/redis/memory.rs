@@ -1,4 +1,4 @@
-//! Bytes per bucket: what the server grew by, from empty, by the number of keys.
+//! Bytes per bucket: growth of the server from empty, by number of keys.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(crate) struct Memory {
 }
 
 pub(crate) fn measure(server: &mut Server, all: Vec<Units>) -> Vec<Memory> {
-    // One connection for all of it, whose buffers have grown before anything is weighed.
+    // One connection for everything, whose buffers have grown before the first measurement.
     let mut wire = server.wire();
     all.into_iter()
         .map(|mut units| {

@@ -1,5 +1,5 @@
-//! Three server processes on one Redis, asked over HTTP: how much they carry together, and that one bucket
-//! grants exactly its quota, whoever is asked.
+//! Three server processes on one Redis over HTTP: their combined rate, and that one bucket grants exactly its
+//! quota over all of them.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -19,29 +19,29 @@ use crate::keys::SUBJECTS;
 use crate::quiet::quiet;
 
 const PROCESSES: usize = 3;
-/// Connections to each, one request on each at a time.
+/// Number of connections to each process, with one request in flight on each.
 const CONNECTIONS: usize = 8;
 const ROUND: Duration = Duration::from_millis(500);
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// Tokens of the one bucket; the next comes after more than five minutes.
+/// Tokens of the shared bucket; the next one is refilled after more than five minutes.
 const HOT_TOKENS: usize = 4000;
-/// Checks beyond the capacity.
+/// Number of checks beyond the capacity.
 const HOT_BEYOND: usize = 2000;
 
-/// Where `make bench-redis` leaves the program, unless `SLUICEGATE_BIN` names it.
+/// Program built by `make bench-redis`, unless `SLUICEGATE_BIN` names another.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist/sluicegate");
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Processes {
     pub(crate) processes: usize,
     pub(crate) connections: usize,
-    /// All of them together, what the quiet rounds come to.
+    /// Rate of all processes together, by the quiet rounds.
     pub(crate) checks_per_sec: f64,
     pub(crate) hot: Hot,
 }
 
-/// One bucket that all of them charge at once.
+/// Result of one bucket that all processes charge concurrently.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Hot {
     pub(crate) quota: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Hot {
     pub(crate) granted: usize,
 }
 
-/// Measures, or says why not.
+/// Measures, or returns the reason why it cannot.
 pub(crate) fn measure(url: &str, rounds: usize) -> Result<Processes, String> {
     let program = std::env::var_os("SLUICEGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
     if !program.exists() {
@@ -71,25 +71,25 @@ pub(crate) fn measure(url: &str, rounds: usize) -> Result<Processes, String> {
     })
 }
 
-/// A process with its port and the folder of its database, which goes with it.
+/// A process with its port and the folder of its database, which is deleted with it.
 type Running = (Process, u16, TempDir);
 
 fn start(program: &Path, url: &str) -> Result<Running, String> {
     let port = free_port();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let process = Process::start(program, |command| {
-        // Ours are for the harness.
+        // Variables of the benchmark are not for the server.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SLUICEGATE_")) {
             command.env_remove(name);
         }
         command
             .arg("serve")
             .env("SLUICEGATE_LISTEN_HTTP", format!("127.0.0.1:{port}"))
-            // Every process would take the same default ports.
+            // All processes would use the same default ports.
             .env("SLUICEGATE_LISTEN_GRPC", "")
             .env("SLUICEGATE_LISTEN_RESP", "")
             .env("SLUICEGATE_STORE_URL", url)
-            // A busy machine is no trouble of the store's.
+            // A busy machine must not count as a failure of the store.
             .env("SLUICEGATE_STORE_BUDGET_MS", "5000")
             .env("SLUICEGATE_LOG_LEVEL", "error")
             .current_dir(folder.path())
@@ -103,7 +103,7 @@ fn start(program: &Path, url: &str) -> Result<Running, String> {
     }
 }
 
-/// Many keys for a while: checks per second of all together.
+/// Runs a round over many keys, and returns the checks per second of all processes.
 fn round(ports: &[u16]) -> io::Result<f64> {
     let (done, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
     let started = Instant::now();
@@ -121,7 +121,7 @@ fn round(ports: &[u16]) -> io::Result<f64> {
     Ok(done.into_inner() as f64 / started.elapsed().as_secs_f64())
 }
 
-/// One key until more was asked for than there is.
+/// Charges one key beyond its capacity.
 fn hot(ports: &[u16]) -> io::Result<Hot> {
     let asked = HOT_TOKENS + HOT_BEYOND;
     let (left, granted) = (AtomicUsize::new(asked), AtomicUsize::new(0));
@@ -136,7 +136,7 @@ fn hot(ports: &[u16]) -> io::Result<Hot> {
     Ok(Hot { quota: HOT_TOKENS, asked, granted: granted.into_inner() })
 }
 
-/// The request for a token of this key, of so many in two weeks.
+/// Request for a token of this key, with `tokens` in two weeks.
 fn take(subject: usize, tokens: usize) -> Vec<u8> {
     let interval = 14 * 86_400;
     let body = format!(
@@ -146,7 +146,7 @@ fn take(subject: usize, tokens: usize) -> Vec<u8> {
     format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Runs this on every connection to every process, each on a thread of its own.
+/// Runs a function on every connection to every process, each on a separate thread.
 fn on_all(
     ports: &[u16],
     work: impl Fn(&mut Client, &mut fastrand::Rng) -> io::Result<()> + Sync,
@@ -167,7 +167,7 @@ fn on_all(
     failed.into_inner().expect("no thread panics").map_or(Ok(()), Err)
 }
 
-/// One connection that is kept.
+/// A persistent connection.
 struct Client {
     stream: BufReader<TcpStream>,
     line: String,
@@ -181,7 +181,7 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream), line: String::new(), body: Vec::new() })
     }
 
-    /// Sends a request; whether it was granted. An answer that Redis did not make is an error.
+    /// Sends a request; true if it was granted. A degraded answer is an error.
     fn ask(&mut self, request: &[u8]) -> io::Result<bool> {
         self.stream.get_mut().write_all(request)?;
         self.line.clear();

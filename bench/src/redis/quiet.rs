@@ -2,7 +2,7 @@
 
 use crate::stats::quantile;
 
-/// The rate of rounds in which the machine did little else: nine in ten are slower.
+/// Rate of quiet rounds: the 90th percentile.
 pub(crate) fn quiet(rates: impl Iterator<Item = f64>) -> f64 {
     quantile(rates, 0.9)
 }

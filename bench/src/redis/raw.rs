@@ -1,5 +1,5 @@
-//! Commands on the wire: all contenders in turn, in short rounds, so that whatever else the machine does
-//! falls on all of them alike.
+//! Commands on the wire: short rounds of all contenders alternately, so that other load of the machine affects
+//! all of them alike.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use crate::wire::{Wire, write_time};
 
 /// Length of a round: short, so that many rounds run undisturbed.
 const ROUND: Duration = Duration::from_millis(4);
-/// Rounds in which nothing is sent, to know what counting costs the server.
+/// Number of empty rounds, which measure the cost of counting to the server.
 const EMPTY_ROUNDS: usize = 50;
 
-/// Units on their way on one connection, and connections: a second one keeps the server busy while the
+/// Units in flight on a connection, and number of connections: a second one keeps the server busy while the
 /// client reads.
 pub(crate) const SHAPES: [Shape; 3] = [
     Shape { depth: 1, connections: 1 },
     Shape { depth: 16, connections: 2 },
     Shape { depth: 64, connections: 2 },
 ];
-/// One request at a time from many.
+/// One request at a time on many connections.
 pub(crate) const MANY: Shape = Shape { depth: 1, connections: 64 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -33,18 +33,18 @@ pub(crate) struct Shape {
     pub(crate) connections: usize,
 }
 
-/// One contender's rounds in one shape.
+/// Result of a contender in one shape.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measured {
     pub(crate) contender: &'static str,
     pub(crate) shape: Shape,
     /// Summary of the quiet rounds.
     pub(crate) checks_per_sec: f64,
-    /// The quartiles of all rounds.
+    /// Quartiles of all rounds.
     pub(crate) quartiles: [f64; 2],
-    /// Microseconds of the server's for one check, by `INFO commandstats`.
+    /// Time of the server for one check in microseconds, by `INFO commandstats`.
     pub(crate) server_us: f64,
-    /// Its processor time for one check, with the reading and the writing.
+    /// Processor time of the server for one check in microseconds, including reading and writing.
     pub(crate) processor_us: f64,
 }
 
@@ -61,7 +61,7 @@ struct Round {
     processor_us: f64,
 }
 
-/// Measures everybody in every shape.
+/// Measures all contenders in every shape.
 pub(crate) fn measure(server: &mut Server, all: &mut [Units], turns: usize) -> Vec<Measured> {
     let mut random = fastrand::Rng::with_seed(12);
     let mut wires: Vec<_> = (0..MANY.connections).map(|_| server.wire()).collect();
@@ -165,8 +165,8 @@ fn send(wire: &mut Wire, units: &mut Units, first: usize, count: usize) {
     fail(sent, units);
 }
 
-/// Waits for the answers to as many units, and says how many checks they grant: as many as all of a
-/// unit's commands do.
+/// Waits for the answers to `count` units, and returns the number of granted checks: a unit grants as many as all
+/// of its commands do.
 fn receive(wire: &mut Wire, units: &Units, count: usize) -> usize {
     let mut granted = 0;
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Everything that one run found out, for people and for programs.
+//! Report of a run, as Markdown and as JSON.
 
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ impl Report {
         parts.join("\n")
     }
 
-    /// Everything that was to be measured and was not; redis-cell is the only contender that may be absent.
+    /// Parts that could not be measured; only redis-cell may be absent.
     pub(crate) fn failures(&self) -> Vec<String> {
         let parts = [
             ("commands", self.raw.is_empty()),

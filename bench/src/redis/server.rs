@@ -1,4 +1,4 @@
-//! The private Redis that everybody is measured on.
+//! The private Redis of the measurements.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 use crate::units::Scripts;
 use crate::wire::Wire;
 
-/// Where `make bench-redis` leaves the module.
+/// Module built by `make bench-redis`.
 const CELL_MODULE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/target/redis-cell/release/libredis_cell.so");
 
@@ -30,7 +30,7 @@ pub(crate) struct Before {
 }
 
 impl Server {
-    /// Debian's Redis 7.0, with redis-cell if that was built.
+    /// Starts Redis 7.0 of Debian, with redis-cell if that was built.
     pub(crate) fn start() -> Self {
         let module = PathBuf::from(CELL_MODULE);
         let has_cell = module.exists();
@@ -65,7 +65,7 @@ impl Server {
         self.ask(redis::cmd("SCRIPT").arg("LOAD").arg(source))
     }
 
-    /// Forgets all buckets.
+    /// Deletes all buckets.
     pub(crate) fn clear(&mut self) {
         let _: String = self.ask(redis::cmd("FLUSHALL").arg("SYNC"));
     }
@@ -75,7 +75,7 @@ impl Server {
         number(&info, "used_memory")
     }
 
-    /// Script calls, and other commands from outside, are counted from here.
+    /// Starts counting script calls and other commands.
     pub(crate) fn start_counting(&mut self) -> Before {
         let _: String = self.ask(redis::cmd("CONFIG").arg("RESETSTAT"));
         Before { processor_us: self.processor_us() }

@@ -8,7 +8,7 @@ use crate::processes::Processes;
 use crate::raw::{self, MANY, Measured, SHAPES, Shape};
 use crate::units::{NAIVE_1, NAIVE_3, NAIVE_DENIED, OURS_1, OURS_3, OURS_DENIED};
 
-/// The depth at which scripts are compared: the server is busy all the time.
+/// Shape in which scripts are compared: it keeps the server busy.
 const BUSY: Shape = SHAPES[1];
 /// Tasks at which the library is compared.
 const MANY_TASKS: usize = 64;
@@ -20,13 +20,13 @@ const BYTES_MAX: f64 = 165.0;
 pub(crate) struct Target {
     pub(crate) what: &'static str,
     pub(crate) wanted: String,
-    /// Beyond what is wanted.
+    /// More ambitious bound.
     pub(crate) stretch: Option<f64>,
-    /// Nothing if this run left it out.
+    /// `None` if this run left it out.
     pub(crate) measured: Option<f64>,
-    /// The same by the server's processor time for a check, which a busy machine hardly changes.
+    /// The same ratio by the server's processor time, which a busy machine hardly changes.
     pub(crate) by_processor: Option<f64>,
-    /// Nothing if it was not measured, or if the two do not agree.
+    /// `None` if it was not measured, or if the two ratios do not agree.
     pub(crate) is_met: Option<bool>,
 }
 

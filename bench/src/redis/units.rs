@@ -3,18 +3,18 @@
 use crate::keys::{Keys, SUBJECTS};
 use crate::wire::{TIME_BLANK, encode};
 
-/// Our script, as the library sends it to servers from Redis 7 on.
+/// Our script, as the library sends it to Redis 7 and newer.
 pub(crate) const CHARGE: &str =
     include_str!("../../../crates/sluicegate/src/store/redis/charge.lua");
 pub(crate) const NAIVE: &str = include_str!("naive.lua");
 const EMPTY: &str = "return 1";
 
-/// The most decisions in one call of our script.
+/// Maximum number of decisions in a call of our script.
 const BATCH: usize = 32;
 
-/// 1,000 a day: never used up by a run, and still not full again when a key's next turn comes.
+/// 1,000 a day: never exhausted by a run, and not full again before a key's next turn.
 const PLENTY: Limit = Limit { tokens: 1000, token_us: 86_400_000 };
-/// One an hour, which is gone.
+/// One an hour, which is exhausted.
 const NOTHING: Limit = Limit { tokens: 1, token_us: 3_600_000_000 };
 
 #[derive(Clone, Copy)]
@@ -32,15 +32,16 @@ impl Limit {
 /// A contender's commands, in the order of a walk.
 pub(crate) struct Units {
     pub(crate) name: &'static str,
-    /// As `INFO commandstats` calls what it sends.
+    /// Name of its command in `INFO commandstats`.
     pub(crate) command: &'static str,
     pub(crate) bytes: Vec<u8>,
-    /// Where each unit ends.
+    /// End of each unit.
     pub(crate) ends: Vec<usize>,
-    /// Where the client's time stands, by unit: as many as it has commands, or none.
+    /// Positions of the client's time: one for each command, or none.
     pub(crate) times: Vec<usize>,
-    /// Commands of a unit, and the checks that they make.
+    /// Number of commands in a unit.
     pub(crate) commands: usize,
+    /// Number of checks that these commands make.
     pub(crate) checks: usize,
     /// Number of checks that an answer grants.
     pub(crate) granted: fn(&[i64]) -> usize,
@@ -55,7 +56,7 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// The sources to load, in the order of the fields.
+    /// Sources to load, in the order of the fields.
     pub(crate) const SOURCES: [&str; 3] = [EMPTY, NAIVE, CHARGE];
 }
 
@@ -72,7 +73,7 @@ pub(crate) const OURS_DENIED: &str = "sluicegate, 1 tier, denied";
 pub(crate) const OURS_3: &str = "sluicegate, 3 tiers, one script";
 pub(crate) const OURS_BATCH: &str = "sluicegate, 32 checks a call";
 
-/// Everybody, over the same walk.
+/// All contenders, over the same walk.
 pub(crate) fn all(scripts: &Scripts, keys: &Keys, has_cell: bool) -> Vec<Units> {
     let mut all = vec![ping(), get(keys), empty(&scripts.empty)];
     all.push(naive(NAIVE_1, &scripts.naive, keys, PLENTY, &["global"]));
@@ -89,7 +90,7 @@ pub(crate) fn all(scripts: &Scripts, keys: &Keys, has_cell: bool) -> Vec<Units> 
     all
 }
 
-/// The two whose buckets are weighed, by name.
+/// Contenders whose memory is measured.
 pub(crate) fn weighed(scripts: &Scripts, keys: &Keys, has_cell: bool) -> Vec<Units> {
     let mut all = vec![
         naive(NAIVE_1, &scripts.naive, keys, PLENTY, &["global"]),
@@ -140,7 +141,7 @@ fn empty(sha: &str) -> Units {
     units
 }
 
-/// One script call after another, of which each sends the time that it is sent at.
+/// Sequential script calls, each with the client's current time.
 fn naive(name: &'static str, sha: &str, keys: &Keys, limit: Limit, buckets: &[&str]) -> Units {
     let mut units = units(name, "evalsha", |numbers| numbers[0] as usize);
     let (rate, burst) = (limit.rate_per_second(), limit.tokens.to_string());
@@ -160,7 +161,7 @@ fn naive(name: &'static str, sha: &str, keys: &Keys, limit: Limit, buckets: &[&s
 
 fn cell(name: &'static str, keys: &Keys, limit: Limit, bucket: &str) -> Units {
     let mut units = units(name, "cl.throttle", |numbers| usize::from(numbers[0] == 0));
-    // It lets one more through than its burst.
+    // It admits one more than its burst.
     let burst = (limit.tokens - 1).to_string();
     let period = (limit.token_us / 1_000_000).to_string();
     for subject in keys.walk() {

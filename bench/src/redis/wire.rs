@@ -1,18 +1,17 @@
-//! A client that costs next to nothing: it writes bytes that were encoded beforehand, and of the answers
-//! reads the numbers.
+//! Minimal client: it writes bytes that were encoded beforehand, and parses only the numbers in answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// As much is read at once.
+/// Size of a read.
 const READ_BYTES: usize = 1 << 16;
 
 /// Characters of a time in seconds with six decimals.
 pub(crate) const TIME_CHARS: usize = 17;
 pub(crate) const TIME_BLANK: &str = "0000000000.000000";
 
-/// Adds a command in the protocol's form.
+/// Encodes a command.
 pub(crate) fn encode(into: &mut Vec<u8>, words: &[&str]) {
     into.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
@@ -20,7 +19,7 @@ pub(crate) fn encode(into: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// Writes the time over a blank one, in seconds.
+/// Writes the current time in seconds over a blank.
 pub(crate) fn write_time(blank: &mut [u8]) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     digits(&mut blank[..10], now.as_secs());
@@ -41,7 +40,7 @@ pub(crate) struct Wire {
     /// Bytes of the buffer that are not parsed yet.
     start: usize,
     end: usize,
-    /// The numbers of the last answer.
+    /// Numbers in the last answer.
     numbers: Vec<i64>,
 }
 
@@ -57,7 +56,7 @@ impl Wire {
         self.stream.write_all(bytes)
     }
 
-    /// Waits for an answer, and gives the numbers in it.
+    /// Waits for an answer, and returns the numbers in it.
     pub(crate) fn answer(&mut self) -> io::Result<&[i64]> {
         self.numbers.clear();
         loop {
@@ -95,7 +94,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Passes over one value, and collects its numbers. `None` if it is not all there.
+    /// Parses one value and collects its numbers. `None` if it is incomplete.
     fn value(&mut self, numbers: &mut Vec<i64>) -> io::Result<Option<()>> {
         let Some((kind, line)) = self.line() else { return Ok(None) };
         match kind {

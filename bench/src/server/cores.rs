@@ -6,17 +6,17 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
-/// The core of servers that are measured, and the one of the load. With one core there is nothing to choose.
+/// Core of the measured servers; the load has another one if the machine has two.
 const OF_SERVERS: usize = 0;
 const OF_THE_LOAD: usize = 1;
 
-/// Where servers run, as `taskset` wants it.
+/// Cores of servers, in the syntax of `taskset`.
 pub(crate) fn of_servers(is_pinned: bool) -> String {
     let last = count().saturating_sub(1);
     if is_pinned { OF_SERVERS.to_string() } else { format!("0-{last}") }
 }
 
-/// Keeps this thread where the load belongs. If that cannot be had, it runs where it may.
+/// Pins this thread to the core of the load, if the system allows it.
 pub(crate) fn stay() {
     let mut cores = CpuSet::new();
     if count() > 1 && cores.set(OF_THE_LOAD).is_ok() {

@@ -1,4 +1,4 @@
-//! The doors that are measured, and who stands behind them.
+//! The measured doors and the servers behind them.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub(crate) const NULL: &str = "null";
 pub(crate) const SLUICEGATE: &str = "sluicegate";
 pub(crate) const THROTTLECRAB: &str = "throttlecrab";
 
-/// A protocol, and what is asked over it.
+/// A protocol and its kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Door {
@@ -40,7 +40,7 @@ const PIPELINES: [usize; 3] = [1, 16, 64];
 impl Door {
     pub(crate) const ALL: [Self; 4] = [Self::Http, Self::Grpc, Self::Resp, Self::RespCheck];
 
-    /// Everywhere that it is measured.
+    /// Numbers of requests in flight at which it is measured.
     pub(crate) fn places(self) -> impl Iterator<Item = Place> {
         let depths: &[usize] = match self {
             Self::Http => &[1],
@@ -64,7 +64,7 @@ impl Door {
         })
     }
 
-    /// Requests a second of the open loop, which everybody must hold easily.
+    /// Requests per second of the open loop, well below the capacity of every server.
     pub(crate) fn rate(self) -> u64 {
         match self {
             Self::Http | Self::Grpc => 8_000,

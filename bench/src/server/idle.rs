@@ -1,4 +1,4 @@
-//! Connections that do nothing, and what they cost those that do something.
+//! Idle connections and their effect on the latency of busy ones.
 
 use std::io;
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use crate::once::Asked;
 use crate::requests::{Dialect, Requests};
 use crate::servers::Server;
 
-/// Connections that do nothing.
+/// Number of idle connections.
 pub(crate) const CONNECTIONS: usize = 10_000;
-/// So many are made at once: no listener has more waiting.
+/// Number of connections opened at once, within the backlog of every listener.
 const TOGETHER: usize = 200;
-/// Files that are open besides.
+/// Number of other open files.
 const FILES_BESIDES: u64 = 1_000;
 
 /// Latency of a door with and without idle connections to it.
@@ -29,7 +29,7 @@ pub(crate) struct Idle {
     pub(crate) p99_us: [f64; 2],
 }
 
-/// Measures a door of two servers, of which one has all those connections besides.
+/// Measures a door of two servers, one of which has the idle connections.
 pub(crate) fn measure(
     door: Door,
     requests: &Requests,
@@ -57,7 +57,7 @@ pub(crate) fn measure(
     })
 }
 
-/// Connections that have asked once, as those of a pool have.
+/// Opens connections that have sent one request, like those of a pool.
 fn connect(
     server: &Server,
     door: Door,
@@ -81,7 +81,7 @@ fn connect(
     connect().map_err(|error: io::Error| error.to_string())
 }
 
-/// Lets this process have as many files open as this takes.
+/// Raises the limit of open files of this process.
 fn provide_files() -> Result<(), String> {
     let wanted = CONNECTIONS as u64 + FILES_BESIDES;
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| error.to_string())?;

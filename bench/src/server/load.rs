@@ -1,8 +1,8 @@
-//! The load: requests over a number of connections, by one thread that waits for all of them.
+//! The load: requests over several connections, driven by one thread.
 //!
-//! In a closed loop every connection has a number of requests in flight, and asks again when they are answered: it
-//! tells how much a server can do. In an open loop requests have a timetable that nobody's slowness changes, and
-//! each is timed from when it was due: it tells how long people wait.
+//! In a closed loop every connection has a fixed number of requests in flight and sends more when they are answered:
+//! it measures capacity. In an open loop requests have a timetable that does not depend on the server, and latency is
+//! measured from the time a request was due.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -37,16 +37,16 @@ pub(crate) struct Tally {
     pub(crate) denied: u64,
 }
 
-/// Connections to one door, and what they ask.
+/// Connections to a door, and their requests.
 pub(crate) struct Load<'a> {
     poll: Poll,
     events: Events,
     lines: Vec<Line>,
     shape: Shape,
-    /// A connection asks again when no more than so many of its requests are in flight.
+    /// A connection sends more when at most this number of its requests are in flight.
     refill_at: usize,
     requests: &'a Requests,
-    /// The next request.
+    /// Number of the next request.
     next: usize,
 }
 
@@ -67,7 +67,7 @@ struct Line {
     filled: usize,
     output: Vec<u8>,
     sent: usize,
-    /// Requests in flight: their streams, and when they were due.
+    /// Requests in flight: stream and due time of each.
     waiting: VecDeque<(u32, u64)>,
 }
 
@@ -90,18 +90,18 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// The number of the request that would come next.
+    /// Number of the next request.
     pub(crate) fn next(&self) -> usize {
         self.next
     }
 
-    /// Asks everything that there is, once.
+    /// Sends every request once.
     pub(crate) fn all(&mut self) -> io::Result<Tally> {
         let count = self.requests.len() as u64;
         self.closed(|answers| answers < count)
     }
 
-    /// Asks for so long, as fast as answers come.
+    /// Runs the closed loop for this time.
     pub(crate) fn closed_for(&mut self, length: Duration) -> io::Result<Tally> {
         let started = Instant::now();
         self.closed(|_| started.elapsed() < length)
@@ -148,13 +148,13 @@ impl<'a> Load<'a> {
         self.next = (self.next + 1) % self.requests.len();
     }
 
-    /// Asks by this timetable, in nanoseconds from now, and says how long after it each answer came. Never sleeps:
-    /// being woken takes longer than many an answer.
+    /// Runs the open loop by this timetable, in nanoseconds from now, and returns the latencies. Never sleeps: waking
+    /// up takes longer than many answers.
     pub(crate) fn open(&mut self, timetable: &[u64]) -> io::Result<(Tally, Vec<u64>)> {
         let mut tally = Tally::default();
         let mut latencies = Vec::with_capacity(timetable.len());
         let Shape { connections, depth } = self.shape;
-        // Whoever had a turn comes last.
+        // Round robin: a connection that was used goes to the end.
         let mut free: VecDeque<usize> = (0..depth).flat_map(|_| 0..connections).collect();
         let mut due = timetable.iter().copied().peekable();
         let started = Instant::now();
@@ -221,7 +221,7 @@ impl Line {
         })
     }
 
-    /// Sends as much as the socket takes.
+    /// Sends as much as the socket accepts.
     fn flush(&mut self) -> io::Result<()> {
         while self.sent < self.output.len() {
             match self.stream.write(&self.output[self.sent..]) {
@@ -235,7 +235,7 @@ impl Line {
         Ok(())
     }
 
-    /// Reads what has come, and takes the answers in it, each with the time when its request was due.
+    /// Reads available bytes and calls `take` for each answer with the due time of its request.
     fn receive(&mut self, mut take: impl FnMut(Answer<'_>, u64)) -> io::Result<()> {
         loop {
             let space = self.input.len() - self.filled;
@@ -257,7 +257,7 @@ impl Line {
             self.input.copy_within(done..self.filled, 0);
             self.filled -= done;
             self.flush()?;
-            // Less than there was room for: there is no more.
+            // Less than the buffer: nothing more is available.
             if read < space {
                 return Ok(());
             }

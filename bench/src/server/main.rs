@@ -1,5 +1,5 @@
-//! Sluicegate's front doors beside null servers and peers, over real sockets: one machine, one run, ratios that mean
-//! something on any machine.
+//! Sluicegate's front doors compared with null servers and peers over real sockets, in one run on one machine, as
+//! ratios that hold on other machines too.
 
 #[path = "../align.rs"]
 mod align;
@@ -42,7 +42,7 @@ use crate::targets::Found;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Where every run leaves its figures.
+/// File with the figures of the last run.
 const REPORT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/report-server.json");
 
 /// Number of users, unless a part says otherwise.
@@ -66,7 +66,7 @@ struct Options {
     /// Doors to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "http,grpc,resp,resp-check")]
     doors: Vec<Door>,
-    /// Is a null server, with the answers in this folder, on four ports.
+    /// Runs a null server with the answers in this folder, on four ports.
     #[arg(long, hide = true, num_args = 5)]
     null: Vec<String>,
 }
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that is asked for, one part after the other.
+/// Runs the chosen parts in order.
 fn run(options: &Options) -> Result<Report, String> {
     let load_before = machine::load();
     let wants = |part| options.parts.contains(&part);
@@ -162,7 +162,7 @@ fn run(options: &Options) -> Result<Report, String> {
     }
     if wants(Part::Latency) {
         eprintln!("latency ...");
-        // Pipelines are for those who do not wait.
+        // Latency is not measured over pipelines.
         entrants.retain(|entrant| entrant.place.depth == 1 || entrant.place.door == Door::Grpc);
         latencies = measure::latencies(&mut entrants, effort.rounds, effort.round, &mut notes);
     }
@@ -217,7 +217,7 @@ fn scale(doors: &[Door], effort: &Effort, notes: &mut Vec<String>) -> Vec<Capaci
 fn answer_of(server: &Server, door: Door) -> Result<Vec<u8>, String> {
     let dialect = door.dialect(server.name).ok_or("there is no such door")?;
     let requests = Requests::new(dialect, 10);
-    // The last of them is one that is allowed.
+    // The first request that is allowed.
     let allowed = (0..requests.len()).find_map(|number| {
         let asked = once::ask(server.port(door), dialect.protocol(), requests.get(number));
         match asked {
@@ -228,7 +228,7 @@ fn answer_of(server: &Server, door: Door) -> Result<Vec<u8>, String> {
     allowed.ok_or("everything is denied")?.map_err(|error| error.to_string())
 }
 
-/// Requests by dialect: everybody who speaks it asks the same.
+/// Requests by dialect: the same for every server of a dialect.
 struct Catalogue(Vec<(Dialect, Requests)>);
 
 impl Catalogue {
@@ -251,7 +251,7 @@ fn dialects(server: &Server, doors: &[Door]) -> impl Iterator<Item = Dialect> {
     doors.iter().filter_map(|door| door.dialect(server.name))
 }
 
-/// Everybody who takes part, connected, and asked for everything once.
+/// All contenders, connected, with every request sent once.
 fn entrants<'a>(
     servers: &[Server],
     doors: &[Door],
@@ -263,7 +263,7 @@ fn entrants<'a>(
         for server in servers {
             let Some(dialect) = place.door.dialect(server.name) else { continue };
             let Some(requests) = requests.get(dialect) else { continue };
-            // Deeper places have the same buckets.
+            // Deeper pipelines use the same buckets.
             let is_first = place.door.places().next() == Some(place);
             eprintln!("  {} at {}", place.name(), server.name);
             match Entrant::new(server, place, requests, is_first) {

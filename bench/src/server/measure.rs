@@ -1,4 +1,4 @@
-//! Everybody in turn, again and again, so that whatever else the machine does falls on all alike.
+//! Measures contenders alternately in many rounds, so that other load of the machine affects all alike.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::requests::Requests;
 use crate::servers::Server;
 use crate::stats::{median, quantile};
 
-/// Before a round is timed: those who had their turn in between have taken the caches.
+/// Warm-up before a round is timed, because the other contenders' turns have replaced the caches.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// Somebody's door with a load on it.
+/// A contender's door under load.
 pub(crate) struct Entrant<'a> {
     pub(crate) contender: &'static str,
     pub(crate) place: Place,
     pub(crate) pid: u32,
     plan: Plan<'a>,
-    /// The first request of the next turn.
+    /// Number of the first request of the next turn.
     next: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Capacity {
     pub(crate) contender: &'static str,
     pub(crate) place: Place,
     pub(crate) requests_per_sec: f64,
-    /// Processor time for one request: the server's, and the load's.
+    /// Processor time of the server for one request, in microseconds.
     pub(crate) server_us: f64,
     pub(crate) load_us: f64,
     pub(crate) denied_share: f64,
@@ -86,7 +86,7 @@ pub(crate) fn latencies(
     let quantiles = |entrant: &mut Entrant<'_>| {
         let timetable = timetable(entrant.place.door.rate(), length);
         let (_, mut ns) = entrant.turn(|load| load.open(&timetable))?;
-        // The first have found cold caches.
+        // Drops the first, which had cold caches.
         ns.drain(..ns.len() / 10);
         let at = |share| quantile(ns.iter().map(|ns| *ns as f64 / 1e3), share);
         Ok([at(0.5), at(0.99)])
@@ -102,7 +102,7 @@ pub(crate) fn latencies(
         .collect()
 }
 
-/// Everybody's rounds. Who fails is left out from there on, and it is noted.
+/// Runs the rounds of all contenders. A contender that fails is left out from then on, with a note.
 fn in_turn<'e, 'a, T>(
     entrants: &'e mut [Entrant<'a>],
     rounds: usize,
@@ -135,7 +135,7 @@ fn in_turn<'e, 'a, T>(
 }
 
 impl<'a> Entrant<'a> {
-    /// The load of a place at a server; first of all everything is asked once, if that is new there.
+    /// Load of a place at a server. If the server is new, every request is sent once.
     pub(crate) fn new(
         server: &Server,
         place: Place,
@@ -153,8 +153,8 @@ impl<'a> Entrant<'a> {
         Ok(entrant)
     }
 
-    /// Opens the connections of one turn and closes them after it: a server closes connections that send nothing, and
-    /// others' turns take longer than that.
+    /// Opens the connections of one turn and closes them after it: a server closes idle connections, and the other
+    /// contenders' turns take longer than its timeout.
     fn turn<T>(&mut self, run: impl FnOnce(&mut Load<'a>) -> io::Result<T>) -> io::Result<T> {
         let mut load = Load::connect(self.plan, self.next)?;
         let result = run(&mut load);
@@ -178,7 +178,7 @@ impl<'a> Entrant<'a> {
     }
 }
 
-/// When requests are due, in nanoseconds: at this rate, but as independent people come, and the same for everybody.
+/// Due times of requests in nanoseconds: a Poisson process at this rate, the same for every contender.
 fn timetable(rate: u64, length: Duration) -> Vec<u64> {
     let mut random = fastrand::Rng::with_seed(11);
     let gap_ns = 1e9 / rate as f64;

@@ -1,4 +1,4 @@
-//! Messages over gRPC, as far as they are used here.
+//! Messages over gRPC, with the fields used here.
 
 use bytes::Bytes;
 use prost::Message;

@@ -1,6 +1,5 @@
-//! The null servers: they read a request into what the service reads it into, with the same crates and within the
-//! same bounds, and always answer the same, as long as an answer of the service. Nobody can be faster who answers
-//! at all.
+//! Null servers: they parse a request into the same types as the service, with the same crates and limits, and always
+//! send the same answer, of the same length as the service's. They are the upper bound of a server's speed.
 
 mod grpc;
 mod http;
@@ -40,7 +39,7 @@ impl Answers {
     }
 }
 
-/// Serves with the answers in `folder` on these ports, until somebody ends this process.
+/// Serves the answers in `folder` on these ports, until the process is killed.
 pub(crate) fn serve(folder: &Path, ports: [u16; 4]) -> io::Result<()> {
     let answers = Answers::load(folder);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -58,7 +57,7 @@ pub(crate) fn serve(folder: &Path, ports: [u16; 4]) -> io::Result<()> {
     })
 }
 
-/// The next connection, as the service takes it.
+/// Accepts a connection with the service's socket options.
 async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;

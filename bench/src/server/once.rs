@@ -1,4 +1,4 @@
-//! One question, and its answer.
+//! A single request and its answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,12 +9,12 @@ use crate::wire::{Answer, Protocol, Wire};
 const PATIENCE: Duration = Duration::from_secs(5);
 const BYTES: usize = 64 * 1024;
 
-/// Asks, and waits for the answer.
+/// Sends a request and waits for the answer.
 pub(crate) fn ask(port: u16, protocol: Protocol, request: &[u8]) -> io::Result<Vec<u8>> {
     Asked::new(port, protocol, request)?.answer().map(|(_, answer)| answer)
 }
 
-/// A question that was asked on a connection of its own.
+/// A request sent on a separate connection.
 pub(crate) struct Asked {
     stream: TcpStream,
     wire: Wire,
@@ -31,7 +31,7 @@ impl Asked {
         Ok(Self { stream, wire })
     }
 
-    /// The answer, and the connection, which is left open.
+    /// Waits for the answer, and returns it with the open connection.
     pub(crate) fn answer(mut self) -> io::Result<(TcpStream, Vec<u8>)> {
         let (mut input, mut filled, mut output) = (vec![0; BYTES], 0, Vec::new());
         loop {

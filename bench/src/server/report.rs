@@ -1,4 +1,4 @@
-//! Everything that one run found out, for people and for programs.
+//! Report of a run, as Markdown and as JSON.
 
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ impl Report {
         parts.join("\n")
     }
 
-    /// Everything that was to be measured and was not.
+    /// Parts that could not be measured.
     pub(crate) fn failures(&self) -> Vec<String> {
         let parts = [
             ("capacity", self.capacities.is_empty()),

@@ -1,9 +1,9 @@
 //! Requests: the same subjects in the same order for every server, in each server's protocol, encoded before
 //! anything is timed.
 //!
-//! Seven in ten requests are of users whose quota nobody uses up. The other three are of a few users who have one
-//! request a day and a burst of two, and ask all the time: as soon as those are spent, 30 % are denied, for as long as a
-//! run goes on.
+//! Seven in ten requests are of users who never exhaust their quota. The other three are of a few users with one
+//! request a day and a burst of two: as soon as those are spent, 30 % of the requests are denied for the rest of a
+//! run.
 
 use std::fmt::Write;
 
@@ -12,12 +12,12 @@ use prost::Message;
 use crate::messages::{CrabRequest, Descriptor, Entry, EnvoyRequest};
 use crate::wire::Protocol;
 
-/// Of ten requests, so many are denied.
+/// Number of denied requests in ten.
 const DENIED_IN_TEN: usize = 3;
-/// So many users ask them.
+/// Number of users of denied requests.
 const DENIED_USERS: usize = 256;
 
-/// Users that share an address.
+/// Number of users that share an address.
 const USERS_PER_ADDRESS: usize = 8;
 
 /// A kind of request that some server understands.
@@ -31,22 +31,22 @@ pub(crate) enum Dialect {
     Throttle,
     /// `SG.CHECK`: three tiers.
     RespCheck,
-    /// throttlecrab's own, each for one bucket.
+    /// throttlecrab's own requests, each for one bucket.
     CrabHttp,
     CrabGrpc,
     CrabResp,
 }
 
-/// Requests in a row, and what to make of the answers.
+/// Encoded requests, and the parser of their answers.
 pub(crate) struct Requests {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// End of each request.
     ends: Vec<usize>,
     pub(crate) is_allowed: fn(&[u8]) -> bool,
 }
 
 impl Requests {
-    /// So many requests, nearly each of another user.
+    /// Encodes this number of requests, nearly each of another user.
     pub(crate) fn new(dialect: Dialect, subjects: usize) -> Self {
         let mut order: Vec<_> = (0..subjects).collect();
         fastrand::Rng::with_seed(11).shuffle(&mut order);
@@ -88,12 +88,12 @@ impl Subject {
         }
     }
 
-    /// The plan whose rule gives the quota.
+    /// Plan whose rule has the quota.
     fn plan(&self) -> &'static str {
         if self.is_denied { "free" } else { "pro" }
     }
 
-    /// The quota where the request itself has it: a burst, and so many in a period of so many seconds.
+    /// Quota for protocols that send it with the request: burst, tokens, and period in seconds.
     fn quota(&self) -> (i32, i32, i32) {
         if self.is_denied { (2, 1, 86_400) } else { (1_000_000, 1_000_000, 1) }
     }
@@ -114,7 +114,7 @@ impl Dialect {
     fn write(self, subject: &Subject, to: &mut Vec<u8>) {
         let Subject { user, ip, .. } = subject;
         let (burst, count, period) = subject.quota();
-        // redis-cell's capacity is one more than what it calls a burst.
+        // redis-cell's capacity is its burst plus one.
         let [less, count_text, period_text] =
             [burst - 1, count, period].map(|number| number.to_string());
         match self {

@@ -1,5 +1,4 @@
-//! A million users over pipelined RESP: how many checks a second one server holds that shares the machine with its
-//! load.
+//! A million users over pipelined RESP: checks per second of one server that shares the machine with its load.
 
 use std::time::Duration;
 

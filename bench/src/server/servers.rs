@@ -1,4 +1,4 @@
-//! The servers, each a process of its own with all its doors open.
+//! The servers, each a separate process with all its doors open.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::null::Answers;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where `make bench-server` leaves the programs, unless `SLUICEGATE_BIN` names ours.
+/// Program built by `make bench-server`, unless `SLUICEGATE_BIN` names another.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist/sluicegate");
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/peers/bin/throttlecrab-server");
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/rules.toml");
 
-/// More than are ever open at once.
+/// Maximum number of connections, more than are ever open.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// Longer than a run takes.
+/// Idle timeout, longer than a run.
 const IDLE_TIMEOUT_MS: u64 = 3_600_000;
 
-/// Says whether the peer was built.
+/// True if the peer was built.
 pub(crate) fn has_throttlecrab() -> bool {
     Path::new(PEER).exists()
 }
@@ -43,7 +43,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Sluicegate as it comes, with its rules from a file.
+    /// Sluicegate with its defaults, and rules from a file.
     pub(crate) fn sluicegate(is_pinned: bool) -> Result<Self, String> {
         let program =
             std::env::var_os("SLUICEGATE_BIN").map_or_else(|| PROGRAM.into(), PathBuf::from);
@@ -59,13 +59,13 @@ impl Server {
                 .env("SLUICEGATE_LISTEN_GRPC", at(grpc))
                 .env("SLUICEGATE_LISTEN_RESP", at(resp))
                 .env("SLUICEGATE_LIMITS_CONNECTIONS_MAX", CONNECTIONS_MAX.to_string())
-                // Others have long turns in between.
+                // Connections are idle during the other contenders' turns.
                 .env("SLUICEGATE_LIMITS_IDLE_TIMEOUT_MS", IDLE_TIMEOUT_MS.to_string())
                 .env("SLUICEGATE_LOG_LEVEL", "error");
         })
     }
 
-    /// The floor: this program, which reads requests and always answers the same.
+    /// The null server: this program, which parses requests and always sends the same answer.
     pub(crate) fn null(is_pinned: bool, answers: &Answers) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -8,18 +8,18 @@ use crate::measure::Capacity;
 use crate::report::find;
 use crate::scale::{USERS, WANTED_PER_SEC};
 
-/// Processor time of a request, by that of the null server.
+/// Maximum ratio of the processor time of a request to that of the null server.
 const PROCESSOR_MAX: f64 = 1.15;
-/// Requests a second, by those of the null server, at each depth.
+/// Minimum ratio of requests per second to those of the null server, by depth.
 const RESP_MIN: [(usize, f64); 3] = [(1, 0.9), (16, 0.7), (64, 0.7)];
-/// p99 beside idle connections, by that without.
+/// Maximum ratio of p99 with idle connections to p99 without.
 const IDLE_MAX: f64 = 2.0;
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Target {
     pub(crate) what: String,
     pub(crate) wanted: String,
-    /// Nothing if this run left it out.
+    /// `None` if this run left it out.
     pub(crate) measured: Option<f64>,
     pub(crate) is_met: Option<bool>,
 }

@@ -1,5 +1,5 @@
-//! Bytes on a connection: requests that were encoded beforehand, and answers of which only the end and
-//! the outcome are looked for. A client does no more than it must, so that it is not what is measured.
+//! Bytes on a connection: requests encoded beforehand, and answers of which only the end and the outcome
+//! are parsed. The client does as little as possible, so that the server is measured.
 
 mod http1;
 mod http2;
@@ -13,14 +13,14 @@ use self::http2::Http2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
-    /// gRPC, with one path for everything that is asked.
+    /// gRPC, with one path for all requests.
     Grpc {
         path: &'static str,
     },
     Resp,
 }
 
-/// One connection's side of it.
+/// State of a connection.
 #[derive(Debug)]
 pub(crate) enum Wire {
     Http1,
@@ -28,10 +28,10 @@ pub(crate) enum Wire {
     Resp,
 }
 
-/// An answer that is complete.
+/// A complete answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<'a> {
-    /// Which request it is for; nothing if they come in order.
+    /// Stream of the request; `None` if answers come in order.
     pub(crate) stream: Option<u32>,
     /// Payload: a body, a message, a value.
     pub(crate) body: &'a [u8],
@@ -48,7 +48,7 @@ impl Protocol {
 }
 
 impl Wire {
-    /// Adds a request to what is to be sent, and says by which number its answer is known.
+    /// Appends a request to `output`, and returns the number that its answer will have.
     pub(crate) fn ask(&mut self, request: &[u8], output: &mut Vec<u8>) -> u32 {
         match self {
             Self::Grpc(http2) => http2.ask(request, output),
@@ -59,8 +59,8 @@ impl Wire {
         }
     }
 
-    /// Takes whole answers from what has come, and says how many bytes they were. What the protocol itself
-    /// has to say goes to `output`.
+    /// Parses complete answers, and returns the number of bytes consumed. Replies of the protocol itself are
+    /// appended to `output`.
     pub(crate) fn answers(
         &mut self,
         input: &[u8],
@@ -84,7 +84,7 @@ impl Wire {
     }
 }
 
-/// An answer that nobody should get.
+/// Error of an unexpected answer.
 fn wrong(what: impl Into<String>) -> io::Error {
     io::Error::other(what.into())
 }

@@ -1,4 +1,4 @@
-//! Sluicegate's three faces: its memory store, its limiter of typed keys, and the whole check with rules.
+//! Sluicegate's three interfaces: its memory store, its limiter of typed keys, and the whole check with rules.
 
 pub(super) mod keyed;
 pub(super) mod overrides;
@@ -11,7 +11,7 @@ use sluicegate::{Clock, MemoryStore, Quota};
 
 use crate::workloads::{BURST, PERIOD_SECS};
 
-/// A store with room for so many keys and a little more: endpoints and the like are buckets too.
+/// A store for this number of keys and a few more: endpoints have buckets too.
 fn memory<C: Clock>(clock: C, keys: u64) -> MemoryStore<C> {
     MemoryStore::builder().clock(clock).max_buckets(keys as usize * 11 / 10 + 16).build()
 }

@@ -1,9 +1,8 @@
-//! The whole check as a service with many customers has it: rules by plan, endpoint and address, and
-//! customers who have something else instead.
+//! The whole check of a service with many customers: rules by plan, endpoint and address, and overrides.
 //!
-//! Four rules apply to every request: that of its user's plan, its endpoint's, its address's and the
-//! global one. Nine users in a hundred have a quota of their own, and some addresses are shut out, so that
-//! both rules are asked for everybody.
+//! Four rules apply to every request: those of its user's plan, its endpoint and its address, and the
+//! global one. Nine users in a hundred have a separate quota, and some addresses are blocked, so that both
+//! rules look up overrides for every request.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -27,7 +26,7 @@ const RULES: [(&str, &str, &str); 10] = [
     ("global", "", ""),
     ("export:{user_id}", "", "/api/*/export"),
 ];
-/// Which of them the overrides belong to.
+/// Rules that the overrides belong to.
 const OF_USER: u64 = 1;
 const OF_PAYMENT: u64 = 7;
 const OF_ADDRESS: u64 = 8;
@@ -36,7 +35,7 @@ const OF_ADDRESS: u64 = 8;
 pub(in crate::contenders) struct Overridden(Limiter);
 
 impl Overridden {
-    /// So many rules and overrides.
+    /// A limiter with these numbers of rules and overrides.
     pub(in crate::contenders) fn new(keys: u64, rules: u64, overrides: u64) -> Self {
         Self::with(keys, rules, overrides).expect("the benchmark's rules are sound")
     }
@@ -72,8 +71,8 @@ fn other_rule(id: u64) -> Result<Rule, Box<dyn Error>> {
     })
 }
 
-/// Most are quotas of users; of the rest, which nobody asks for, half pay as often as they like, and half
-/// are addresses that are shut out.
+/// Override of this number: most are quotas of users; of the rest, which no request meets, half are
+/// unlimited users and half blocked addresses.
 fn an_override(number: u64) -> (u64, String, Override) {
     match number % 20 {
         18 => (OF_PAYMENT, String::of(10 * number), Override::Unlimited),

@@ -1,7 +1,7 @@
-//! The whole `check(&Request)`: which of the rules apply, and one atomic charge of their buckets.
+//! The whole `check(&Request)`: matching of the rules, and one atomic charge of their buckets.
 //!
-//! Three rules apply to every request: a user's, an endpoint's and the global one. Whatever other rules
-//! there are belong to endpoints and plans that nobody asks for.
+//! Three rules apply to every request: a user's, an endpoint's and the global one. All other rules belong
+//! to endpoints and plans without requests.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use super::{memory, quota};
 /// A limiter with rules.
 pub(in crate::contenders) struct Whole(Limiter);
 
-/// The quotas of the rules that apply.
+/// Quotas of the rules that apply.
 struct Quotas {
     user: Quota,
     endpoint: Quota,
@@ -21,14 +21,14 @@ struct Quotas {
 }
 
 impl Whole {
-    /// So many rules, three of which apply.
+    /// A limiter with this number of rules, three of which apply.
     pub(in crate::contenders) fn new(keys: u64, rules: u64) -> Self {
         let quotas = Quotas { user: quota(), endpoint: quota(), global: quota() };
         Self::with(keys, quotas, rules).expect("the benchmark's rules are sound")
     }
 
-    /// Quotas as a service would have them. Users ask a little less often than theirs lets them, so that
-    /// nearly all have a bucket that is not full.
+    /// A limiter with realistic quotas. Users send a little less than their quota allows, so that nearly all
+    /// have a bucket that is not full.
     pub(in crate::contenders) fn with_real_quotas(keys: u64) -> Self {
         let whole = || {
             let everybody = Quota::per_second(1_000_000)?;

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use sluicegate::{
-    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Quota, Space,
-    Store, SystemClock,
+    Charge, Clock, LocalStore, ManualClock, MemoryKey, MemoryStore, Quota, Space, Store,
+    SystemClock,
 };
 
 use super::{memory, quota};

@@ -21,7 +21,7 @@ use tonic_prost::ProstCodec;
 
 use crate::messages::EnvoyAnswer;
 
-/// The service's bounds on connections.
+/// The service's limits on connections.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 const STREAMS_MAX: u32 = 128;
 const STREAM_BYTES_AHEAD: u32 = 64 * 1024;
@@ -52,7 +52,7 @@ async fn should_rate_limit(
     Ok(Grpc::new(codec).unary(Same(answer), request).await)
 }
 
-/// Always answers the same.
+/// Service that always sends the same answer.
 struct Same(EnvoyAnswer);
 
 impl UnaryService<RateLimitRequest> for Same {
@@ -66,7 +66,7 @@ impl UnaryService<RateLimitRequest> for Same {
 }
 
 impl EnvoyAnswer {
-    /// OK, in a message of so many bytes if it can be.
+    /// OK in a message of this length, if possible.
     fn of_length(bytes: usize) -> Self {
         let of = |body: usize| Self { overall_code: 1, raw_body: vec![b' '; body].into() };
         let around = of(bytes).encoded_len() - bytes;

@@ -12,7 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use sluicegate_server::floor;
 use tokio::net::TcpListener;
 
-/// The service's bounds on headers.
+/// The service's limits on headers.
 const HEADERS_MAX: usize = 64;
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 

@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::io;
 
 use bytes::Bytes;
+use sluicegate_server::doors::resp::parser::Parser;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use sluicegate_server::doors::resp::parser::Parser;
 
 /// Bytes of one read, as in the service.
 const READ_BYTES: usize = 64 * 1024;

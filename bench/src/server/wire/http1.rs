@@ -8,7 +8,7 @@ use super::wrong;
 const OK: &[u8] = b"HTTP/1.1 200 ";
 const LENGTH: &[u8] = b"content-length: ";
 
-/// The first answer: its length, and its body. Nothing if it is not all there.
+/// Length and body of the first answer; `None` if it is incomplete.
 pub(super) fn response(input: &[u8]) -> io::Result<Option<(usize, &[u8])>> {
     let Some(head) = input.windows(4).position(|end| end == b"\r\n\r\n") else { return Ok(None) };
     let head = &input[..head + 4];

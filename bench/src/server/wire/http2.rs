@@ -1,5 +1,5 @@
-//! As much of HTTP/2 as a gRPC client with one path needs: its headers are compressed once, and later ones
-//! are seven bytes, as they are from a client that compresses them every time.
+//! The part of HTTP/2 that a gRPC client with one path needs. Its headers are compressed once; later ones are
+//! seven bytes, the same as from a client that compresses every time.
 
 use std::io;
 
@@ -25,22 +25,22 @@ const MESSAGE_HEADER: usize = 5;
 
 /// Increase of the flow control window beyond the initial one.
 const WINDOW: u32 = 0x7fff_0000;
-/// After how much of it there is more.
+/// Received bytes after which the window is increased again.
 const WINDOW_AGAIN: u32 = WINDOW / 2;
 
-/// Indexes of the static table, and of our headers once they are known: the newest is the first.
+/// Indexes in the static table, and in the dynamic table, whose newest entry is the first.
 const INDEXED_AGAIN: [u8; 7] = [0x83, 0x86, 0x80 | 66, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
 
-/// A connection.
+/// State of an HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Http2 {
     path: &'static str,
     next_stream: u32,
-    /// Since the server was last told to go on.
+    /// Bytes received since the last window update.
     received: u32,
-    /// Messages whose trailers have not come yet, by their streams.
+    /// Messages whose trailers have not arrived, by stream.
     open: Vec<(u32, Vec<u8>)>,
-    /// Memory for more of them.
+    /// Buffers to reuse.
     spare: Vec<Vec<u8>>,
 }
 
@@ -122,7 +122,7 @@ impl Http2 {
     }
 }
 
-/// Headers in full, each but the first two to be known by a number from here on.
+/// Literal headers, added to the dynamic table except for the first two.
 fn first_headers(path: &str) -> Vec<u8> {
     let mut block = vec![0x83, 0x86];
     let mut text = |start: &[u8], text: &str| {

@@ -1,10 +1,10 @@
-//! Values of the Redis protocol, whatever they are.
+//! Values of the Redis protocol of any type.
 
 use std::io;
 
 use super::wrong;
 
-/// The length of the first value. Nothing if it is not all there.
+/// Length of the first value; `None` if it is incomplete.
 pub(super) fn value(input: &[u8]) -> io::Result<Option<usize>> {
     let mut at = 0;
     let mut values_left = 1_usize;
