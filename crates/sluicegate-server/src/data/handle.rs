@@ -14,7 +14,7 @@ pub struct DatabaseHandle {
 }
 
 impl DatabaseHandle {
-    /// A handle to a database that is open already, or to be [set](Self::set) when it answers. Without
+    /// A handle to a database that is open already, or to be set when it answers. Without
     /// `is_configured` the settings name none.
     #[must_use]
     pub fn new(is_configured: bool, database: Option<Database>) -> Self {

@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::doors::grpc::json;
 use crate::web::problem::Problem;
 
-/// All routes except the one that [`dispatch`](crate::doors::dispatch) answers itself, after its
+/// All routes except the one that `doors::dispatch` answers itself, after its
 /// guard.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()

@@ -13,7 +13,7 @@ use tracing::debug;
 use super::Shared;
 use super::buffers::{Buffers, READ_BYTES};
 use super::pipeline::{Pause, Pipeline};
-use super::session::Session;
+use super::session::ClientSession;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::resp::CommandCounts;
@@ -33,7 +33,7 @@ const SCRAP_BYTES: usize = 4 * 1024;
 pub(super) struct RespConnection<'a, S> {
     shared: &'a Shared,
     stream: S,
-    session: Session,
+    session: ClientSession,
     /// `None` between commands: buffers are nearly all of a connection's memory.
     buffers: Option<Box<Buffers>>,
     /// Deadline for the rest of an incomplete command; for a new or unauthenticated client, for its
@@ -54,7 +54,7 @@ enum Wakeup {
 }
 
 impl<'a, S: Stream> RespConnection<'a, S> {
-    pub(super) fn new(shared: &'a Shared, stream: S, session: Session) -> Self {
+    pub(super) fn new(shared: &'a Shared, stream: S, session: ClientSession) -> Self {
         let deadline = Some(Instant::now() + shared.timeouts.command);
         Self { shared, stream, session, buffers: None, deadline, end_at: None }
     }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use self::connection::RespConnection;
 use self::password::Password;
-use self::session::{Session, SharedConfig};
+use self::session::{ClientSession, SharedConfig};
 use crate::app::App;
 use crate::config::Config;
 use crate::doors::stream::Stream;
@@ -84,7 +84,7 @@ impl Resp {
     /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.
     pub(crate) async fn converse<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
-        let session = Session::new(id, peer, &self.shared.shared_config);
+        let session = ClientSession::new(id, peer, &self.shared.shared_config);
         RespConnection::new(&self.shared, stream, session).run(phase).await;
     }
 }

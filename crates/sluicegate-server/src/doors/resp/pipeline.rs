@@ -10,7 +10,7 @@ use super::commands::{Ask, Take, answer_check};
 use super::error::{Fault, is_one_of};
 use super::parser::{Command, Parser};
 use super::reply::{Protocol, Replies};
-use super::session::{Next, Parsed, Session, SharedConfig};
+use super::session::{ClientSession, Next, Parsed, SharedConfig};
 use crate::app::{App, InProcessApp};
 use crate::observe::metrics::resp::{CommandCounts, CommandKind, CommandOutcome};
 
@@ -23,7 +23,7 @@ const TOGETHER_MAX: usize = 128;
 pub(super) struct Pipeline<'a> {
     pub(super) app: &'a App,
     pub(super) shared_config: &'a SharedConfig,
-    pub(super) session: &'a mut Session,
+    pub(super) session: &'a mut ClientSession,
     pub(super) parser: &'a mut Parser,
     pub(super) replies: &'a mut Replies,
     /// Outcomes of the commands.

@@ -1,6 +1,6 @@
 //! `CLIENT`: information about a connection.
 
-use super::Session;
+use super::ClientSession;
 use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::Fault;
 use crate::doors::resp::parser::Command;
@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 320;
 /// Maximum bytes of a subcommand.
 const SUBCOMMAND_BYTES_MAX: usize = 16;
 
-impl Session {
+impl ClientSession {
     /// `CLIENT subcommand [argument ...]`
     pub(super) fn client(
         &mut self,

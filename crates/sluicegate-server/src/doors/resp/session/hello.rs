@@ -1,6 +1,6 @@
 //! `HELLO`: selects the protocol version, authenticates and names the connection.
 
-use super::{Next, Session, WRONG_PASSWORD};
+use super::{ClientSession, Next, WRONG_PASSWORD};
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::{Protocol, Replies};
@@ -9,7 +9,7 @@ use crate::doors::resp::session::SharedConfig;
 /// Version of Redis that clients adapt their handshake to.
 pub(super) const REDIS_VERSION: &str = "7.2.0";
 
-impl Session {
+impl ClientSession {
     /// `HELLO [2|3 [AUTH username password] [SETNAME name]]`
     pub(super) fn hello(
         &mut self,

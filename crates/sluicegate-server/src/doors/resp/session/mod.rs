@@ -25,7 +25,7 @@ const AUTH_FAILURES_MAX: u32 = 8;
 
 /// State of a client's connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ClientSession {
     id: u64,
     peer: SocketAddr,
     protocol: Protocol,
@@ -69,7 +69,7 @@ pub(super) enum Next {
     Close,
 }
 
-impl Session {
+impl ClientSession {
     pub(super) fn new(id: u64, peer: SocketAddr, shared_config: &SharedConfig) -> Self {
         Self {
             id,
