@@ -269,7 +269,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     server.signal("HUP");
     eventually("the first certificate", || before.get(&server, "/livez").ok());
     let answer = before.get(&server, "/readyz?verbose").unwrap();
-    assert!(!answer.contains("the last good certificate"), "{answer}");
+    assert!(!answer.contains("the last valid certificate"), "{answer}");
 }
 
 #[test]

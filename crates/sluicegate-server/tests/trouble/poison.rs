@@ -58,7 +58,7 @@ fn poisoned(place: &Place) {
             continue;
         }
         taken += 1;
-        let took = soon(what, now(), || ready(&server, &keeper).contains("are wrong"));
+        let took = soon(what, now(), || ready(&server, &keeper).contains("are invalid"));
         longest = longest.max(took);
         reports_fault(&server, &keeper, what, said);
         assert_eq!(metric(&server, "rules_generation"), generation, "{what}");
@@ -90,7 +90,7 @@ fn poisoned(place: &Place) {
         let mended = now();
         let took = soon("mended rules", mended, || limit_of_ip(&server) == Some(3 + round as u64));
         longest = longest.max(took);
-        soon("peace", mended, || !ready(&server, &keeper).contains("are wrong"));
+        soon("peace", mended, || !ready(&server, &keeper).contains("are invalid"));
         assert_eq!(refused(&server, &keeper), None, "{what}");
     }
     load.stop();
@@ -121,7 +121,7 @@ fn ready(server: &Server, token: &str) -> String {
 /// Asserts that readiness, API and log report the fault.
 fn reports_fault(server: &Server, token: &str, what: &str, said: &str) {
     let ready = ready(server, token);
-    assert!(ready.contains("are wrong") && ready.contains(said), "{what}: {ready}");
+    assert!(ready.contains("are invalid") && ready.contains(said), "{what}: {ready}");
     let why = refused(server, token).unwrap_or_default();
     assert!(why.contains(said), "{what}: {why}");
     eventually("a line of the log", || {
