@@ -26,7 +26,7 @@ pub(crate) fn subject<'a>(
         if text == only {
             return Ok(Cow::Borrowed(text));
         }
-        let detail = format!("this rule has one bucket for all, whose subject is {only:?}");
+        let detail = format!("this rule has one bucket for all requests: its subject is {only:?}");
         return Err(Problem::field("subject", detail));
     };
     value("subject", attribute, text, limits)

@@ -247,7 +247,7 @@ pub struct ViolationOrder {
 
 /// Error of text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not what a page has as `next`")]
+#[error("is not a cursor: send `next` of the previous page")]
 pub struct CursorError;
 
 /// Value with many denials.

@@ -41,7 +41,7 @@ pub(super) async fn create(
     }
     let others = all(session).await?;
     if others.iter().any(|other| other.name == name) {
-        let detail = format!("there is a token `{name}` already");
+        let detail = format!("a token called `{name}` exists already");
         return Err(DataError::Conflict { field: "name", detail, rule_id: None });
     }
     if others.len() >= TOKENS_MAX {

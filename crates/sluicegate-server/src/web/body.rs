@@ -104,7 +104,7 @@ async fn soon<F: Future>(mut doing: Pin<&mut F>, within: Duration) -> Result<F::
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let is_packed = |coding: &HeaderValue| !coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(header::CONTENT_ENCODING).iter().any(is_packed) {
-        let detail = "the body must come as it is: send no `content-encoding`";
+        let detail = "`content-encoding` is not supported: send the body uncompressed";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
@@ -143,7 +143,7 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
         // A complete value followed by other bytes.
-        return Problem::new(StatusCode::BAD_REQUEST, "the body goes on after the JSON value");
+        return Problem::new(StatusCode::BAD_REQUEST, "unexpected bytes after the JSON value");
     };
     let path = error.path().to_string();
     let reason = error.inner().to_string();
