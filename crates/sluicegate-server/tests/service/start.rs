@@ -45,7 +45,7 @@ fn a_taken_port_is_exit_code_3() {
     assert_eq!(finished.code, Some(3));
     let said = format!(
         "error: cannot listen on {address}: address already in use\n  = help: another process \
-         listens there: end it, or listen elsewhere with --listen-http\n"
+         listens there: stop it, or choose another address with --listen-http\n"
     );
     assert!(finished.stderr.ends_with(&said), "{}", finished.stderr);
 }
