@@ -1,7 +1,8 @@
-//! Build script: generates Rust of Envoy's protocol, and a table of the page's files.
+//! Build script: generates Rust of Envoy's protocol, the list of migrations, and a table of the page's files.
 
 #![expect(clippy::print_stdout, reason = "that is how one talks to cargo")]
 
+mod migrations;
 mod page;
 mod protocol;
 
@@ -13,5 +14,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder")?);
     protocol::generate(&out)?;
+    migrations::generate(&out)?;
     page::generate(&out)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::{
-    AnyStore, BreakerState, MemoryStats, MemoryStore, RedisStartError, RedisStore, SettingsError,
-    TroubleKind, Unfit,
+    AnyStore, BreakerState, MemoryStore, RedisStartError, RedisStore, SettingsError, TroubleKind,
+    Unfit,
 };
 use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -98,21 +98,10 @@ pub(crate) async fn sweep(store: Arc<AnyStore>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if local_stats(&store).buckets == 0 {
+        if store.local_stats().buckets == 0 {
             continue;
         }
-        match &*store {
-            AnyStore::Memory(store) => store.sweep(SWEEP_SLOTS),
-            AnyStore::Redis(store) => store.sweep(SWEEP_SLOTS),
-        }
-    }
-}
-
-/// Statistics of the buckets in this process; with Redis, of its local fallback.
-pub(crate) fn local_stats(store: &AnyStore) -> MemoryStats {
-    match store {
-        AnyStore::Memory(store) => store.stats(),
-        AnyStore::Redis(store) => store.health().local,
+        store.sweep(SWEEP_SLOTS);
     }
 }
 

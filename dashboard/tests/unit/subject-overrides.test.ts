@@ -17,7 +17,7 @@ const READ: Override = {
   reason: "",
   expires_at: null,
   created_by: "local",
-  created_at: null,
+  created_at: "2026-08-01T12:00:00Z",
   version: 3,
 };
 const WANTED = { blocked: true };

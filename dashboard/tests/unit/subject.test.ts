@@ -96,7 +96,7 @@ test("quotas and overrides as text", () => {
     reason: "",
     expires_at: null,
     created_by: "local",
-    created_at: null,
+    created_at: "2026-08-01T12:00:00Z",
     version: 1,
   };
   expect(overrideText(override)).toBe("burst 500, refilling 100 per second");

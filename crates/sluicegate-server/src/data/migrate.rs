@@ -29,34 +29,8 @@ struct Scripts {
     down: &'static str,
 }
 
-macro_rules! scripts {
-    ($dialect:literal, $name:literal) => {
-        Scripts {
-            up: include_str!(concat!("../../migrations/", $dialect, "/", $name, ".up.sql")),
-            down: include_str!(concat!("../../migrations/", $dialect, "/", $name, ".down.sql")),
-        }
-    };
-}
-
-macro_rules! step {
-    ($version:literal, $description:literal, $name:literal) => {
-        Step {
-            version: $version,
-            description: $description,
-            sqlite: scripts!("sqlite", $name),
-            postgres: scripts!("postgres", $name),
-        }
-    };
-}
-
-const STEPS: [Step; 6] = [
-    step!(1, "rules, their history, and the starter rules", "0001_rules"),
-    step!(2, "overrides", "0002_overrides"),
-    step!(3, "violations", "0003_violations"),
-    step!(4, "tokens", "0004_tokens"),
-    step!(5, "rules that replace others, and rules without a limit", "0005_replacing"),
-    step!(6, "the channel of notifications", "0006_channel"),
-];
+/// Every step, by version: made from the files in `migrations/` by the build script.
+const STEPS: &[Step] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 impl Step {
     fn scripts(&self, session: &Session) -> &Scripts {

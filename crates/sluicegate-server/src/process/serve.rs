@@ -297,7 +297,7 @@ impl Service {
 
     /// Announces the start: with examples on a terminal, as log events otherwise.
     fn announce(&self, to_a_person: bool) {
-        let max_buckets = store::local_stats(self.app.limiter.store()).max_buckets;
+        let max_buckets = self.app.limiter.store().local_stats().max_buckets;
         let has_token = !self.app.guard.is_open();
         if to_a_person {
             let startup = Startup {

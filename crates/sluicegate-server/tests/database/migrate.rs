@@ -2,7 +2,7 @@
 
 use sluicegate::rules::{Mode, Override, RuleSpec};
 use sluicegate_server::data::{
-    DataError, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
+    DataError, Database, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
 };
 use sluicegate_server::time::Timestamp;
 
@@ -22,7 +22,8 @@ on_both!(
 async fn everything_is_applied_once(place: Place) {
     let database = place.open().await;
     let known = database.migrations().await.unwrap();
-    assert_eq!(known.iter().map(|step| step.version).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    let versions: Vec<_> = known.iter().map(|step| step.version).collect();
+    assert_eq!(versions, (1..).take(known.len()).collect::<Vec<_>>());
     assert!(known.iter().all(|step| !step.is_applied));
     assert!(matches!(database.load().await, Err(DataError::Unexpected(_))));
     let done = database.migrate().await.unwrap();
@@ -39,14 +40,18 @@ async fn everything_is_applied_once(place: Place) {
     }
 }
 
+/// Number of migrations that this version has.
+async fn steps(database: &Database) -> usize {
+    database.migrations().await.unwrap().len()
+}
+
 async fn many_may_migrate_at_once(place: Place) {
     let url = place.url();
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let url = url.clone();
             tokio::spawn(async move {
-                let database =
-                    sluicegate_server::data::Database::open(&url, crate::database::common::TIMEOUT);
+                let database = Database::open(&url, crate::database::common::TIMEOUT);
                 database.await.unwrap().migrate().await.unwrap().len()
             })
         })
@@ -55,7 +60,7 @@ async fn many_may_migrate_at_once(place: Place) {
     for task in tasks {
         applied += task.await.unwrap();
     }
-    assert_eq!(applied, 6);
+    assert_eq!(applied, steps(&place.open().await).await);
     assert_eq!(place.open().await.load().await.unwrap().rules.len(), 9);
 }
 
@@ -91,7 +96,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     let generation = database.generation().await.unwrap();
     let undone = database.migrate_down(3).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [6, 5, 4]);
+    assert_eq!((undone.len() + 3, undone.last().unwrap().version), (steps(&database).await, 4));
     assert!(database.generation().await.unwrap() > generation);
     database.migrate().await.unwrap();
     let loaded = database.load().await.unwrap();
@@ -103,7 +108,9 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
 
     // Down to version 1: rules stay, and starter rules are not inserted again.
     let undone = database.migrate_down(1).await.unwrap();
-    assert_eq!(undone.iter().map(|step| step.version).collect::<Vec<_>>(), [6, 5, 4, 3, 2]);
+    let undone: Vec<_> = undone.iter().map(|step| step.version).collect();
+    assert_eq!((undone.len() + 1, undone.last()), (steps(&database).await, Some(&2)));
+    assert!(undone.is_sorted_by(|newer, older| newer > older), "{undone:?}");
     database.migrate().await.unwrap();
     assert_eq!(database.rule(10).await.unwrap(), rule);
     let loaded = database.load().await.unwrap();
@@ -111,9 +118,10 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     assert!(database.rule(2).await.is_err());
     database.delete_rule(10, None, "me").await.unwrap();
 
-    assert_eq!(database.migrate_down(0).await.unwrap().len(), 6);
+    let all = steps(&database).await;
+    assert_eq!(database.migrate_down(0).await.unwrap().len(), all);
     assert!(database.migrations().await.unwrap().iter().all(|step| !step.is_applied));
-    assert_eq!(database.migrate().await.unwrap().len(), 6);
+    assert_eq!(database.migrate().await.unwrap().len(), all);
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
 }
 
@@ -182,7 +190,7 @@ async fn migrations_of_a_newer_version_are_left_alone(place: Place) {
     assert_eq!(old.load().await.unwrap().rules.len(), 9);
     old.create_rule(&spec("new:{ip}"), "me").await.unwrap();
     database.create_rule(&spec("newer:{ip}"), "me").await.unwrap();
-    assert_eq!(old.migrations().await.unwrap().len(), 6);
+    assert_eq!(steps(&old).await, steps(&database).await);
     let error = old.migrate_down(0).await.unwrap_err();
     assert!(error.to_string().contains("9000"), "{error}");
     assert_eq!(old.load().await.unwrap().rules.len(), 11);

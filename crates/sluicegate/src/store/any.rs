@@ -3,7 +3,7 @@
 use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 
-use super::memory::{MemoryKey, MemoryStore};
+use super::memory::{MemoryKey, MemoryStats, MemoryStore};
 use super::redis::{RedisKey, RedisStore, Trouble, TroubleKind};
 use super::{Charge, Charged, InProcess, LocalStore, Space, Store, sealed};
 
@@ -26,6 +26,35 @@ pub enum AnyKey {
 }
 
 impl AnyStore {
+    /// Names of the kinds of stores, for people.
+    pub const KINDS: [&'static str; 2] = ["memory", "redis"];
+
+    /// Name of its kind: one of [`KINDS`](Self::KINDS).
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "memory",
+            Self::Redis(_) => "redis",
+        }
+    }
+
+    /// Statistics of the buckets in this process; with Redis, of its local fallback.
+    #[must_use]
+    pub fn local_stats(&self) -> MemoryStats {
+        match self {
+            Self::Memory(store) => store.stats(),
+            Self::Redis(store) => store.health().local,
+        }
+    }
+
+    /// Evicts full buckets among the next `slots` of this process.
+    pub fn sweep(&self, slots: usize) {
+        match self {
+            Self::Memory(store) => store.sweep(slots),
+            Self::Redis(store) => store.sweep(slots),
+        }
+    }
+
     /// The store in this process; `None` if this one is in Redis.
     #[must_use]
     pub fn memory(&self) -> Option<&MemoryStore> {

@@ -1,7 +1,7 @@
 //! Data of the events as JSON.
 
 use serde::Serialize;
-use sluicegate::Scope;
+use sluicegate::{AnyStore, Scope};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
@@ -169,7 +169,7 @@ pub(crate) struct LiveDatabase {
 
 /// Names of the kinds of stores.
 fn store_kind() -> Object {
-    let kinds = Some(["memory", "redis"]);
+    let kinds = Some(AnyStore::KINDS);
     ObjectBuilder::new().schema_type(Type::String).enum_values(kinds).build()
 }
 

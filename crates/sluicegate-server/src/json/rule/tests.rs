@@ -62,6 +62,7 @@ fn a_rule_of_its_columns() {
         conditions: vec![("endpoint".into(), "/login".into()), ("method".into(), "POST".into())],
         name: "n".into(),
         replaces: vec!["b".into(), "a".into()],
+        ..RuleSpec::default()
     };
     assert_eq!(spec, expected);
     let least = rule(&json!({"key_pattern": "global", "rate_per_second": 0.016})).unwrap();

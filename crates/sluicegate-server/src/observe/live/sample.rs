@@ -171,10 +171,7 @@ impl Troubles {
             why
         };
         Self {
-            store: match &**store {
-                AnyStore::Memory(_) => "memory",
-                AnyStore::Redis(_) => "redis",
-            },
+            store: store.kind(),
             is_store_in_trouble: store::is_in_trouble(store),
             is_database_in_trouble: status.down.is_some(),
             rules_refused: status.all_refused().map(cut),
