@@ -1,7 +1,7 @@
 //! The Sluicegate service: protocols in front of the `sluicegate` library, administration, settings and command line.
 //!
 //! The binary is nothing but [`cli::main`]; everything is here, where tests can reach it. Dependencies point one way:
-//! a folder uses only folders with a higher number. `tests/it/house.rs` reads the `use crate::` edges and checks it.
+//! a folder uses only folders with a higher number. `tests/tests/tidy/house.rs` in the repository reads the `use crate::` edges and checks it.
 //!
 //! ```text
 //!  1 cli       commands: `serve` starts `process`, the others ask a running service or run `admin` in process
@@ -16,7 +16,8 @@
 //! 10 data      the database; the only place that knows SQL
 //! 10 store     the store of buckets that the settings name
 //! 11 config    the table of settings
-//! 12 envoy_names, json, lifecycle, normalize, time: no knowledge of the service
+//! 11 json      JSON forms of values and of a rule, with their schemas
+//! 12 envoy_names, lifecycle, normalize, time: no knowledge of the service
 //! ```
 
 mod admin;

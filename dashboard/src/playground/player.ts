@@ -5,7 +5,7 @@ import type { Step } from "./scenarios.ts";
 
 /** Clock, replaced in tests. */
 export interface Clock {
-  /** Milliseconds. */
+  /** Time in milliseconds, since the page was opened. */
   now(): number;
   /** Resolves after `ms`, or when the signal is aborted. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;

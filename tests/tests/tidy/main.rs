@@ -1,0 +1,8 @@
+//! Style as a test: dependencies between folders, the words of comments, and the name.
+
+#![cfg(test)]
+
+mod house;
+mod name;
+mod sources;
+mod words;
