@@ -199,13 +199,13 @@ impl ListenerConfig {
                 let (resp, phase, header_timeout) =
                     (resp.clone(), phase.clone(), limits.header_timeout);
                 match acceptor {
-                    None => Box::pin(async move { resp.converse(stream, peer, phase).await }),
+                    None => Box::pin(async move { resp.serve(stream, peer, phase).await }),
                     Some(acceptor) => Box::pin(async move {
                         let accepting = timeout(header_timeout, acceptor.accept(stream));
                         // Boxed, so that its memory is freed before the connection is served.
                         let accepted = Box::pin(unless_draining(accepting, phase.clone())).await;
                         if let Some(Ok(Ok(stream))) = accepted {
-                            resp.converse(stream, peer, phase).await;
+                            resp.serve(stream, peer, phase).await;
                         }
                     }),
                 }

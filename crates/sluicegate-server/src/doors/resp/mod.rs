@@ -82,7 +82,7 @@ impl Resp {
     }
 
     /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.
-    pub(crate) async fn converse<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
+    pub(crate) async fn serve<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
         let session = ClientSession::new(id, peer, &self.shared.shared_config);
         RespConnection::new(&self.shared, stream, session).run(phase).await;
