@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use sluicegate::{AnyStore, Scope};
-use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::admin::stats::{AuditFigureView, DecisionCounts};
 use crate::json::Plain;
@@ -12,15 +13,28 @@ use crate::observe::live::{self, Tick};
 use crate::observe::stats::Counts;
 use crate::time::Timestamp;
 
-/// Figures of the last seconds: at most 120 ticks, oldest first, without `limited` and `shared`, and with fewer
-/// `rules`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "schema of an event that is assembled from serialized ticks")]
-pub(crate) struct LiveHistory {
-    /// Milliseconds between ticks.
-    every_ms: u64,
-    ticks: Vec<LiveTick<'static>>,
+/// Schema of the first event, which is assembled from serialized ticks.
+pub(crate) struct LiveHistory;
+
+impl PartialSchema for LiveHistory {
+    fn schema() -> RefOr<Schema> {
+        let RefOr::T(Schema::Object(mut every_ms)) = u64::schema() else { return u64::schema() };
+        every_ms.description = Some("Milliseconds between ticks.".into());
+        let ticks = ArrayBuilder::new().items(Ref::from_schema_name(LiveTick::name()));
+        ObjectBuilder::new()
+            .description(Some(
+                "Figures of the last seconds: at most 120 ticks, oldest first, without `limited` and `shared`, and \
+                 with fewer `rules`.",
+            ))
+            .property("every_ms", every_ms)
+            .required("every_ms")
+            .property("ticks", ticks)
+            .required("ticks")
+            .into()
+    }
 }
+
+impl ToSchema for LiveHistory {}
 
 /// Figures of one second in this process.
 #[derive(Debug, Serialize, ToSchema)]
