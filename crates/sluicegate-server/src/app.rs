@@ -26,7 +26,7 @@ pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
 
 /// State that all doors and the administration share.
 #[derive(Debug)]
-pub struct App {
+pub(crate) struct App {
     /// Limiter with the rules in force.
     pub limiter: Limiter<AnyStore>,
     /// Counters and gauges.
@@ -59,7 +59,7 @@ pub struct App {
 
 /// Bounds on what a client may send.
 #[derive(Clone, Debug)]
-pub struct RequestLimits {
+pub(crate) struct RequestLimits {
     /// Most bytes in the body of one request; a batch may have sixteen times as many.
     pub body_bytes_max: usize,
     /// Timeout for a body to arrive.
@@ -78,7 +78,7 @@ impl App {
     /// # Errors
     ///
     /// Store trouble that no policy could answer for.
-    pub async fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
+    pub(crate) async fn check(&self, request: &Request<'_>) -> Result<Verdict, Trouble> {
         let started = self.metrics.start();
         let verdict = self.limiter.check(request).await?;
         self.observe(started, request, &verdict);
@@ -110,7 +110,7 @@ impl App {
     /// # Errors
     ///
     /// As [`check`](Self::check).
-    pub async fn take(
+    pub(crate) async fn take(
         &self,
         key: &str,
         quota: &Quota,
@@ -144,7 +144,7 @@ impl App {
     /// # Errors
     ///
     /// As [`check`](Self::check).
-    pub async fn check_together(&self, asks: &[Ask<'_, '_>]) -> Result<Together, Trouble> {
+    pub(crate) async fn check_together(&self, asks: &[Ask<'_, '_>]) -> Result<Together, Trouble> {
         let timer = self.metrics.start();
         let together = self.limiter.check_together(asks).await?;
         self.metrics.decided_together(timer, asks, &together);

@@ -21,12 +21,12 @@
 //! ```
 
 mod admin;
-pub mod app;
-pub mod auth;
+mod app;
+mod auth;
 pub mod cli;
 pub mod config;
 pub mod data;
-pub mod doors;
+mod doors;
 mod envoy_names;
 #[cfg(feature = "floor")]
 #[doc(hidden)]
@@ -34,9 +34,19 @@ pub mod floor;
 mod json;
 mod lifecycle;
 mod normalize;
-pub mod observe;
-pub mod process;
-pub mod rules;
+mod observe;
+mod process;
+mod rules;
 mod store;
 pub mod time;
 mod web;
+
+// For tests and benchmarks, which reach no further than this.
+#[doc(hidden)]
+pub use self::auth::tokens;
+#[doc(hidden)]
+pub use self::doors::resp::parser;
+#[doc(hidden)]
+pub use self::process::startup;
+#[doc(hidden)]
+pub use self::rules::source;

@@ -24,7 +24,7 @@ const SWEEP_SLOTS: usize = 16 * 1024;
 
 /// Error that keeps the service from using its store.
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub(crate) enum StoreError {
     /// The settings of the store contradict each other.
     #[error("cannot use the settings of the store: {0}")]
     Settings(#[from] SettingsError),

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io;
 
 use bytes::Bytes;
-use sluicegate_server::doors::resp::parser::Parser;
+use sluicegate_server::parser::Parser;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,5 +1,5 @@
 //! Authentication of administrators: tokens, the guard that checks them, and the limit on failed attempts.
 
 mod failures;
-pub mod guard;
+pub(crate) mod guard;
 pub mod tokens;

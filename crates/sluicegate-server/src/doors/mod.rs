@@ -3,7 +3,7 @@
 
 pub(crate) mod dispatch;
 pub(crate) mod grpc;
-pub mod http;
+pub(crate) mod http;
 pub(crate) mod listen;
-pub mod resp;
+pub(crate) mod resp;
 mod stream;

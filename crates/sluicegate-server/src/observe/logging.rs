@@ -21,7 +21,7 @@ pub(crate) const REPORT: &str = "report";
 
 /// Reader of standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Audience {
+pub(crate) struct Audience {
     /// Standard error is a terminal.
     pub is_person: bool,
     /// The terminal shows colours, and `NO_COLOR` is not set.
@@ -31,7 +31,7 @@ pub struct Audience {
 impl Audience {
     /// Detects the reader of standard error.
     #[must_use]
-    pub fn of_stderr() -> Self {
+    pub(crate) fn of_stderr() -> Self {
         let is_person = io::stderr().is_terminal();
         Self { is_person, in_colours: is_person && Self::wants_colours() }
     }

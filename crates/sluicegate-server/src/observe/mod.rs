@@ -1,10 +1,10 @@
 //! Observation of decisions: metrics, statistics, live traffic, recent requests, the audit, logging and readiness.
 
-pub mod audit;
-pub mod live;
-pub mod logging;
-pub mod metrics;
-pub mod ready;
-pub mod recent;
-pub mod snapshot_status;
-pub mod stats;
+pub(crate) mod audit;
+pub(crate) mod live;
+pub(crate) mod logging;
+pub(crate) mod metrics;
+pub(crate) mod ready;
+pub(crate) mod recent;
+pub(crate) mod snapshot_status;
+pub(crate) mod stats;

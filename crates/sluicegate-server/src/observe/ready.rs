@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 /// A named condition of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
+pub(crate) enum Check {
     /// All listeners accept connections.
     Listeners,
     /// Rules are loaded.
@@ -32,14 +32,14 @@ const CHECKS: [(Check, &str); 5] = [
 
 /// Named checks that must all pass. Clones share state.
 #[derive(Clone, Debug)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     states: Arc<Mutex<[State; CHECKS.len()]>>,
     standing: watch::Sender<Standing>,
 }
 
 /// Overall state of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// All pass.
     Ready,
     /// At least one check fails.
@@ -67,7 +67,7 @@ impl Default for Readiness {
 impl Readiness {
     /// State of a process that is starting: not ready.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let starting = || State { failing: Some("starting".into()), ..State::default() };
         let passing = State::default;
         let states = [starting(), starting(), passing(), passing(), passing()];
@@ -78,12 +78,12 @@ impl Readiness {
     }
 
     /// Marks the check as passing.
-    pub fn pass(&self, check: Check) {
+    pub(crate) fn pass(&self, check: Check) {
         self.set(check, None);
     }
 
     /// Marks the check as failing.
-    pub fn fail(&self, check: Check, reason: impl Into<String>) {
+    pub(crate) fn fail(&self, check: Check, reason: impl Into<String>) {
         self.set(check, Some(reason.into()));
     }
 
@@ -107,25 +107,25 @@ impl Readiness {
     }
 
     /// Marks the check as degraded or not. Does not affect readiness.
-    pub fn trouble(&self, check: Check, is_in_trouble: bool) {
+    pub(crate) fn trouble(&self, check: Check, is_in_trouble: bool) {
         self.states.lock()[check as usize].is_in_trouble = is_in_trouble;
     }
 
     /// Sets the details of a check, whether it passes or not.
-    pub fn note(&self, check: Check, note: Option<String>) {
+    pub(crate) fn note(&self, check: Check, note: Option<String>) {
         self.states.lock()[check as usize].note = note;
     }
 
     /// Returns whether all checks pass.
     #[must_use]
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.states.lock().iter().all(|state| state.failing.is_none())
     }
 
     /// Describes every check on its own line, in the format of Kubernetes, with `[~]` for degraded
     /// ones. `with_notes` adds details, which name hosts and quote files.
     #[must_use]
-    pub fn describe(&self, with_notes: bool) -> String {
+    pub(crate) fn describe(&self, with_notes: bool) -> String {
         let states = self.states.lock().clone();
         let mut text = String::new();
         for ((_, name), state) in CHECKS.iter().zip(&states) {

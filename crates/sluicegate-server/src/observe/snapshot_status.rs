@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// The current [`Status`], written by the keeper of the snapshot and read by observers. Clones share state.
 #[derive(Clone, Debug)]
-pub struct SharedStatus(Arc<ArcSwap<Status>>);
+pub(crate) struct SharedStatus(Arc<ArcSwap<Status>>);
 
 impl SharedStatus {
     pub(crate) fn new(status: Status) -> Self {
@@ -31,7 +31,7 @@ impl SharedStatus {
 
 /// Status of the rules in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub(crate) struct Status {
     /// Generation of the database that they have; `None` if they never came from one.
     pub generation: Option<u64>,
     /// Time at which the database last confirmed that this generation is current.
@@ -53,7 +53,7 @@ pub struct Status {
 impl Status {
     /// Reasons why current sources were rejected, one per line; `None` if none was.
     #[must_use]
-    pub fn all_refused(&self) -> Option<String> {
+    pub(crate) fn all_refused(&self) -> Option<String> {
         let reasons = [&self.refused_file, &self.refused].into_iter().flatten();
         let reasons: Vec<_> = reasons.map(String::as_str).collect();
         (!reasons.is_empty()).then(|| reasons.join("\n"))

@@ -45,7 +45,7 @@ const AUDIT_AFTER: Duration = Duration::from_millis(500);
 
 /// Error that keeps the service from starting.
 #[derive(Debug, Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// No rules could be loaded.
     #[error("{0}")]
     Rules(#[from] snapshot::SnapshotError),
@@ -78,7 +78,7 @@ pub enum ServeError {
 impl ServeError {
     /// The error and a hint, for a terminal, in colours or without.
     #[must_use]
-    pub fn report(&self, in_colours: bool) -> String {
+    pub(crate) fn report(&self, in_colours: bool) -> String {
         let help = match self {
             Self::Rules(snapshot::SnapshotError::Rules(RulesError::Refused(errors))) => {
                 return if in_colours { errors.coloured().to_string() } else { errors.to_string() };
@@ -105,7 +105,7 @@ impl ServeError {
 /// # Errors
 ///
 /// [`ServeError`] if it cannot start.
-pub fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
+pub(crate) fn run(config: Config, audience: Audience) -> Result<(), ServeError> {
     let system = |what| move |source| ServeError::System { what, source };
     let is_text = logging::start(&config.log, audience);
     for note in &config.notes {

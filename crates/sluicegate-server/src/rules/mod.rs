@@ -3,5 +3,5 @@
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod reload;
-pub mod snapshot;
+pub(crate) mod snapshot;
 pub mod source;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sluicegate_server::auth::tokens;
 use sluicegate_server::config::DatabaseUrl;
 use sluicegate_server::data::{Database, Role};
+use sluicegate_server::tokens;
 use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Client, Launch, Response, Server, eventually, now};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use sluicegate::RuleSet;
 use sluicegate_server::config::{Door, StoreUrl};
-use sluicegate_server::process::startup::Startup;
-use sluicegate_server::rules::source::RulesSource;
+use sluicegate_server::source::RulesSource;
+use sluicegate_server::startup::Startup;
 
 use crate::common::{Launch, Server};
 

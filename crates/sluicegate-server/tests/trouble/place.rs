@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sluicegate_server::auth::tokens;
 use sluicegate_server::config::DatabaseUrl;
 use sluicegate_server::data::{Database, Role};
+use sluicegate_server::tokens;
 use sluicegate_tests::postgres::Postgres;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;

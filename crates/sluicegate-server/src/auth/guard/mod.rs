@@ -24,7 +24,7 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(crate) const PAGE_PATH: &str = "/";
 
 /// Checks of origin and token before a request is handled.
-pub struct Guard {
+pub(crate) struct Guard {
     /// Hash of the token in the settings, which works without a database.
     bootstrap: Option<[u8; 32]>,
     /// Tokens of the database; `None` until they are loaded.
@@ -81,7 +81,7 @@ impl Guard {
     /// # Errors
     ///
     /// If `failures_per_minute` cannot be counted, which the bounds of that setting rule out.
-    pub fn new(config: &Config) -> Result<Self, QuotaError> {
+    pub(crate) fn new(config: &Config) -> Result<Self, QuotaError> {
         let none = config.database.url.is_none().then(Arc::default);
         Ok(Self {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
@@ -96,7 +96,7 @@ impl Guard {
     }
 
     /// Replaces the tokens of the database.
-    pub fn set_tokens(&self, mut tokens: Vec<StoredToken>) {
+    pub(crate) fn set_tokens(&self, mut tokens: Vec<StoredToken>) {
         if tokens.len() > TOKENS_MAX {
             warn!(
                 tokens = tokens.len(),
@@ -111,7 +111,7 @@ impl Guard {
 
     /// True if no token is needed, as far as is known: loopback, and no token exists.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         let has_stored = self.stored.load().as_ref().is_some_and(|stored| !stored.is_empty());
         self.is_loopback && self.bootstrap.is_none() && !has_stored
     }

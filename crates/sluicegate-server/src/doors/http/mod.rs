@@ -21,7 +21,7 @@ use crate::web::problem::Problem;
 
 /// All routes except the one that `doors::dispatch` answers itself, after its
 /// guard.
-pub fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/check/batch", post(check::check_batch))
         .route("/v1/take", post(take::take))

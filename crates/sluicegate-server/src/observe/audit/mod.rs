@@ -22,7 +22,7 @@ use std::sync::Arc;
 use sluicegate::{Request, Tier, Verdict};
 use tokio::time::Instant;
 
-pub use self::privacy::Pseudonyms;
+pub(crate) use self::privacy::Pseudonyms;
 use self::queue::Queue;
 use self::retention::Retention;
 use self::writer::Writer;
@@ -33,7 +33,7 @@ use crate::time::Timestamp;
 
 /// Records violations. Clones share state.
 #[derive(Clone, Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     record: Record,
     queue: Arc<Queue>,
     writer: Arc<Writer<DatabaseHandle>>,
@@ -46,7 +46,11 @@ impl Audit {
     /// An audit with these settings that writes to `database`. Nothing is written before it
     /// [runs](Self::run).
     #[must_use]
-    pub fn new(settings: &config::Audit, database: DatabaseHandle, metrics: &Metrics) -> Self {
+    pub(crate) fn new(
+        settings: &config::Audit,
+        database: DatabaseHandle,
+        metrics: &Metrics,
+    ) -> Self {
         let (pseudonyms, metrics) = (Pseudonyms::new(settings), metrics.audit.clone());
         let queue = Queue::new(settings.queue_max, pseudonyms.clone(), metrics.clone());
         let queue = Arc::new(queue);
@@ -63,7 +67,7 @@ impl Audit {
 
     /// Records a verdict that denied, or that a shadow rule would have denied. Never waits for the
     /// database.
-    pub fn note(&self, request: &Request<'_>, verdict: &Verdict) {
+    pub(crate) fn note(&self, request: &Request<'_>, verdict: &Verdict) {
         if self.record == Record::Nothing || verdict.tiers().all(|tier| tier.decision.is_granted())
         {
             return;
@@ -80,7 +84,7 @@ impl Audit {
     }
 
     /// Writes violations and deletes old ones, until [`finish`](Self::finish) is called.
-    pub async fn run(self) {
+    pub(crate) async fn run(self) {
         tokio::select! {
             () = self.writer.run() => {}
             () = self.retention.run() => {}
@@ -89,13 +93,13 @@ impl Audit {
 
     /// Writes queued violations one last time, until `deadline` at most. The rest is dropped and
     /// counted. Called on shutdown, after the last decision.
-    pub async fn finish(&self, deadline: Instant) {
+    pub(crate) async fn finish(&self, deadline: Instant) {
         self.writer.finish(deadline).await;
     }
 
     /// Recorded forms of addresses and ids.
     #[must_use]
-    pub fn pseudonyms(&self) -> &Pseudonyms {
+    pub(crate) fn pseudonyms(&self) -> &Pseudonyms {
         &self.pseudonyms
     }
 
@@ -105,7 +109,7 @@ impl Audit {
     /// # Errors
     ///
     /// The database failed. Queued violations are dropped all the same.
-    pub async fn delete(&self, of: &ViolationFilter) -> Result<u64, DataError> {
+    pub(crate) async fn delete(&self, of: &ViolationFilter) -> Result<u64, DataError> {
         // The queue first, or its rows would be written after the deletion.
         self.writer.forget(|row| is_of(of, row)).await;
         delete(&*self.database.get()?, of).await

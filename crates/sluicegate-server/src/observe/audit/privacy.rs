@@ -33,7 +33,7 @@ const V6_PREFIX: u32 = 48;
 
 /// Maps addresses and ids to their recorded form. Clones map the same way.
 #[derive(Clone)]
-pub struct Pseudonyms(Method);
+pub(crate) struct Pseudonyms(Method);
 
 #[derive(Clone)]
 enum Method {
@@ -52,7 +52,7 @@ enum Domain {
 impl Pseudonyms {
     /// Pseudonyms for these settings.
     #[must_use]
-    pub fn new(settings: &config::Audit) -> Self {
+    pub(crate) fn new(settings: &config::Audit) -> Self {
         Self(match settings.privacy {
             Privacy::Raw => Method::Raw,
             Privacy::Truncated => Method::Truncated,
@@ -63,7 +63,7 @@ impl Pseudonyms {
     /// Recorded form of an address: itself, its network (`203.0.113.0/24`, `2001:db8:1::/48`), or a
     /// hash.
     #[must_use]
-    pub fn ip<'a>(&self, ip: &'a str) -> Cow<'a, str> {
+    pub(crate) fn ip<'a>(&self, ip: &'a str) -> Cow<'a, str> {
         match &self.0 {
             Method::Raw => Cow::Borrowed(ip),
             Method::Truncated => network(ip),
@@ -73,7 +73,7 @@ impl Pseudonyms {
 
     /// Recorded form of an id: itself, or a hash.
     #[must_use]
-    pub fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+    pub(crate) fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         match &self.0 {
             Method::Raw | Method::Truncated => Cow::Borrowed(id),
             Method::Hashed(key) => Cow::Owned(hash(key, Domain::Id, id)),
@@ -83,7 +83,7 @@ impl Pseudonyms {
     /// Recorded form of an attribute. Endpoint, method and plan are not personal and stay; any
     /// attribute the service does not know is treated as an id.
     #[must_use]
-    pub fn attribute<'a>(&self, attribute: &Attribute, value: &'a str) -> Cow<'a, str> {
+    pub(crate) fn attribute<'a>(&self, attribute: &Attribute, value: &'a str) -> Cow<'a, str> {
         match attribute {
             Attribute::Ip => self.ip(value),
             Attribute::Endpoint | Attribute::Method | Attribute::Plan => Cow::Borrowed(value),
@@ -94,7 +94,7 @@ impl Pseudonyms {
     /// Readable bucket key made of the recorded attributes. `None` if the request lacks one of
     /// them.
     #[must_use]
-    pub fn bucket_key(&self, pattern: &Pattern, request: &Request<'_>) -> Option<String> {
+    pub(crate) fn bucket_key(&self, pattern: &Pattern, request: &Request<'_>) -> Option<String> {
         if let Method::Raw = self.0 {
             return pattern.bucket_key(request);
         }
@@ -114,7 +114,7 @@ impl Pseudonyms {
     /// Recorded form of a queried `ip`, or `ip` itself if it is already in recorded form. `None` if
     /// it is not an address.
     #[must_use]
-    pub fn find_ip(&self, ip: &str) -> Option<String> {
+    pub(crate) fn find_ip(&self, ip: &str) -> Option<String> {
         if self.is_hash(ip) || self.is_network(ip) {
             return Some(ip.into());
         }
@@ -124,7 +124,7 @@ impl Pseudonyms {
 
     /// Recorded form of a queried `id`, or `id` itself if it is already a hash.
     #[must_use]
-    pub fn find_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+    pub(crate) fn find_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         if self.is_hash(id) { Cow::Borrowed(id) } else { self.id(id) }
     }
 

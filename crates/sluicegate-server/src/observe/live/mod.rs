@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 pub(crate) use self::most_limited::LimitedSubject;
 use self::most_limited::MostLimited;
-pub use self::sample::Sources;
+pub(crate) use self::sample::Sources;
 use self::sample::{Sampler, Source};
 pub(crate) use self::shared_tiers::SharedTier;
 pub(crate) use self::tick::{Latency, Requests, RuleCounts, RuleName, Tick, TierCounts, Troubles};
@@ -48,7 +48,7 @@ const LINGER: Duration = Duration::from_secs(HISTORY_MAX as u64 * TICK.as_secs()
 
 /// Publisher of live traffic. Clones share state.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub(crate) struct Live {
     inner: Arc<Inner>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Watcher {
 impl Live {
     /// Live traffic with these metrics. Values of requests are reduced by `pseudonyms`.
     #[must_use]
-    pub fn new(metrics: &Metrics, pseudonyms: Pseudonyms) -> Self {
+    pub(crate) fn new(metrics: &Metrics, pseudonyms: Pseudonyms) -> Self {
         Self {
             inner: Arc::new(Inner {
                 is_on: AtomicBool::new(false),
@@ -100,7 +100,7 @@ impl Live {
 
     /// Counts denials of a verdict, by enforced and shadow rules. Does nothing without watchers.
     #[inline]
-    pub fn note(&self, request: &Request<'_>, verdict: &Verdict) {
+    pub(crate) fn note(&self, request: &Request<'_>, verdict: &Verdict) {
         if self.inner.is_on.load(Relaxed) {
             self.inner.limited.note(request, verdict);
         }
@@ -128,7 +128,7 @@ impl Live {
     }
 
     /// Makes ticks while there are watchers. Never returns.
-    pub async fn run(self, sources: Sources) {
+    pub(crate) async fn run(self, sources: Sources) {
         self.publish_ticks(Sampler::new(sources)).await;
     }
 

@@ -34,7 +34,7 @@ pub(super) trait Source: Send {
 
 /// Sources of the figures in a tick.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub(crate) struct Sources {
     /// Buckets of shared tiers, and the rules in force.
     pub limiter: Limiter<AnyStore>,
     /// Counters of decisions, durations and the audit.

@@ -36,7 +36,7 @@ use crate::observe::stats::{Counts, Decided};
 
 /// All metrics of the service. Clones share their counters.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Arc<Registry>,
     decisions: Family<DecisionLabels, Counter>,
     /// Counters of the rules in force, so that a decision looks no label up.
@@ -111,7 +111,7 @@ struct RuleCounters {
 
 impl Metrics {
     /// Metrics of a service with this store.
-    pub fn new(store: Arc<AnyStore>) -> Self {
+    pub(crate) fn new(store: Arc<AnyStore>) -> Self {
         let mut registry = Registry::with_prefix("sluicegate");
         let decisions = Family::default();
         let degraded = Family::<DegradedLabels, Counter>::default();
@@ -351,7 +351,7 @@ impl Metrics {
     }
 
     /// Records the rules in force and their load time (Unix seconds).
-    pub fn reloaded(&self, rules: &RuleSet, at: f64) {
+    pub(crate) fn reloaded(&self, rules: &RuleSet, at: f64) {
         self.reloads.get_or_create(&ReloadLabels { result: "success" }).inc();
         self.last_reload.set(at);
         self.rule_count.set(rules.rules().len() as i64);
@@ -369,12 +369,12 @@ impl Metrics {
     }
 
     /// Counts a rule set that was rejected.
-    pub fn reload_failed(&self) {
+    pub(crate) fn reload_failed(&self) {
         self.reloads.get_or_create(&ReloadLabels { result: "failure" }).inc();
     }
 
     /// Counts an open connection until the guard is dropped.
-    pub fn connection(&self) -> ConnectionGuard {
+    pub(crate) fn connection(&self) -> ConnectionGuard {
         self.connections.inc();
         ConnectionGuard(self.connections.clone())
     }
@@ -400,7 +400,7 @@ impl Metrics {
     }
 
     /// Counts a connection closed because the limit was reached.
-    pub fn connection_refused(&self) {
+    pub(crate) fn connection_refused(&self) {
         self.connections_refused.inc();
     }
 }
@@ -467,7 +467,7 @@ fn is_read(ask: &Ask<'_, '_>) -> bool {
 
 /// Counts the connection as closed when dropped.
 #[derive(Debug)]
-pub struct ConnectionGuard(Gauge);
+pub(crate) struct ConnectionGuard(Gauge);
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {

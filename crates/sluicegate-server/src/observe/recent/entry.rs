@@ -8,14 +8,14 @@ use sluicegate::{Micros, Request};
 use crate::observe::audit::Pseudonyms;
 
 /// Longest request that is kept: bytes of all attribute names and values.
-pub const REQUEST_BYTES_MAX: usize = 512;
+pub(crate) const REQUEST_BYTES_MAX: usize = 512;
 
 // Ends of names and values are `u16`.
 const _: () = assert!(REQUEST_BYTES_MAX <= u16::MAX as usize);
 
 /// A recent request: its attributes, plan, cost and time, and whether it was allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecentRequest {
+pub(crate) struct RecentRequest {
     at: Micros,
     cost: u64,
     was_allowed: bool,
@@ -30,19 +30,19 @@ pub struct RecentRequest {
 impl RecentRequest {
     /// Arrival time.
     #[must_use]
-    pub fn at(&self) -> Micros {
+    pub(crate) fn at(&self) -> Micros {
         self.at
     }
 
     /// Returns whether it was allowed when it was decided.
     #[must_use]
-    pub fn was_allowed(&self) -> bool {
+    pub(crate) fn was_allowed(&self) -> bool {
         self.was_allowed
     }
 
     /// The request.
     #[must_use]
-    pub fn request(&self) -> Request<'_> {
+    pub(crate) fn request(&self) -> Request<'_> {
         let mut start = 0;
         let mut request = Request::new().cost(self.cost);
         for (name_end, value_end) in &self.ends {

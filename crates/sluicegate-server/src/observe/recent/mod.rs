@@ -16,16 +16,15 @@ use std::time::Duration;
 
 use sluicegate::{Clock, Micros, Request, SystemClock};
 
-pub use self::entry::{REQUEST_BYTES_MAX, RecentRequest};
-pub(crate) use self::replay::timestamp;
-pub use self::replay::{Figures, TOP_MAX, TopSubject, replay};
+pub(crate) use self::entry::RecentRequest;
+pub(crate) use self::replay::{Figures, replay, timestamp};
 use self::ring::Ring;
 use crate::config;
 use crate::observe::audit::Pseudonyms;
 
 /// The most recent requests, within bounds. Clones share state; the default keeps nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Recent {
+pub(crate) struct Recent {
     inner: Option<Arc<Inner>>,
 }
 
@@ -41,7 +40,7 @@ struct Inner {
 
 /// The requests kept, in order of arrival.
 #[derive(Clone, Debug, Default)]
-pub struct RecentRequests {
+pub(crate) struct RecentRequests {
     /// The requests.
     pub requests: Vec<RecentRequest>,
     /// Requests skipped since the start: too long, or their shard's lock was held.
@@ -58,7 +57,7 @@ thread_local! {
 impl Recent {
     /// Keeps as many requests as the settings say, and of each what the privacy setting allows.
     #[must_use]
-    pub fn new(config: &config::Recent, pseudonyms: Pseudonyms) -> Self {
+    pub(crate) fn new(config: &config::Recent, pseudonyms: Pseudonyms) -> Self {
         if config.requests_max == 0 {
             return Self::default();
         }
@@ -74,7 +73,7 @@ impl Recent {
     }
 
     /// Adds a request and whether it was allowed.
-    pub fn note(&self, request: &Request<'_>, was_allowed: bool) {
+    pub(crate) fn note(&self, request: &Request<'_>, was_allowed: bool) {
         if let Some(inner) = &self.inner {
             inner.note(request, was_allowed, inner.clock.now());
         }
@@ -82,7 +81,7 @@ impl Recent {
 
     /// Copies the requests kept now; none if that is switched off.
     #[must_use]
-    pub fn list(&self) -> RecentRequests {
+    pub(crate) fn list(&self) -> RecentRequests {
         match &self.inner {
             Some(inner) => inner.list(inner.clock.now()),
             None => RecentRequests { note: Some(OFF), ..RecentRequests::default() },

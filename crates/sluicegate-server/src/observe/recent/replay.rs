@@ -10,11 +10,11 @@ use super::entry::RecentRequest;
 use crate::time::Timestamp;
 
 /// Maximum number of subjects in a report.
-pub const TOP_MAX: usize = 10;
+pub(crate) const TOP_MAX: usize = 10;
 
 /// Effect that a rule would have had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Requests it would have applied to.
     pub applies: u64,
     /// Requests it would have allowed.
@@ -36,7 +36,7 @@ pub struct Figures {
 
 /// A subject and its denials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct TopSubject {
+pub(crate) struct TopSubject {
     /// Value of the first attribute in the rule's key pattern, for example a user id or an address.
     pub subject: String,
     /// Requests the rule would have applied to.
@@ -52,7 +52,7 @@ pub struct TopSubject {
 ///
 /// Time does not pass, and no bucket of the service is charged.
 #[must_use]
-pub fn replay(rule: &Rule, among: &RuleSet, requests: &[RecentRequest]) -> Figures {
+pub(crate) fn replay(rule: &Rule, among: &RuleSet, requests: &[RecentRequest]) -> Figures {
     let clock = ManualClock::new(Micros::new(0));
     let store = MemoryStore::builder().clock(clock.clone()).max_buckets(requests.len()).build();
     // A rule that is in a set can be in one by itself.

@@ -1,5 +1,7 @@
 use sluicegate::{Quota, Rule, RuleSet};
 
+use super::entry::REQUEST_BYTES_MAX;
+use super::replay::{TOP_MAX, TopSubject};
 use super::*;
 use crate::config::{Audit, Privacy, Secret};
 

@@ -18,13 +18,13 @@ use crate::observe::metrics::Metrics;
 
 /// Decisions by rule and minute. Clones share state.
 #[derive(Clone, Debug, Default)]
-pub struct Stats {
+pub(crate) struct Stats {
     history: Arc<Mutex<History>>,
 }
 
 impl Stats {
     /// Samples the counters periodically. Never returns.
-    pub async fn run(self, metrics: Metrics) {
+    pub(crate) async fn run(self, metrics: Metrics) {
         let mut ticks = interval(SAMPLE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

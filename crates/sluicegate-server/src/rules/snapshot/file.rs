@@ -28,7 +28,7 @@ const FORMAT: u32 = 2;
 
 /// Error of the snapshot file.
 #[derive(Debug, Error)]
-pub enum FileError {
+pub(crate) enum FileError {
     /// It cannot be read or written.
     #[error("{}", reason(.0))]
     Io(#[from] io::Error),

@@ -26,14 +26,13 @@ use crate::time::Timestamp;
 
 /// Keeps the rules in force up to date. Clones share state.
 #[derive(Clone, Debug)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     pub(super) inner: Arc<Inner>,
 }
 
 /// Parts of the service that follow changes.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the types describe them")]
-pub struct Parts {
+pub(crate) struct Parts {
     pub limiter: Limiter<AnyStore>,
     pub metrics: Metrics,
     pub ready: Readiness,
@@ -73,7 +72,7 @@ struct State {
 impl Keeper {
     /// Continues from the rules that the process started with, which are already in force.
     #[must_use]
-    pub fn new(config: &Config, start: Start, parts: Parts) -> Self {
+    pub(crate) fn new(config: &Config, start: Start, parts: Parts) -> Self {
         let loaded = start.loaded.map(Arc::new);
         let is_from_file = start.status.from_file.is_some();
         let now = Timestamp::now();
@@ -107,19 +106,19 @@ impl Keeper {
 
     /// Source of the rules.
     #[must_use]
-    pub fn source(&self) -> &RulesSource {
+    pub(crate) fn source(&self) -> &RulesSource {
         &self.inner.source
     }
 
     /// Status of the rules in force.
     #[must_use]
-    pub fn status(&self) -> Arc<Status> {
+    pub(crate) fn status(&self) -> Arc<Status> {
         self.inner.status.get()
     }
 
     /// Status of the rules in force, shared with observers.
     #[must_use]
-    pub fn shared_status(&self) -> SharedStatus {
+    pub(crate) fn shared_status(&self) -> SharedStatus {
         self.inner.status.clone()
     }
 
@@ -130,7 +129,7 @@ impl Keeper {
 
     /// Handle to the database, shared with this keeper.
     #[must_use]
-    pub fn database_handle(&self) -> DatabaseHandle {
+    pub(crate) fn database_handle(&self) -> DatabaseHandle {
         self.inner.database.clone()
     }
 
@@ -139,7 +138,7 @@ impl Keeper {
     /// # Errors
     ///
     /// [`DataError::Unavailable`] if there is none, or it has not been reached yet.
-    pub fn database(&self) -> Result<Arc<Database>, DataError> {
+    pub(crate) fn database(&self) -> Result<Arc<Database>, DataError> {
         self.inner.database.get()
     }
 
@@ -149,7 +148,7 @@ impl Keeper {
     /// # Cancel safety
     ///
     /// Continues in its own task if dropped.
-    pub async fn refresh(&self) {
+    pub(crate) async fn refresh(&self) {
         let keeper = self.clone();
         let refreshing = tokio::spawn(async move { keeper.refresh_now().await });
         // Never panics; a timeout is not an error.

@@ -16,6 +16,5 @@ mod keeper;
 mod start;
 mod watch;
 
-pub use self::file::FileError;
-pub use self::keeper::{Keeper, Parts};
-pub use self::start::{SnapshotError, Start};
+pub(crate) use self::keeper::{Keeper, Parts};
+pub(crate) use self::start::{SnapshotError, Start};

@@ -23,7 +23,7 @@ const START_MAX: Duration = Duration::from_secs(20);
 
 /// Rules, overrides and tokens that the process starts with.
 #[derive(Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// Source of the rules.
     pub source: RulesSource,
     /// Text of the rules' file; empty for other sources.
@@ -40,7 +40,7 @@ pub struct Start {
 
 /// Error of starting without rules.
 #[derive(Debug, Error)]
-pub enum SnapshotError {
+pub(crate) enum SnapshotError {
     /// Their file is wrong.
     #[error("{0}")]
     Rules(#[from] RulesError),
@@ -74,7 +74,7 @@ impl Start {
     /// # Errors
     ///
     /// If there are none.
-    pub async fn find(config: &Config) -> Result<Self, SnapshotError> {
+    pub(crate) async fn find(config: &Config) -> Result<Self, SnapshotError> {
         let source = RulesSource::new(config);
         let file_rules = source.load()?;
         let Some(url) = &config.database.url else {
@@ -209,7 +209,7 @@ impl Start {
 
     /// The rule set to start with, with its overrides.
     #[must_use]
-    pub fn rules(&self) -> RuleSet {
+    pub(crate) fn rules(&self) -> RuleSet {
         self.rules.clone().with_overrides(self.overrides.clone())
     }
 }
