@@ -1,7 +1,7 @@
 //! Ring buffer of the most recent requests, for trying rules on them.
 //!
 //! Requests are kept in memory only, as the audit's privacy setting allows, and within bounds:
-//! their number, their age, and [`REQUEST_BYTES_MAX`] each. Adding one allocates nothing in the
+//! their number, their age, and `REQUEST_BYTES_MAX` each. Adding one allocates nothing in the
 //! long run and never waits: if another thread holds the same shard's lock, the request is skipped
 //! and counted.
 
