@@ -240,12 +240,6 @@ test("changing a rule keeps its other columns to the microsecond", async ({ page
 });
 
 test("a rule is duplicated", async ({ page, service }) => {
-  // Until the service names the conflicting rule in a field.
-  await page.route("**/v1/rules?dry_run=true", async (route) => {
-    const response = await route.fetch();
-    if (response.status() !== 409) return route.fulfill({ response });
-    return route.fulfill({ response, json: { ...(await response.json()), conflicting_rule_id: 5 } });
-  });
   await page.goto("/#/rules");
   await menu(page, 5, "Duplicate");
   // A duplicate is refused at the field, with a link to the conflicting rule.
