@@ -1,8 +1,9 @@
-//! Style as a test: dependencies between folders, the words of comments, and the name.
+//! Style as a test: dependencies between folders, one module style, the words of comments, and the name.
 
 #![cfg(test)]
 
 mod house;
+mod modules;
 mod name;
 mod sources;
 mod words;
