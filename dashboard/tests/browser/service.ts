@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { test as base, expect } from "@playwright/test";
 
-const BINARY = resolve(process.env["SLUICEGATE_BINARY"] ?? "../target/debug/sluicegate");
+const BINARY = resolve(process.env["SLUICEGATE_BIN"] ?? "../target/debug/sluicegate");
 
 /** Settings, such as `SLUICEGATE_ADMIN_TOKEN`. */
 export type Settings = Record<string, string>;
