@@ -4,14 +4,10 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `cluster`, `sentinel`, `servers` | the harness: clusters, sentinels, single servers |
 //! | `clusters` | the Redis store on sentinels and clusters under faults |
 //! | `faults` | the Redis store on one server under faults |
-//! | `proxy` | the harness's proxy that injects faults |
+//! | `harness` | the harness: single servers, sentinels, clusters, and the proxy that injects faults |
 
-mod cluster;
 mod clusters;
 mod faults;
-mod proxy;
-mod sentinel;
-mod servers;
+mod harness;
