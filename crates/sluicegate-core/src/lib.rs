@@ -41,7 +41,7 @@
 //! ```
 //!
 //! A full bucket needs no record, so a store may forget a bucket as soon as it is full, and only then.
-//! A denial stores nothing, so that asking again never makes anybody wait longer.
+//! A denial stores nothing, so repeated requests do not extend the wait.
 //!
 //! One algorithm a module, all behind the same shape: `token_bucket`, `interval`, `fixed_window`,
 //! `sliding_counter`, [`sliding_window`] (which keeps a log) and `queue` (the leaky bucket). `quota`
@@ -53,7 +53,7 @@ mod bucket;
 mod decision;
 mod fixed_window;
 mod interval;
-mod names;
+mod named_values;
 mod queue;
 mod quota;
 mod rate;
@@ -63,7 +63,7 @@ mod token_bucket;
 
 pub use bucket::{clamp, credit, decide, is_full, spent};
 pub use decision::{Decision, Outcome};
-pub use names::UnknownName;
+pub use named_values::UnknownName;
 pub use quota::{Algorithm, Form, Quota, QuotaError, QuotaField, Refill};
 pub use rate::{Decimal, DecimalError, Rate, RateError, parse_duration};
 

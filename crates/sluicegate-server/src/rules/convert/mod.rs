@@ -3,8 +3,8 @@
 
 mod envoy;
 mod limitador;
-mod names;
 mod siblings;
+mod text_checks;
 mod yaml;
 
 use std::collections::HashSet;

@@ -10,7 +10,7 @@ use proptest::sample::select;
 use sluicegate::{Algorithm, Mode, Request, Rule, RuleSet};
 
 use super::convert;
-use crate::rules::convert::names::attribute;
+use crate::rules::convert::text_checks::attribute;
 
 const NESTING: &str = include_str!("../../../../tests/cli/fixtures/envoy/nesting.yaml");
 const WILDCARDS: &str = include_str!("../../../../tests/cli/fixtures/envoy/wildcards.yaml");

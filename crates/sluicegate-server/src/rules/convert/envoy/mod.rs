@@ -20,8 +20,8 @@
 
 use sluicegate::Algorithm;
 
-use super::names::{attribute, is_literal, is_plain};
 use super::siblings::{Sibling, Value};
+use super::text_checks::{attribute, is_literal, is_plain};
 use super::yaml::{Node, parse};
 use super::{ConvertError, Converted, Limit};
 use crate::envoy_names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};

@@ -6,7 +6,7 @@
 
 use sluicegate::Algorithm;
 
-use super::names::{attribute, is_literal, is_plain};
+use super::text_checks::{attribute, is_literal, is_plain};
 use super::yaml::{Node, Value, parse};
 use super::{ConvertError, Converted, Limit};
 
