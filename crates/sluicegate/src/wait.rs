@@ -20,7 +20,7 @@ use crate::verdict::Verdict;
 #[non_exhaustive]
 pub enum WaitError<E> {
     /// The tokens refill too late.
-    #[error("not before {} ms, which is too late", retry_after.as_micros().div_ceil(1000))]
+    #[error("the wait of {} ms exceeds the deadline", retry_after.as_micros().div_ceil(1000))]
     TooLate {
         /// Least wait that would be needed.
         retry_after: Duration,

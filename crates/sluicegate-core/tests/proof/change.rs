@@ -70,7 +70,7 @@ proptest! {
         }
     }
 
-    /// No ghost of the old quota: the new one's bucket is full after at most its own time.
+    /// Nothing of the old quota remains: the new one's bucket is full after at most its own time.
     #[test]
     fn u1_no_ghost(mut bucket in reachable(any_quota()), new in any_quota()) {
         if new.form() != bucket.quota.form() {

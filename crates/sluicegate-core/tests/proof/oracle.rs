@@ -416,7 +416,7 @@ impl Oracle for SlidingCounter {
         self.keep(window, previous, current + cost);
     }
 
-    /// First of this window's, then of the one's before.
+    /// Taken from the current window first, then from the previous one.
     fn give(&mut self, at: u64, amount: u64) {
         let window = at / self.windows.period;
         let (previous, current) = self.counts(window);

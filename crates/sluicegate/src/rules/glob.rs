@@ -26,16 +26,16 @@ pub struct Glob {
 #[non_exhaustive]
 pub enum GlobError {
     /// It is too long.
-    #[error("a glob has at most {GLOB_BYTES_MAX} bytes")]
+    #[error("the glob has more than {GLOB_BYTES_MAX} bytes")]
     TooLong,
     /// It is empty, and would match the empty text only.
     #[error("an empty glob matches nothing")]
     Empty,
     /// A list of exceptions is too long.
-    #[error("the exceptions after `!` have at most {EXCEPT_BYTES_MAX} bytes")]
+    #[error("the exceptions after `!` have more than {EXCEPT_BYTES_MAX} bytes")]
     ExceptTooLong,
     /// A list of exceptions has too many that are not plain text.
-    #[error("at most {EXCEPT_STARS_MAX} of the globs that follow `!` have a `*`")]
+    #[error("more than {EXCEPT_STARS_MAX} of the exceptions after `!` have a `*`")]
     TooManyStars,
 }
 

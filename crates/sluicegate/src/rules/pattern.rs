@@ -47,7 +47,7 @@ pub enum PatternError {
     #[error("a key pattern must not be empty")]
     Empty,
     /// It is too long.
-    #[error("a key pattern has at most {PATTERN_BYTES_MAX} bytes")]
+    #[error("the key pattern has more than {PATTERN_BYTES_MAX} bytes")]
     TooLong { at: usize },
     /// `{` without `}`.
     #[error("this `{{` is never closed")]
@@ -62,7 +62,7 @@ pub enum PatternError {
     #[error("`{{{name}}}` is duplicated")]
     Twice { at: usize, name: String },
     /// Too many placeholders.
-    #[error("a key pattern has at most {PLACEHOLDERS_MAX} placeholders")]
+    #[error("the key pattern has more than {PLACEHOLDERS_MAX} placeholders")]
     TooMany { at: usize },
     /// `endpoint:` without an endpoint.
     #[error("an endpoint is missing after `endpoint:`")]

@@ -121,16 +121,16 @@ pub enum RuleError {
         attribute: String,
     },
     /// More conditions than a rule may have.
-    #[error("a rule has at most {CONDITIONS_MAX} conditions")]
+    #[error("the rule has more than {CONDITIONS_MAX} conditions")]
     TooManyConditions,
     /// The plan's name is too long, or has control characters in it.
-    #[error("a plan's name has at most {PLAN_BYTES_MAX} bytes and no control characters")]
+    #[error("a plan's name must have at most {PLAN_BYTES_MAX} bytes and no control characters")]
     PlanName,
     /// A name, its own or one that it replaces, is empty, too long, or has control characters in it.
-    #[error("a name has 1 to {RULE_NAME_BYTES_MAX} bytes and no control characters")]
+    #[error("a name must have 1 to {RULE_NAME_BYTES_MAX} bytes and no control characters")]
     Name,
     /// More names to replace than a rule may have.
-    #[error("a rule replaces at most {REPLACES_MAX} names")]
+    #[error("the rule replaces more than {REPLACES_MAX} names")]
     TooManyReplaced,
     /// A duplicate name to replace.
     #[error("`{name}` is duplicated")]

@@ -1,4 +1,5 @@
-//! The rules that a new installation starts with.
+//! The rules that a new installation starts with. With a database they come from `migrations/*/0001_rules.up.sql` of the
+//! service; its test `the_starter_rules_are_those_of_the_library` keeps both equal.
 
 use sluicegate_core::Quota;
 

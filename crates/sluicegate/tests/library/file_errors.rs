@@ -136,7 +136,7 @@ fn a_mistake_is_found_in_its_place() {
         ("plan = 5", "8: plan: expected text, found a whole number"),
         (
             "plan = \"a\\tb\"",
-            "8: plan: a plan's name has at most 32 bytes and no control characters",
+            "8: plan: a plan's name must have at most 32 bytes and no control characters",
         ),
         ("rate_per_second = 'x'", "19: rate_per_second: expected a number, found text"),
         ("rate_per_second = -0.5", "19: rate_per_second: is negative"),
@@ -196,7 +196,7 @@ fn a_mistake_is_found_in_its_place() {
         ("replaces = ['a', 5]", "12: replaces: expected text, found a whole number"),
         (
             "replaces = ['a', '']",
-            "12: replaces: a name has 1 to 128 bytes and no control characters",
+            "12: replaces: a name must have 1 to 128 bytes and no control characters",
         ),
         ("conditions = { ip = '!' }", "21: conditions.ip: an empty glob matches nothing"),
         ("tokns = 5", "1: unknown column `tokns`: did you mean `tokens`?"),
@@ -275,7 +275,7 @@ fn what_follows_from_another_mistake_is_not_reported() {
 
 #[test]
 fn a_file_without_rules_must_say_so() {
-    let nothing = "1:1: there are no rules here: write `rule = []` if that is meant";
+    let nothing = "1:1: no rules: write `rule = []` for a file without rules";
     assert_eq!(listed(""), [nothing]);
     assert_eq!(listed("# nothing yet\n"), [nothing]);
     assert!(RuleSet::from_toml("rules.toml", "rule = []").is_ok());

@@ -31,7 +31,7 @@ const MISTAKES: [(&str, &str, &str); 18] = [
     (
         "{a}{b}{c}{d}{e}{f}{g}{h}{i}",
         "                        ^",
-        "a key pattern has at most 8 placeholders",
+        "the key pattern has more than 8 placeholders",
     ),
     ("user\n", "    ^", "a key pattern must not have control characters"),
     ("\u{7f}{", "^", "a key pattern must not have control characters"),
@@ -57,7 +57,7 @@ fn a_pattern_has_a_bounded_length() {
     let error = Pattern::parse(&format!("{longest}y")).unwrap_err();
     assert_eq!(
         (error.at(), error.to_string().as_str()),
-        (256, "a key pattern has at most 256 bytes")
+        (256, "the key pattern has more than 256 bytes")
     );
     // The first character too many begins in front of the limit, and is pointed at whole.
     let error = Pattern::parse(&"€".repeat(86)).unwrap_err();

@@ -59,7 +59,7 @@ fn u1_a_new_quota_is_no_free_refill() {
     }
 }
 
-/// Changing a quota back and forth gives nothing away either, nor does it lock anybody out.
+/// Changing a quota back and forth neither adds tokens nor blocks a client.
 #[test]
 fn u1_back_and_forth_is_no_refill() {
     let (limiter, clock) = limiter(vec![rule(1, "a", "1/hour burst 10")]);

@@ -184,11 +184,11 @@ fn everything_that_is_wrong_is_said() {
             "rule_id: is at most 9007199254740991",
             "burst_capacity: a capacity of zero grants nothing",
             "key_pattern: this `{` is never closed",
-            "plan: a plan's name has at most 32 bytes and no control characters",
+            "plan: a plan's name must have at most 32 bytes and no control characters",
             "conditions.method: an empty glob matches nothing",
             "conditions.a b: `a b` is not the name of an attribute (at most 64 letters, digits, \
              `_`, `-`, `.`)",
-            "conditions.x: a glob has at most 256 bytes",
+            "conditions.x: the glob has more than 256 bytes",
             "replaces: a rule cannot replace itself",
             "description: has at most 1024 bytes",
         ]
@@ -202,7 +202,7 @@ fn a_rule_has_a_bounded_number_of_conditions() {
     let conditions = |count| (0..count).map(|n| (format!("a{n}"), "*".to_owned())).collect();
     assert!(RuleSpec { conditions: conditions(16), ..minute(5) }.build().is_ok());
     let spec = RuleSpec { conditions: conditions(18), ..minute(5) };
-    let most = "a rule has at most 16 conditions";
+    let most = "the rule has more than 16 conditions";
     assert_eq!(
         errors(&spec),
         [format!("conditions.a16: {most}"), format!("conditions.a17: {most}")]

@@ -71,7 +71,7 @@ async fn what_would_be_too_late_is_refused_at_once() {
     let refused = limiter.until_granted("k", 1, Duration::ZERO).await;
     assert_eq!(refused, Err(WaitError::TooLate { retry_after: ms(100) }));
     assert_eq!(started.elapsed(), Duration::ZERO);
-    assert_eq!(refused.unwrap_err().to_string(), "not before 100 ms, which is too late");
+    assert_eq!(refused.unwrap_err().to_string(), "the wait of 100 ms exceeds the deadline");
     // Refused, nothing was spent; just in time, it is granted.
     assert!(limiter.until_granted("k", 1, ms(100)).await.is_ok());
     assert_eq!(started.elapsed(), ms(100));

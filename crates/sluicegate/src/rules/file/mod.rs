@@ -136,7 +136,7 @@ fn rule_tables<'d, 't>(
     let Some(rules) = document.get(RULE) else {
         // A misspelt key or invalid TOML is reported already.
         if problems.is_empty() {
-            problems.add(0..0, "there are no rules here: write `rule = []` if that is meant");
+            problems.add(0..0, "no rules: write `rule = []` for a file without rules");
         }
         return Vec::new();
     };

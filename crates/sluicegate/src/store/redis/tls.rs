@@ -86,7 +86,7 @@ pub enum TlsFilesError {
     #[error("the system has no trusted authorities: set a CA file")]
     NoAuthorities,
     /// The cryptography does not support TLS as configured.
-    #[error("the cryptography cannot be used: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Cryptography(rustls::Error),
     /// Only one of certificate and key is given.
     #[error("a certificate and its private key must be given together")]
