@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::doors::Door;
 use crate::measure::{self, Entrant};
-use crate::once::Asked;
+use crate::once::Exchange;
 use crate::requests::{Dialect, Requests};
 use crate::servers::Server;
 
@@ -66,7 +66,7 @@ fn connect(
 ) -> Result<Vec<TcpStream>, String> {
     let ask = |number: usize| {
         let request = requests.get(number % requests.len());
-        Asked::new(server.port(door), dialect.protocol(), request)
+        Exchange::new(server.port(door), dialect.protocol(), request)
     };
     let connect = || {
         let mut streams = Vec::with_capacity(CONNECTIONS);

@@ -11,16 +11,16 @@ const BYTES: usize = 64 * 1024;
 
 /// Sends a request and waits for the answer.
 pub(crate) fn ask(port: u16, protocol: Protocol, request: &[u8]) -> io::Result<Vec<u8>> {
-    Asked::new(port, protocol, request)?.answer().map(|(_, answer)| answer)
+    Exchange::new(port, protocol, request)?.answer().map(|(_, answer)| answer)
 }
 
 /// A request sent on a separate connection.
-pub(crate) struct Asked {
+pub(crate) struct Exchange {
     stream: TcpStream,
     wire: Wire,
 }
 
-impl Asked {
+impl Exchange {
     pub(crate) fn new(port: u16, protocol: Protocol, request: &[u8]) -> io::Result<Self> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
