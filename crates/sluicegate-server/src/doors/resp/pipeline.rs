@@ -6,6 +6,7 @@ use sluicegate::{Decision, Trouble, Verdict};
 use tracing::debug;
 
 use super::buffers::REPLY_BYTES;
+use super::commands::table::CommandSpec;
 use super::commands::{Ask, Take, answer_check};
 use super::error::{Fault, is_one_of};
 use super::parser::{Command, Parser};
@@ -155,8 +156,8 @@ impl Pipeline<'_> {
         let parsed = self.session.parse(&command, self.shared_config);
         let next = match parsed {
             Parsed::Ask(ask) => return Step::Ask(ask),
-            Parsed::Connection(known) => {
-                self.session.execute(&command, known, self.shared_config, self.replies)
+            Parsed::Connection(name, known) => {
+                self.session.execute(&command, (name, known), self.shared_config, self.replies)
             }
             Parsed::Invalid(fault) if is_http(&command) => {
                 debug!(%fault, "connection closed: this is HTTP");
@@ -247,13 +248,7 @@ fn take_kind(take: &Take<'_>) -> CommandKind {
 }
 
 fn kind_of(command: &Command<'_, '_>) -> CommandKind {
-    let name = command.argument(0);
-    match () {
-        () if is_one_of(name, &["cl.throttle"]) => CommandKind::Throttle,
-        () if is_one_of(name, &["sg.check"]) => CommandKind::Check,
-        () if is_one_of(name, &["sg.take"]) => CommandKind::Take,
-        () => CommandKind::Other,
-    }
+    CommandSpec::find(command.argument(0)).map_or(CommandKind::Other, CommandSpec::kind)
 }
 
 fn outcome(is_granted: bool) -> CommandOutcome {

@@ -1,11 +1,20 @@
 //! Table of all commands.
 
+use crate::observe::metrics::resp::CommandKind;
+
 /// Identifies a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Throttle,
     Check,
     Take,
+    /// A command that the limiter is not needed for.
+    Connection(ConnectionCommand),
+}
+
+/// Identifies a command about the connection or the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionCommand {
     Auth,
     Client,
     Command,
@@ -36,22 +45,29 @@ pub(crate) struct CommandSpec {
     pub(crate) usage: &'static str,
 }
 
-const fn about_connections(name: Name, text: &'static str, arity: i64) -> CommandSpec {
-    let known = CommandSpec {
+const fn about_limits(name: Name, text: &'static str, arity: i64) -> CommandSpec {
+    CommandSpec {
         name,
         text,
         arity,
         has_key: false,
         is_allowed_before_auth: false,
-        group: "connection",
+        group: "module",
         summary: "",
         usage: "",
-    };
-    match name {
-        Name::Auth | Name::Hello | Name::Quit | Name::Reset => {
-            CommandSpec { is_allowed_before_auth: true, ..known }
-        }
-        _ => known,
+    }
+}
+
+const fn about_connections(
+    command: ConnectionCommand,
+    text: &'static str,
+    arity: i64,
+) -> CommandSpec {
+    use ConnectionCommand::{Auth, Hello, Quit, Reset};
+    CommandSpec {
+        group: "connection",
+        is_allowed_before_auth: matches!(command, Auth | Hello | Quit | Reset),
+        ..about_limits(Name::Connection(command), text, arity)
     }
 }
 
@@ -59,81 +75,78 @@ const fn about_connections(name: Name, text: &'static str, arity: i64) -> Comman
 pub(crate) const COMMANDS: [CommandSpec; 14] = [
     CommandSpec {
         has_key: true,
-        group: "module",
         summary: "Takes tokens from the bucket of a key; the answer is in seconds",
         usage: "CL.THROTTLE key max_burst count_per_period period [quantity]",
-        ..about_connections(Name::Throttle, "cl.throttle", -5)
+        ..about_limits(Name::Throttle, "cl.throttle", -5)
     },
     CommandSpec {
-        group: "module",
         summary: "Checks a request against the rules",
         usage: "SG.CHECK name value [name value ...]",
-        ..about_connections(Name::Check, "sg.check", -3)
+        ..about_limits(Name::Check, "sg.check", -3)
     },
     CommandSpec {
         has_key: true,
-        group: "module",
         summary: "Takes tokens from the bucket of a key; the answer is in milliseconds",
         usage: "SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
-        ..about_connections(Name::Take, "sg.take", -5)
+        ..about_limits(Name::Take, "sg.take", -5)
     },
     CommandSpec {
         summary: "Authenticates the connection",
         usage: "AUTH [username] password",
-        ..about_connections(Name::Auth, "auth", -2)
+        ..about_connections(ConnectionCommand::Auth, "auth", -2)
     },
     CommandSpec {
         summary: "Describes or names this connection",
         usage: "CLIENT GETNAME|ID|INFO|NO-EVICT|NO-TOUCH|REPLY|SETINFO|SETNAME|TRACKING",
-        ..about_connections(Name::Client, "client", -2)
+        ..about_connections(ConnectionCommand::Client, "client", -2)
     },
     CommandSpec {
         group: "server",
         summary: "Describes the commands",
         usage: "COMMAND [COUNT|DOCS|INFO|LIST]",
-        ..about_connections(Name::Command, "command", -1)
+        ..about_connections(ConnectionCommand::Command, "command", -1)
     },
     CommandSpec {
         group: "server",
         summary: "Returns the parameters that tools for Redis read",
         usage: "CONFIG GET parameter [parameter ...]",
-        ..about_connections(Name::Config, "config", -2)
+        ..about_connections(ConnectionCommand::Config, "config", -2)
     },
     CommandSpec {
         summary: "Returns its argument",
         usage: "ECHO message",
-        ..about_connections(Name::Echo, "echo", 2)
+        ..about_connections(ConnectionCommand::Echo, "echo", 2)
     },
     CommandSpec {
         summary: "Selects the version of the protocol",
         usage: "HELLO [2|3 [AUTH username password] [SETNAME name]]",
-        ..about_connections(Name::Hello, "hello", -1)
+        ..about_connections(ConnectionCommand::Hello, "hello", -1)
     },
     CommandSpec {
         group: "server",
         summary: "Describes this server",
         usage: "INFO [section ...]",
-        ..about_connections(Name::Info, "info", -1)
+        ..about_connections(ConnectionCommand::Info, "info", -1)
     },
     CommandSpec {
         summary: "Returns PONG, or its argument",
         usage: "PING [message]",
-        ..about_connections(Name::Ping, "ping", -1)
+        ..about_connections(ConnectionCommand::Ping, "ping", -1)
     },
     CommandSpec {
         summary: "Closes the connection",
         usage: "QUIT",
-        ..about_connections(Name::Quit, "quit", -1)
+        ..about_connections(ConnectionCommand::Quit, "quit", -1)
     },
     CommandSpec {
         summary: "Resets the connection to its initial state",
         usage: "RESET",
-        ..about_connections(Name::Reset, "reset", 1)
+        ..about_connections(ConnectionCommand::Reset, "reset", 1)
     },
     CommandSpec {
         summary: "Selects database 0, the only one",
         usage: "SELECT 0",
-        ..about_connections(Name::Select, "select", 2)
+        ..about_connections(ConnectionCommand::Select, "select", 2)
     },
 ];
 
@@ -142,6 +155,16 @@ impl CommandSpec {
     #[inline]
     pub(crate) fn find(name: &[u8]) -> Option<&'static Self> {
         COMMANDS.iter().find(|known| known.text.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Label of the command in metrics.
+    pub(crate) fn kind(&self) -> CommandKind {
+        match self.name {
+            Name::Throttle => CommandKind::Throttle,
+            Name::Check => CommandKind::Check,
+            Name::Take => CommandKind::Take,
+            Name::Connection(_) => CommandKind::Other,
+        }
     }
 
     /// Returns whether the number of arguments, including the name, is valid.

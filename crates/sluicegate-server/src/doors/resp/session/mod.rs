@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use tracing::{info, warn};
 
-use super::commands::table::{CommandSpec, Name};
+use super::commands::table::{CommandSpec, ConnectionCommand, Name};
 use super::commands::{Ask, Check, LastQuota, read_take, read_throttle};
 use super::error::Fault;
 use super::parser::{COMMAND_BYTES_MAX, Command};
@@ -54,8 +54,8 @@ pub(super) struct SharedConfig {
 pub(super) enum Parsed<'i> {
     /// A command for the limiter.
     Ask(Ask<'i>),
-    /// A command about the connection.
-    Connection(&'static CommandSpec),
+    /// A command about the connection, and its properties.
+    Connection(ConnectionCommand, &'static CommandSpec),
     /// An invalid command.
     Invalid(Fault),
 }
@@ -121,7 +121,7 @@ impl ClientSession {
             Name::Throttle => read_throttle(command, known, &mut self.quota).map(Ask::Take),
             Name::Take => read_take(command, known).map(Ask::Take),
             Name::Check => Check::read(command, known, &shared_config.limits).map(Ask::Check),
-            _ => return Parsed::Connection(known),
+            Name::Connection(name) => return Parsed::Connection(name, known),
         };
         match asked {
             Ok(Ask::Take(take)) if take.key.len() > shared_config.limits.value_bytes_max => {
@@ -138,22 +138,22 @@ impl ClientSession {
     pub(super) fn execute(
         &mut self,
         command: &Command<'_, '_>,
-        known: &'static CommandSpec,
+        (name, known): (ConnectionCommand, &'static CommandSpec),
         shared_config: &SharedConfig,
         replies: &mut Replies,
     ) -> Result<Next, Fault> {
-        match known.name {
-            Name::Ping => match command.len() {
+        match name {
+            ConnectionCommand::Ping => match command.len() {
                 1 => replies.status("PONG"),
                 2 => replies.bulk(command.argument(1)),
                 _ => return Err(Fault::arguments(known)),
             },
-            Name::Echo => replies.bulk(command.argument(1)),
-            Name::Quit => {
+            ConnectionCommand::Echo => replies.bulk(command.argument(1)),
+            ConnectionCommand::Quit => {
                 replies.ok();
                 return Ok(Next::Close);
             }
-            Name::Reset => {
+            ConnectionCommand::Reset => {
                 *self = Self {
                     auth_failures: self.auth_failures,
                     ..Self::new(self.id, self.peer, shared_config)
@@ -161,17 +161,16 @@ impl ClientSession {
                 replies.protocol = self.protocol;
                 replies.status("RESET");
             }
-            Name::Select => match command.argument(1) {
+            ConnectionCommand::Select => match command.argument(1) {
                 b"0" => replies.ok(),
                 _ => return Err(Fault::new("ERR DB index is out of range: there is only 0")),
             },
-            Name::Auth => return self.auth(command, known, shared_config, replies),
-            Name::Hello => return self.hello(command, shared_config, replies),
-            Name::Client => self.client(command, known, replies)?,
-            Name::Command => about::command(command, known, replies)?,
-            Name::Config => about::config(command, known, replies)?,
-            Name::Info => about::info(command, shared_config, replies),
-            Name::Throttle | Name::Check | Name::Take => {}
+            ConnectionCommand::Auth => return self.auth(command, known, shared_config, replies),
+            ConnectionCommand::Hello => return self.hello(command, shared_config, replies),
+            ConnectionCommand::Client => self.client(command, known, replies)?,
+            ConnectionCommand::Command => about::command(command, known, replies)?,
+            ConnectionCommand::Config => about::config(command, known, replies)?,
+            ConnectionCommand::Info => about::info(command, shared_config, replies),
         }
         Ok(Next::Continue)
     }
