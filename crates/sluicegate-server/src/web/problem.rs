@@ -35,7 +35,15 @@ pub(crate) struct Problem {
     /// Whole seconds to wait before a retry, for the header `Retry-After`.
     #[serde(skip)]
     retry_after_s: Option<u64>,
+    /// Cause for the operator, which is not written into the body; see [`Cause`].
+    #[serde(skip)]
+    cause: Option<Cause>,
 }
+
+/// Cause of a problem that clients are not told, as an extension of the response. Extensions do not leave the process:
+/// commands that run the administration in process show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause(pub(crate) String);
 
 impl Problem {
     /// Creates a problem. 503 has `Retry-After: 1`.
@@ -48,6 +56,7 @@ impl Problem {
             field: None,
             conflicting_rule_id: None,
             retry_after_s: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
+            cause: None,
         }
     }
 
@@ -86,9 +95,11 @@ impl Problem {
     pub(crate) fn data(error: &DataError) -> Self {
         match error {
             // The cause is for the operator only, and is logged.
-            DataError::Unavailable(_) => {
+            DataError::Unavailable(cause) => {
                 let detail = "the database does not answer: try again";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+                let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+                problem.cause = Some(Cause(cause.clone()));
+                problem
             }
             DataError::TooSlow => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             // The stored row is invalid: it must be corrected in the database first.
@@ -147,6 +158,9 @@ impl IntoResponse for Problem {
         }
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(cause) = self.cause {
+            response.extensions_mut().insert(cause);
         }
         response
     }

@@ -42,3 +42,17 @@ fn a_database_is_made_and_rules_and_tokens_are_kept_in_it() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("migration 99 was made by a newer version"), "{refused:?}");
 }
+
+#[test]
+fn a_command_that_the_database_refuses_shows_the_cause() {
+    let postgres = Postgres::start();
+    let url = postgres.create("cause");
+    let run = |arguments: &[&str]| Launch::new(arguments).args(&["--database", &url]).run();
+    assert_eq!(run(&["migrate"]).code, Some(0));
+    postgres.sql("cause", "ALTER DATABASE cause SET default_transaction_read_only = on");
+    let refused = run(&["rules", "delete", "9", "--yes"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("the database does not answer: try again"), "{refused:?}");
+    assert!(refused.stderr.contains("Cause: "), "{refused:?}");
+    assert!(refused.stderr.contains("read-only transaction"), "{refused:?}");
+}

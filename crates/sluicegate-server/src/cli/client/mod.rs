@@ -20,6 +20,7 @@ pub(super) use self::remote::Remote;
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
 use super::options;
+use crate::web::problem::Cause;
 
 /// Sends calls to the administration and blocks until they are answered.
 #[derive(Debug)]
@@ -89,7 +90,10 @@ impl Client {
         let status = response.status();
         let problem: Value = serde_json::from_slice(response.body()).unwrap_or_default();
         let detail = match (problem["detail"].as_str(), self) {
-            (Some(detail), _) => detail.to_owned(),
+            (Some(detail), _) => match response.extensions().get() {
+                Some(Cause(cause)) => format!("{detail}\n  Cause: {cause}"),
+                None => detail.to_owned(),
+            },
             (None, Self::Server(server)) => {
                 format!("{} answers {status}: is it a Sluicegate server?", server.address())
             }
@@ -101,7 +105,6 @@ impl Client {
             (StatusCode::UNAUTHORIZED, Self::Server(server)) if !server.has_token() => {
                 "\n  Set SLUICEGATE_TOKEN, or name a file that holds the token: --token-file FILE."
             }
-            (StatusCode::PRECONDITION_FAILED, _) => "\n  See what it is now, and try again.",
             _ => "",
         };
         let message = format!("{detail}{field}{hint}");
@@ -128,7 +131,9 @@ impl Reply {
 /// Parses an answer, or a part of one.
 pub(super) fn parse<T: DeserializeOwned>(answer: Value) -> CliResult<T> {
     let unlike = |error| {
-        Failure::unavailable(format!("the answer is not one that this version knows: {error}"))
+        Failure::unavailable(format!(
+            "unexpected answer: the server may have another version: {error}"
+        ))
     };
     serde_json::from_value(answer).map_err(unlike)
 }
