@@ -30,7 +30,7 @@ pub(super) enum Aim {
 /// for that.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) connection: Connection,
+    pub(super) connection: PooledConnection,
     is_ended: bool,
     /// True if it is rolled back even on success.
     is_dry_run: bool,
@@ -42,7 +42,7 @@ pub(super) struct Session {
 const SQLITE_STEPS: i32 = 100_000;
 
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum PooledConnection {
     Sqlite(PoolConnection<Sqlite>),
     Postgres(PoolConnection<Postgres>),
 }
@@ -52,11 +52,11 @@ pub(super) enum Connection {
 macro_rules! on {
     ($session:expr, $connection:ident => $body:expr) => {
         match &mut $session.connection {
-            $crate::data::session::Connection::Sqlite(connection) => {
+            $crate::data::session::PooledConnection::Sqlite(connection) => {
                 let $connection = &mut **connection;
                 $body
             }
-            $crate::data::session::Connection::Postgres(connection) => {
+            $crate::data::session::PooledConnection::Postgres(connection) => {
                 let $connection = &mut **connection;
                 $body
             }
@@ -64,12 +64,12 @@ macro_rules! on {
     };
     ($session:expr, $connection:ident: $dialect:ident => $body:expr) => {
         match &mut $session.connection {
-            $crate::data::session::Connection::Sqlite(connection) => {
+            $crate::data::session::PooledConnection::Sqlite(connection) => {
                 type $dialect = sqlx::Sqlite;
                 let $connection = &mut **connection;
                 $body
             }
-            $crate::data::session::Connection::Postgres(connection) => {
+            $crate::data::session::PooledConnection::Postgres(connection) => {
                 type $dialect = sqlx::Postgres;
                 let $connection = &mut **connection;
                 $body
@@ -83,21 +83,21 @@ impl Session {
     /// Begins a transaction. `limits` is the SQL that sets its time limits in PostgreSQL.
     pub(super) async fn begin(pool: &Pool, aim: Aim, limits: &str) -> Result<Self, DataError> {
         let connection = match pool {
-            Pool::Sqlite(pool) => Connection::Sqlite(pool.acquire().await?),
-            Pool::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+            Pool::Sqlite(pool) => PooledConnection::Sqlite(pool.acquire().await?),
+            Pool::Postgres(pool) => PooledConnection::Postgres(pool.acquire().await?),
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let mut session =
             Self { connection, is_ended: false, is_dry_run: false, is_over: Arc::clone(&is_over) };
         match &mut session.connection {
-            Connection::Sqlite(connection) => {
+            PooledConnection::Sqlite(connection) => {
                 let goes_on = move || !is_over.load(Ordering::Relaxed);
                 connection.lock_handle().await?.set_progress_handler(SQLITE_STEPS, goes_on);
                 // A transaction that is upgraded from reading to writing fails instead of waiting for the lock.
                 let begin = if aim == Aim::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
                 sqlx::raw_sql(begin).execute(&mut **connection).await?;
             }
-            Connection::Postgres(connection) => {
+            PooledConnection::Postgres(connection) => {
                 let begin = match aim {
                     Aim::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
                     Aim::Write | Aim::Change => "BEGIN",
@@ -133,7 +133,7 @@ impl Session {
 
     /// True for PostgreSQL, where the dialects differ.
     pub(super) fn is_postgres(&self) -> bool {
-        matches!(self.connection, Connection::Postgres(_))
+        matches!(self.connection, PooledConnection::Postgres(_))
     }
 }
 
@@ -142,8 +142,8 @@ impl Drop for Session {
         if !self.is_ended {
             self.is_over.store(true, Ordering::Relaxed);
             match &mut self.connection {
-                Connection::Sqlite(connection) => connection.close_on_drop(),
-                Connection::Postgres(connection) => connection.close_on_drop(),
+                PooledConnection::Sqlite(connection) => connection.close_on_drop(),
+                PooledConnection::Postgres(connection) => connection.close_on_drop(),
             }
         }
     }

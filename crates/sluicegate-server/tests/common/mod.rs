@@ -4,7 +4,6 @@
 //! environment, and a free port. No process outlives its test: a [`Server`] that is dropped is killed.
 
 #![cfg(test)]
-#![allow(dead_code, unused_imports, reason = "each test binary uses a part of this")]
 
 mod client;
 mod launch;

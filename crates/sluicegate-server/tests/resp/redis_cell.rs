@@ -19,19 +19,19 @@ fn module() -> Option<PathBuf> {
 }
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct RecordedCall {
     key: u8,
     max_burst: u64,
     count: u64,
     quantity: u64,
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn recorded_call() -> impl Strategy<Value = RecordedCall> {
     // Each key has one quota, which refills so slowly that the order of the two servers does not matter.
     let quotas = [(0, 1), (1, 1), (4, 2), (9, 3), (99, 7)];
     (0..quotas.len(), 0u64..8).prop_map(move |(key, quantity)| {
         let (max_burst, count) = quotas[key];
-        Asked { key: key as u8, max_burst, count, quantity }
+        RecordedCall { key: key as u8, max_burst, count, quantity }
     })
 }
 
@@ -50,10 +50,10 @@ fn redis_cell_answers_the_same() {
     let mut runner = TestRunner::new(Config { cases: 30, ..Config::default() });
     let rounds = Cell::new(0);
     runner
-        .run(&prop::collection::vec(asked(), 1..40), |questions| {
+        .run(&prop::collection::vec(recorded_call(), 1..40), |questions| {
             let (ours, theirs) = &mut *both.borrow_mut();
             let round = rounds.replace(rounds.get() + 1);
-            for Asked { key, max_burst, count, quantity } in questions {
+            for RecordedCall { key, max_burst, count, quantity } in questions {
                 let line =
                     format!("CL.THROTTLE {round}:{key} {max_burst} {count} 360000 {quantity}");
                 let (ours, theirs) = (ours.numbers(&line), theirs.numbers(&line));

@@ -131,11 +131,11 @@ impl Place {
                 Self::Sqlite(folder) => {
                     let options = SqliteConnectOptions::new().filename(folder.path().join("t.db"));
                     let options = options.busy_timeout(PATIENCE);
-                    Connection::Sqlite(Box::new(options.connect().await.unwrap()))
+                    OperatorConnection::Sqlite(Box::new(options.connect().await.unwrap()))
                 }
                 Self::Postgres { .. } => {
                     let options: PgConnectOptions = self.url().parse().unwrap();
-                    Connection::Postgres(Box::new(options.connect().await.unwrap()))
+                    OperatorConnection::Postgres(Box::new(options.connect().await.unwrap()))
                 }
             }
         });
@@ -178,10 +178,10 @@ pub(crate) fn set_by_ip(capacity: u64) -> String {
 /// Database connection of an operator.
 pub(crate) struct Hand {
     runtime: Runtime,
-    connection: Connection,
+    connection: OperatorConnection,
 }
 
-enum Connection {
+enum OperatorConnection {
     Sqlite(Box<sqlx::SqliteConnection>),
     Postgres(Box<sqlx::PgConnection>),
 }
@@ -197,10 +197,10 @@ impl Hand {
     fn try_sql(&mut self, sql: &str) -> Result<(), String> {
         let sql = AssertSqlSafe(sql.to_owned());
         let done = match &mut self.connection {
-            Connection::Sqlite(connection) => {
+            OperatorConnection::Sqlite(connection) => {
                 within(&self.runtime, sqlx::raw_sql(sql).execute(&mut **connection)).map(drop)
             }
-            Connection::Postgres(connection) => {
+            OperatorConnection::Postgres(connection) => {
                 within(&self.runtime, sqlx::raw_sql(sql).execute(&mut **connection)).map(drop)
             }
         };
@@ -211,10 +211,10 @@ impl Hand {
     pub(crate) fn number(&mut self, sql: &str) -> u64 {
         let sql = AssertSqlSafe(sql.to_owned());
         let number: i64 = match &mut self.connection {
-            Connection::Sqlite(connection) => {
+            OperatorConnection::Sqlite(connection) => {
                 within(&self.runtime, sqlx::query_scalar(sql).fetch_one(&mut **connection))
             }
-            Connection::Postgres(connection) => {
+            OperatorConnection::Postgres(connection) => {
                 within(&self.runtime, sqlx::query_scalar(sql).fetch_one(&mut **connection))
             }
         }
