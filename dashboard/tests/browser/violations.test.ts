@@ -217,12 +217,12 @@ test("an export can be cancelled", async ({ page, service }) => {
 test("an error is shown at its field, and a slow search is reported", async ({ page }) => {
   await page.goto("/#/violations?ip=nonsense");
   await expect(page.getByLabel("IP address", { exact: true })).toHaveAccessibleDescription("is not an address");
-  const detail = "this takes too long: narrow it with `from` and `to`";
+  const detail = "the query timed out: limit it with `from` and `to`, or try again";
   const body = JSON.stringify({ type: "about:blank", title: "Service Unavailable", status: 503, detail });
   await page.route("**/v1/violations?*", (route) => route.fulfill({ status: 503, body }));
   await page.getByLabel("IP address", { exact: true }).fill("203.0.113.9");
   await page.getByRole("button", { name: "Search" }).click();
-  await expect(page.getByRole("alert")).toContainText("this takes too long");
+  await expect(page.getByRole("alert")).toContainText("the query timed out");
   await expect(page.getByLabel("IP address", { exact: true })).toHaveValue("203.0.113.9");
 });
 

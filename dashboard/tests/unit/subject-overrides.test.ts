@@ -69,7 +69,7 @@ test("without a known override, an existing one is not overwritten", async () =>
 
 test("a concurrent change is reported", async () => {
   const theirs = { ...READ, version: 4 };
-  answering([412, { detail: "it has changed since" }], list(theirs));
+  answering([412, { detail: "changed meanwhile: the current version is 4" }], list(theirs));
   const changed = await setOverride(5, READ.subject, WANTED, READ).catch((error: unknown) => error);
   expect((changed as Conflict).now).toEqual(theirs);
 
@@ -85,7 +85,7 @@ test("only the version that was read is deleted; a missing one counts as deleted
   expect(requests).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
   answering([404, { detail: "there is no such override" }]);
   await deleteOverride(READ);
-  answering([412, { detail: "it has changed since" }], list({ ...READ, version: 4 }));
+  answering([412, { detail: "changed meanwhile: the current version is 4" }], list({ ...READ, version: 4 }));
   await expect(deleteOverride(READ)).rejects.toBeInstanceOf(Conflict);
 });
 

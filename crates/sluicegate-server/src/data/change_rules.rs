@@ -170,7 +170,7 @@ fn storable_id(rule_id: u64) -> Result<u64, DataError> {
     if rule_id <= RULE_ID_MAX {
         return Ok(rule_id);
     }
-    Err(DataError::field("rule_id", "no id is left: choose an unused one"))
+    Err(DataError::field("rule_id", "all automatic ids are used: set an unused rule_id"))
 }
 
 /// First versions of new rules: 1, or for an id that was used before, more than it ever had, so that no client mistakes

@@ -14,7 +14,7 @@ pub enum DataError {
     #[error("the database does not answer: {0}")]
     Unavailable(String),
     /// The database answers, but the query took too long.
-    #[error("this takes too long: narrow it with from and to, or try again")]
+    #[error("the query timed out: limit it with `from` and `to`, or try again")]
     TooSlow,
     /// The row does not exist.
     #[error("there is no such {0}")]
@@ -30,7 +30,7 @@ pub enum DataError {
         rule_id: Option<u64>,
     },
     /// The row has changed since it was read.
-    #[error("it has changed since: its version is {current}")]
+    #[error("changed meanwhile: the current version is {current}; load it and try again")]
     Stale {
         /// Current version.
         current: u64,
@@ -39,7 +39,7 @@ pub enum DataError {
     #[error("{}", FieldErrors(.0))]
     Refused(Vec<FieldError>),
     /// A stored row is invalid, or the schema is not that of this version.
-    #[error("the database holds something unexpected: {0}")]
+    #[error("the database contains an invalid row or schema: {0}")]
     Unexpected(String),
 }
 
@@ -108,7 +108,7 @@ fn from_database(said: &dyn DatabaseError) -> DataError {
     match said.kind() {
         ErrorKind::UniqueViolation => {
             let field = column(said).unwrap_or("rule_id");
-            let detail = "another row has it already".into();
+            let detail = "another row has the same value".into();
             return DataError::Conflict { field, detail, rule_id: None };
         }
         ErrorKind::CheckViolation => {

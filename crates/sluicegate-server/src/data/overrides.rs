@@ -185,10 +185,10 @@ fn check(spec: &OverrideSpec) -> Result<(), DataError> {
             return Err(DataError::field(field, "is empty"));
         }
         if text.len() > bytes_max {
-            return Err(DataError::field(field, format!("has at most {bytes_max} bytes")));
+            return Err(DataError::field(field, format!("has more than {bytes_max} bytes")));
         }
         if text.contains('\0') {
-            return Err(DataError::field(field, "has a NUL in it"));
+            return Err(DataError::field(field, "must not contain a NUL character"));
         }
     }
     Ok(())
@@ -201,7 +201,7 @@ async fn refuse_too_many(session: &mut Session) -> Result<(), DataError> {
     if count >= rows(OVERRIDES_MAX) {
         return Err(DataError::field(
             "subject",
-            format!("{count} overrides are as many as can be"),
+            format!("the maximum of {count} overrides is reached: delete one first"),
         ));
     }
     Ok(())

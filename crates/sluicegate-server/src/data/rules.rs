@@ -307,7 +307,7 @@ fn refuse_unstorable(spec: &RuleSpec) -> Result<(), DataError> {
     let notes = NOTES.iter().map(|note| (note.name(), note.get(spec)));
     for (field, text) in notes.chain([("key_pattern", &*spec.key_pattern)]) {
         if text.contains('\0') {
-            return Err(DataError::field(field, "has a NUL character in it"));
+            return Err(DataError::field(field, "must not contain a NUL character"));
         }
     }
     for (position, (attribute, _)) in spec.conditions.iter().enumerate() {

@@ -45,7 +45,8 @@ pub(super) async fn create(
         return Err(DataError::Conflict { field: "name", detail, rule_id: None });
     }
     if others.len() >= TOKENS_MAX {
-        return Err(DataError::field("name", format!("{TOKENS_MAX} tokens are as many as can be")));
+        let reason = format!("the maximum of {TOKENS_MAX} tokens is reached: revoke one first");
+        return Err(DataError::field("name", reason));
     }
     let insert = "INSERT INTO rate_limit_tokens (name, role, hash, created_by, created_at) \
                   VALUES ($1, $2, $3, $4, $5) \
@@ -74,7 +75,7 @@ pub(super) async fn delete(session: &mut Session, name: &str) -> Result<StoredTo
 impl TokenRow {
     fn stored(self) -> Result<StoredToken, DataError> {
         let hash = self.hash.try_into().map_err(|_| {
-            DataError::Unexpected(format!("token {}: its hash has not 32 bytes", self.token_id))
+            DataError::Unexpected(format!("token {}: its hash must have 32 bytes", self.token_id))
         })?;
         Ok(StoredToken {
             token_id: unsigned("token_id", self.token_id)?,

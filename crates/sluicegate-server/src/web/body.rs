@@ -127,7 +127,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
 /// Rejects text with a NUL character, which PostgreSQL cannot store.
 pub(crate) fn storable(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
-        return Err(Problem::field(field, "has a NUL character in it"));
+        return Err(Problem::field(field, "must not contain a NUL character"));
     }
     Ok(())
 }

@@ -169,7 +169,7 @@ fn the_token_comes_from_a_file_or_the_environment() {
         ),
         (Launch::new(&["rules", "list", "--token-file", "nowhere"]), "cannot read nowhere"),
         (Launch::new(&["rules", "list", "--token-file", "t"]).file("t", "\n"), "t: is empty"),
-        (Launch::new(&["rules", "list"]).env("SLUICEGATE_TOKEN", "a\nb"), "no token has"),
+        (Launch::new(&["rules", "list"]).env("SLUICEGATE_TOKEN", "a\nb"), "invalid characters"),
     ] {
         let finished = launch.run();
         assert_eq!(finished.code, Some(2), "{finished:?}");
@@ -270,7 +270,7 @@ fn a_proxy_that_refuses_or_is_not_there_is_named() {
     let at = url.rsplit_once('@').unwrap().1;
     for (finished, why) in [(&refused, "403"), (&gone, "connection refused")] {
         assert_eq!(finished.code, Some(3), "{finished:?}");
-        let said = format!("cannot reach {FAR} by the proxy {at}: ");
+        let said = format!("cannot reach {FAR} through the proxy {at}: ");
         assert!(finished.stderr.contains(&said), "{finished:?}");
         assert!(finished.stderr.contains(why), "{finished:?}");
         let hint = "HTTP_PROXY names the proxy; list the host in NO_PROXY to bypass it.";

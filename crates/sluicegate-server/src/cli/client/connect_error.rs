@@ -19,7 +19,7 @@ pub(super) fn explain(error: &Error, is_https: bool) -> (String, Option<&'static
             ("it does not answer in HTTP", "If it uses TLS, its URL begins with https://.")
         }
         Error::Tls(_) => (
-            "a certificate cannot be for this name",
+            "the host name cannot be checked against a certificate",
             "Name the server in --server URL as its certificate does.",
         ),
         Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
@@ -49,7 +49,7 @@ fn handshake(error: &rustls::Error) -> Option<(&'static str, &'static str)> {
             | AlertDescription::BadCertificate
             | AlertDescription::HandshakeFailure,
         ) => Some((
-            "it refuses this client's certificate, or its absence",
+            "the server requires a client certificate that it trusts",
             "Show a certificate that it trusts: --certificate FILE and --key FILE.",
         )),
         _ => None,

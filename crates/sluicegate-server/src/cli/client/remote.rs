@@ -73,7 +73,7 @@ impl Remote {
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
             let Ok(mut value) = value else {
-                return Err(Failure::usage("the token contains characters that no token has"));
+                return Err(Failure::usage("the token contains invalid characters"));
             };
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
@@ -96,7 +96,7 @@ impl Remote {
             Some(NamedProxy { proxy, variable }) => {
                 let hint =
                     format!("{variable} names the proxy; list the host in NO_PROXY to bypass it.");
-                (format!(" by the proxy {}:{}", proxy.host(), proxy.port()), Some(hint))
+                (format!(" through the proxy {}:{}", proxy.host(), proxy.port()), Some(hint))
             }
         };
         let usual = "Is `sluicegate serve` running there? --server URL or SLUICEGATE_SERVER says where it is.";

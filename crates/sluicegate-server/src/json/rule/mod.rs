@@ -259,7 +259,7 @@ impl Columns<'_> {
             names.iter().map(|ReplacedName(name)| name.to_owned()).collect()
         });
         for note in NOTES.iter().filter(|note| note.get(&spec).contains('\0')) {
-            wrong.push(error(note.name(), "has a NUL character in it"));
+            wrong.push(error(note.name(), "must not contain a NUL character"));
         }
         let built = spec.build();
         if lacks_pattern {

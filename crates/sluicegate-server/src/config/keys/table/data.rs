@@ -152,7 +152,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.rows_per_second",
         flag: Some("audit-rows-per-second"),
         value: "N",
-        doc: "Rows of violations that this process writes per second at most, on average",
+        doc: "Maximum rows of violations that this process writes per second, on average",
         kind: Kind::Number {
             default: ROWS_PER_SECOND_DEFAULT,
             min: 1,
@@ -164,7 +164,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.queue_max",
         flag: Some("audit-queue-max"),
         value: "N",
-        doc: "Rows of violations that wait in memory to be written at most; more are dropped, and counted",
+        doc: "Maximum rows of violations that wait in memory to be written; more are dropped, and counted",
         kind: Kind::Number {
             default: AUDIT_QUEUE_DEFAULT,
             min: 16,
