@@ -25,7 +25,7 @@ use crate::web::openapi::exact;
         health::ready,
         health::metrics,
     ),
-    modifiers(&Token)
+    modifiers(&Token, &HealthCheck)
 )]
 struct Document;
 
@@ -38,6 +38,22 @@ impl Modify for Token {
         if let Some(components) = &mut document.components {
             components.add_security_scheme("token", scheme);
         }
+    }
+}
+
+/// `/healthcheck`, which has the handler of `/readyz`.
+struct HealthCheck;
+
+impl Modify for HealthCheck {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let paths = &mut document.paths.paths;
+        let Some(mut item) = paths.get("/readyz").cloned() else { return };
+        if let Some(get) = &mut item.get {
+            get.operation_id = Some("healthcheck".into());
+            get.summary = Some("Same as `/readyz`.".into());
+            get.description = None;
+        }
+        paths.insert("/healthcheck".into(), item);
     }
 }
 

@@ -1,10 +1,14 @@
 //! JSON form of a call: names in camel case or with underscores, numbers also as text, units also
 //! as numbers.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IntoDeserializer, Unexpected, Visitor};
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOf, Schema, SchemaFormat, Type};
 
 use crate::doors::grpc::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use crate::doors::grpc::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
@@ -16,50 +20,80 @@ use crate::json::{Text, Whole};
 use crate::web::body::Object;
 use crate::web::problem::Problem;
 
-/// `RateLimitRequest`.
-#[derive(Debug, Deserialize)]
+/// Envoy's `RateLimitRequest` in protobuf's JSON mapping.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(
+    as = RateLimitRequest,
+    example = json!({"domain": "edge", "descriptors": [{"entries": [{"key": "remote_address", "value": "203.0.113.9"}]}]})
+)]
 pub(crate) struct Call<'a> {
+    /// Value of the attribute `domain` of every descriptor.
     #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1)]
     domain: Option<Text<'a>>,
+    /// Charged all or none.
     #[serde(borrow)]
+    #[schema(value_type = Vec<Descriptor<'a>>, min_items = 1, max_items = 64)]
     descriptors: Option<Vec<Object<Descriptor<'a>>>>,
+    /// Cost of each descriptor; 0 means 1.
     #[serde(alias = "hits_addend")]
-    hits_addend: Option<Count>,
+    hits_addend: Option<ShortCount>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A request that the rules are matched against.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(as = RateLimitDescriptor)]
 struct Descriptor<'a> {
+    /// Attributes of the request.
     #[serde(borrow)]
+    #[schema(value_type = Vec<KeyValue<'a>>, min_items = 1)]
     entries: Option<Vec<Object<KeyValue<'a>>>>,
+    /// Limit used instead of the rules.
+    #[schema(value_type = Option<Limit>)]
     limit: Option<Object<Limit>>,
+    /// Cost of this descriptor; 0 only reads.
     #[serde(alias = "hits_addend")]
     hits_addend: Option<Count>,
+    /// Refund instead of a charge. Requires an admin token if tokens exist.
     #[serde(alias = "is_negative_hits")]
     is_negative_hits: Option<bool>,
 }
 
-#[derive(Debug, Deserialize)]
+/// An attribute.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = DescriptorEntry)]
 struct KeyValue<'a> {
     #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1)]
     key: Option<Text<'a>>,
     #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
     value: Option<Text<'a>>,
 }
 
-#[derive(Debug, Deserialize)]
+/// Requests per unit.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(as = DescriptorLimit)]
 struct Limit {
+    /// 0 denies everything.
     #[serde(alias = "requests_per_unit")]
-    requests_per_unit: Option<Count>,
+    requests_per_unit: Option<ShortCount>,
+    #[schema(value_type = Unit)]
     unit: Option<Unit>,
 }
 
 /// A whole number, or its digits as text.
 #[derive(Clone, Copy, Debug)]
 struct Count(u64);
+
+/// A count that must fit into 32 bits; checked by [`short`], which knows the field.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(transparent)]
+struct ShortCount(Count);
 
 /// A unit of time by its name or its number.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +147,8 @@ fn text(text: Option<Text<'_>>) -> String {
 }
 
 /// A 32-bit count; zero if absent.
-fn short(count: Option<Count>) -> Result<u32, &'static str> {
-    let Count(count) = count.unwrap_or(Count(0));
+fn short(count: Option<ShortCount>) -> Result<u32, &'static str> {
+    let ShortCount(Count(count)) = count.unwrap_or(ShortCount(Count(0)));
     u32::try_from(count).map_err(|_| "must be at most 4294967295")
 }
 
@@ -180,4 +214,59 @@ impl<'de> Deserialize<'de> for Unit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UnitVisitor)
     }
+}
+
+// ===== schemas =====
+
+impl utoipa::PartialSchema for Count {
+    fn schema() -> RefOr<Schema> {
+        number_or_digits("64-bit whole number, or its digits as text.", u64::MAX)
+    }
+}
+
+impl ToSchema for Count {}
+
+impl utoipa::PartialSchema for ShortCount {
+    fn schema() -> RefOr<Schema> {
+        number_or_digits("32-bit whole number, or its digits as text.", u32::MAX.into())
+    }
+}
+
+impl ToSchema for ShortCount {}
+
+impl utoipa::PartialSchema for Unit {
+    fn schema() -> RefOr<Schema> {
+        use RateLimitUnit::{Day, Hour, Minute, Month, Second, Year};
+        let units = [Second, Minute, Hour, Day, Month, Year];
+        let names = units.map(|unit| unit.as_str_name());
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        let numbers = units.map(i32::from);
+        let number = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+            .minimum(numbers.iter().min().copied())
+            .maximum(numbers.iter().max().copied());
+        OneOf::builder()
+            .description(Some("Unit of time, by name or number."))
+            .item(name)
+            .item(number)
+            .into()
+    }
+}
+
+impl ToSchema for Unit {
+    fn name() -> Cow<'static, str> {
+        "LimitUnit".into()
+    }
+}
+
+fn number_or_digits(description: &str, maximum: u64) -> RefOr<Schema> {
+    let number = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(0))
+        .maximum(Some(maximum));
+    let digits =
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9]+$")).examples(["1"]);
+    OneOf::builder().description(Some(description)).item(number).item(digits).into()
 }

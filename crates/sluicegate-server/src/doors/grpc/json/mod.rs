@@ -2,7 +2,6 @@
 //! protobuf's JSON mapping.
 
 mod call;
-mod document;
 mod reply;
 
 use std::sync::Arc;
@@ -13,24 +12,46 @@ use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use utoipa::OpenApi;
 
 use self::call::Call;
-pub(crate) use self::document::document;
 use self::reply::Reply;
 use crate::app::App;
 use crate::data::Role;
 use crate::doors::grpc::CallError;
 use crate::doors::grpc::service::should_rate_limit;
 use crate::web::body::{self, Object};
+use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
+
+#[derive(OpenApi)]
+#[openapi(paths(answer))]
+struct Document;
+
+/// OpenAPI document of the route.
+pub(crate) fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
 
 /// Its route.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/json", post(answer))
 }
 
-/// Decides a call: 200 if allowed, 429 if denied. A refund requires an admin token, as for any
-/// bucket.
+/// Envoy's rate limit protocol without gRPC.
+#[utoipa::path(
+    post,
+    operation_id = "should_rate_limit",
+    path = "/json",
+    request_body = Call,
+    responses(
+        (status = 200, description = "Allowed", body = Reply),
+        (status = 429, description = "Denied", body = Reply),
+        Wrong,
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
 async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, Problem> {
     let limits = &app.limits;
     let (parts, sent) = request.into_parts();
@@ -38,6 +59,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<R
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
     let Object(call): Object<Call<'_>> = body::parse(&bytes)?;
     let call = call.message()?;
+    // A refund requires an admin token, as for any bucket.
     if call.descriptors.iter().any(|descriptor| descriptor.is_negative_hits) {
         app.require(&parts, Role::Admin)?;
     }

@@ -6,6 +6,8 @@ use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use serde::Serialize;
 use serde_json::Value as Json;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::doors::grpc::rls::envoy::config::core::v3::HeaderValue;
 use crate::doors::grpc::rls::envoy::service::ratelimit::v3::RateLimitResponse;
@@ -14,47 +16,82 @@ use crate::doors::grpc::rls::envoy::service::ratelimit::v3::rate_limit_response:
     Code, DescriptorStatus, RateLimit,
 };
 
-/// `RateLimitResponse`.
-#[derive(Debug, Serialize)]
+/// Envoy's `RateLimitResponse`. Fields that are zero or empty are absent.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RateLimitResponse)]
 pub(crate) struct Reply<'a> {
+    #[schema(schema_with = limit_code)]
     overall_code: &'static str,
+    /// One per descriptor, in order.
     statuses: Vec<Status<'a>>,
+    /// Header fields to add to the client's response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     response_headers_to_add: Vec<Header<'a>>,
+    /// Base64 body of the response to a denied client.
     #[serde(skip_serializing_if = "String::is_empty")]
     raw_body: String,
+    /// Rule that denied, and more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
     dynamic_metadata: Option<Json>,
 }
 
-#[derive(Debug, Serialize)]
+/// Status of a descriptor.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DescriptorStatus)]
 struct Status<'a> {
+    #[schema(schema_with = limit_code)]
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     current_limit: Option<Limit<'a>>,
+    /// Whole tokens; absent if 0.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schema(value_type = u64, maximum = 4_294_967_295_u64)]
     limit_remaining: u32,
+    /// Whole seconds, for example `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^[0-9]+s$")]
     duration_until_reset: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// Limit that the status refers to.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CurrentLimit)]
 struct Limit<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'a str,
     #[serde(skip_serializing_if = "is_zero")]
+    #[schema(value_type = u64, maximum = 4_294_967_295_u64)]
     requests_per_unit: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = current_unit, required = false)]
     unit: Option<&'static str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HeaderToAdd)]
 struct Header<'a> {
     key: &'a str,
     value: &'a str,
+}
+
+fn limit_code() -> Object {
+    let codes = [Code::Ok, Code::OverLimit].map(|code| code.as_str_name());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes)).build()
+}
+
+fn current_unit() -> Object {
+    use Unit::{Day, Hour, Minute, Month, Second, Week, Year};
+    let units = [Second, Minute, Hour, Day, Week, Month, Year].map(|unit| unit.as_str_name());
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(units))
+        .description(Some("Absent if the refill time is not one of these units."))
+        .build()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -2,84 +2,63 @@
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Operation, PathItem};
-use utoipa::{OpenApi, ToSchema};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+use utoipa::{OpenApi, PartialSchema, ToSchema};
 
 use super::PATH;
-use crate::web::problem::Problem;
 
-/// Problem details of a denial, as in the IETF's draft on `RateLimit` fields. Contradictory headers
-/// are denied without policies and rule.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes an answer that the library writes")]
-struct QuotaExceeded {
-    /// URI of the problem's type.
-    #[schema(rename = "type")]
-    kind: String,
-    title: String,
-    /// HTTP status.
-    status: u16,
-    /// Rule that denies, and when to retry.
-    detail: String,
-    /// Policies of the `RateLimit` header that deny.
-    #[schema(rename = "violated-policies", nullable = false)]
-    violated_policies: Option<Vec<String>>,
-    /// Rule with the longest wait; null if the denial is not by a rule.
-    #[schema(required = false)]
-    rule_id: Option<u64>,
-    /// Milliseconds to wait; null if waiting does not help.
-    #[schema(required = false)]
-    retry_after_ms: Option<u64>,
+/// Schema of the body of a denial, which the library writes.
+pub(super) struct QuotaExceeded;
+
+impl PartialSchema for QuotaExceeded {
+    fn schema() -> RefOr<Schema> {
+        let described = |kind: SchemaType, text: &str| {
+            ObjectBuilder::new().schema_type(kind).description(Some(text))
+        };
+        let string = SchemaType::from(Type::String);
+        let number_or_null = SchemaType::from_iter([Type::Integer, Type::Null]);
+        let count_or_null = |text: &str| {
+            let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+            described(number_or_null.clone(), text).format(Some(format)).minimum(Some(0))
+        };
+        let status = described(Type::Integer.into(), "HTTP status.")
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+            .minimum(Some(0));
+        let policies = ArrayBuilder::new()
+            .items(Object::with_type(Type::String))
+            .description(Some("Policies of the `RateLimit` header that deny."));
+        ObjectBuilder::new()
+            .description(Some(
+                "Problem details of a denial, as in the IETF's draft on `RateLimit` fields. Contradictory headers\n\
+                 are denied without policies and rule.",
+            ))
+            .property("type", described(string.clone(), "URI of the problem's type."))
+            .required("type")
+            .property("title", Object::with_type(Type::String))
+            .required("title")
+            .property("status", status)
+            .required("status")
+            .property("detail", described(string, "Rule that denies, and when to retry."))
+            .required("detail")
+            .property("violated-policies", policies)
+            .property(
+                "rule_id",
+                count_or_null("Rule with the longest wait; null if the denial is not by a rule."),
+            )
+            .property(
+                "retry_after_ms",
+                count_or_null("Milliseconds to wait; null if waiting does not help."),
+            )
+            .into()
+    }
 }
 
-/// Checks the request that a proxy received, described by its headers. Any method is accepted, and
-/// no body is needed.
-#[utoipa::path(
-    get,
-    operation_id = "authorize",
-    path = "/v1/authorize",
-    params(
-        ("deny" = Option<String>, Query,
-            description = "`403` for denials with status 403 instead of 429. The first value counts; anything else is ignored"),
-        ("X-Forwarded-Uri" = Option<String>, Header,
-            description = "Path and query of the request, or its whole URI. All of these headers are read from trusted peers only"),
-        ("X-Forwarded-Method" = Option<String>, Header, description = "Method of the request"),
-        ("X-Forwarded-Host" = Option<String>, Header, description = "Host of the request"),
-        ("X-Forwarded-For" = Option<String>, Header, description = "Address of the client"),
-        ("X-Original-URI" = Option<String>, Header, description = "Same as `X-Forwarded-Uri`"),
-        ("X-Original-Method" = Option<String>, Header, description = "Same as `X-Forwarded-Method`"),
-    ),
-    responses(
-        (status = 200, description = "Allowed", headers(
-            ("x-sluicegate-decision" = String, description = "`allowed`"),
-            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
-            ("ratelimit-policy" = String, description = "Limits"),
-            ("ratelimit" = String, description = "Remaining tokens"),
-            ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
-            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
-            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
-            ("x-sluicegate-delay-ms" = u64,
-                description = "Milliseconds to wait in the queue; present if a `leaky_bucket` rule applies"),
-        )),
-        (status = 429, description = "Denied", body = QuotaExceeded, content_type = "application/problem+json", headers(
-            ("x-sluicegate-decision" = String, description = "`denied`"),
-            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
-            ("ratelimit-policy" = String, description = "Limits"),
-            ("ratelimit" = String, description = "Remaining tokens"),
-            ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
-            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
-            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
-            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
-        )),
-        (status = 431, description = "Denied: the header is too long. Without a body"),
-        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
-            content_type = "application/problem+json"),
-    )
-)]
-#[expect(dead_code, reason = "documents every method of the route, which has one handler")]
-fn authorize() {}
+impl ToSchema for QuotaExceeded {}
 
 #[derive(OpenApi)]
-#[openapi(paths(authorize))]
+#[openapi(paths(super::authorize))]
 struct Document;
 
 /// OpenAPI document of this path.

@@ -21,6 +21,7 @@ use sluicegate::headers::{PROBLEM_JSON, Policies};
 use sluicegate::{SystemClock, Verdict};
 use tracing::warn;
 
+use self::document::QuotaExceeded;
 pub(crate) use self::document::document;
 use self::request::{Contradiction, ProxiedRequest};
 use super::check;
@@ -47,7 +48,50 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route(PATH, any(authorize))
 }
 
-/// Checks the request that a proxy received.
+/// Checks the request that a proxy received, described by its headers. Any method is accepted, and
+/// no body is needed.
+#[utoipa::path(
+    get,
+    operation_id = "authorize",
+    path = "/v1/authorize",
+    params(
+        ("deny" = Option<String>, Query,
+            description = "`403` for denials with status 403 instead of 429. The first value counts; anything else is ignored"),
+        ("X-Forwarded-Uri" = Option<String>, Header,
+            description = "Path and query of the request, or its whole URI. All of these headers are read from trusted peers only"),
+        ("X-Forwarded-Method" = Option<String>, Header, description = "Method of the request"),
+        ("X-Forwarded-Host" = Option<String>, Header, description = "Host of the request"),
+        ("X-Forwarded-For" = Option<String>, Header, description = "Address of the client"),
+        ("X-Original-URI" = Option<String>, Header, description = "Same as `X-Forwarded-Uri`"),
+        ("X-Original-Method" = Option<String>, Header, description = "Same as `X-Forwarded-Method`"),
+    ),
+    responses(
+        (status = 200, description = "Allowed", headers(
+            ("x-sluicegate-decision" = String, description = "`allowed`"),
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limits"),
+            ("ratelimit" = String, description = "Remaining tokens"),
+            ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
+            ("x-sluicegate-delay-ms" = u64,
+                description = "Milliseconds to wait in the queue; present if a `leaky_bucket` rule applies"),
+        )),
+        (status = 429, description = "Denied", body = QuotaExceeded, content_type = "application/problem+json", headers(
+            ("x-sluicegate-decision" = String, description = "`denied`"),
+            ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
+            ("ratelimit-policy" = String, description = "Limits"),
+            ("ratelimit" = String, description = "Remaining tokens"),
+            ("x-ratelimit-limit" = u64, description = "`q` of the tightest policy"),
+            ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
+            ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
+            ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
+        )),
+        (status = 431, description = "Denied: the header is too long. Without a body"),
+        (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
+            content_type = "application/problem+json"),
+    )
+)]
 async fn authorize(
     State(app): State<Arc<App>>,
     request: Request<Body>,
