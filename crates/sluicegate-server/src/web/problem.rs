@@ -34,10 +34,10 @@ pub(crate) struct Problem {
     conflicting_rule_id: Option<u64>,
     /// Whole seconds to wait before a retry, for the header `Retry-After`.
     #[serde(skip)]
-    retry_after_s: Option<u64>,
+    retry_after_s: Option<u32>,
     /// Cause for the operator, which is not written into the body; see [`Cause`].
     #[serde(skip)]
-    cause: Option<Cause>,
+    cause: Option<Box<Cause>>,
 }
 
 /// Cause of a problem that clients are not told, as an extension of the response. Extensions do not leave the process:
@@ -62,7 +62,7 @@ impl Problem {
 
     /// Sets `Retry-After`.
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after_s = Some(whole_seconds(wait));
+        self.retry_after_s = Some(whole_seconds(wait).try_into().unwrap_or(u32::MAX));
         self
     }
 
@@ -98,7 +98,7 @@ impl Problem {
             DataError::Unavailable(cause) => {
                 let detail = "the database does not answer: try again";
                 let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-                problem.cause = Some(Cause(cause.clone()));
+                problem.cause = Some(Box::new(Cause(cause.clone())));
                 problem
             }
             DataError::TooSlow => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
@@ -160,7 +160,7 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         if let Some(cause) = self.cause {
-            response.extensions_mut().insert(cause);
+            response.extensions_mut().insert(*cause);
         }
         response
     }
