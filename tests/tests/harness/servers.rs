@@ -87,7 +87,7 @@ fn a_killed_test_leaves_no_server_behind() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let test = Process::start(std::env::current_exe().unwrap(), |command| {
-        command.args(["--ignored", "--exact", "servers::starts_a_server_and_waits"]);
+        command.args(["--ignored", "--exact", "harness::servers::starts_a_server_and_waits"]);
         // Temporary files that a killed test leaves behind are removed with ours.
         command.env("TMPDIR", folder.path()).env(PID_FILE, &file);
     });
