@@ -108,12 +108,15 @@ async fn overrides_take_effect_through_the_deny_cache() {
 #[tokio::test]
 async fn a_block_never_reaches_the_server_and_holds_without_one() {
     let server = RedisServer::start(Flavour::Redis70);
-    let store = RedisStore::builder(&server.url()).unwrap().budget(Duration::from_millis(100));
+    // A busy machine answers the first call well within it; the stopped server takes it up once.
+    let budget = Duration::from_secs(2);
+    let store = RedisStore::builder(&server.url()).unwrap().budget(budget);
     let rules = rules().rules().to_vec().into_iter();
     let rules =
         RuleSet::new(rules.map(|rule| rule.with_on_error(OnError::Allow)).collect()).unwrap();
     let limiter = Limiter::new(AnyStore::from(store.build().unwrap()), rules);
-    assert!(is_allowed(&limiter, &user("42")).await);
+    let first = limiter.check(&user("42")).await.unwrap();
+    assert!(first.is_allowed() && !first.is_degraded());
     change(&limiter, &[(1, "out", Override::Blocked)]);
     let before = calls(&limiter);
     let denied = async || {
@@ -133,7 +136,7 @@ async fn a_block_never_reaches_the_server_and_holds_without_one() {
     while !limiter.check(&user("42")).await.unwrap().is_degraded() {}
     let started = Instant::now();
     denied().await;
-    assert!(started.elapsed() < Duration::from_millis(100), "the server was not waited for");
+    assert!(started.elapsed() < budget, "the server was not waited for");
     let look = global.look().await.unwrap();
     assert!(look.degraded, "a peek is marked as degraded");
     assert!(global.grant(1).await.is_err() && global.reset().await.is_err());

@@ -9,12 +9,13 @@ use sluicegate_tests::servers::{Flavour, RedisServer};
 async fn k3_a_reservation_that_redis_did_not_answer_for_gives_nothing_back() {
     let server = RedisServer::start(Flavour::Redis70);
     let store = RedisStore::builder(&server.url()).unwrap().deny_cache_max(0);
-    let store = store.budget(Duration::from_millis(100)).build().unwrap();
+    let store = store.budget(Duration::from_secs(2)).build().unwrap();
     let rule = Rule::new(1, "user:{user_id}", "1/hour burst 5".parse().unwrap()).unwrap();
     let rules = RuleSet::new(vec![rule.with_on_error(OnError::Allow)]).unwrap();
     let limiter = Limiter::new(store, rules);
     let request = Request::new().user_id("42").cost(5);
-    assert!(limiter.check(&request).await.unwrap().is_allowed());
+    let first = limiter.check(&request).await.unwrap();
+    assert!(first.is_allowed() && !first.is_degraded());
 
     server.stop();
     let reservation = loop {

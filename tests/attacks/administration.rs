@@ -1,0 +1,1 @@
+//! Attempts to administer without the right to.

@@ -1,0 +1,1 @@
+//! Attempts to blind or to falsify the audit of violations.

@@ -1,0 +1,1 @@
+//! Bodies that cost more than they should.

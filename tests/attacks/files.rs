@@ -1,0 +1,1 @@
+//! Files of the service that another user of the host has prepared.

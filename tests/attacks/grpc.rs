@@ -1,0 +1,1 @@
+//! Misuse of the gRPC listener.

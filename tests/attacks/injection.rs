@@ -1,0 +1,1 @@
+//! Text of clients that would act as syntax elsewhere.

@@ -1,0 +1,45 @@
+//! Attacks on the running service by a client with one address and little bandwidth: one module per target.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `administration` | attempts to administer without the right to |
+//! | `audit` | attempts to blind or to falsify the audit of violations |
+//! | `bodies` | bodies that cost more than they should |
+//! | `connections` | connections that keep others out |
+//! | `files` | files of the service that another user of the host has prepared |
+//! | `grpc` | misuse of the gRPC listener |
+//! | `http2` | frames of HTTP/2 that cost the service more than the client |
+//! | `identity` | attempts to be another client |
+//! | `injection` | text of clients that would act as syntax elsewhere |
+//! | `passwords` | attempts to guess secrets |
+//! | `paths` | spellings of a path that would escape its rule |
+//! | `resp` | misuse of the listener for the Redis protocol |
+//! | `room` | floods of keys |
+//! | `rules` | rules that cost more than they should |
+//! | `smuggling` | requests whose end two parsers would see at different places |
+//! | `watchers` | attempts to keep others from watching |
+//!
+//! `cargo test -p sluicegate-server --test attacks -- --nocapture` runs them and prints their figures. SECURITY.md lists
+//! them; the number in a test's name is the row there. Every attack is bounded in time and size, and stays on loopback.
+
+#![cfg(test)]
+
+mod administration;
+mod audit;
+mod bodies;
+#[allow(dead_code, reason = "this suite uses a part of the support that it shares with the others")]
+#[path = "../../crates/sluicegate-server/tests/common/mod.rs"]
+mod common;
+mod connections;
+mod files;
+mod grpc;
+mod http2;
+mod identity;
+mod injection;
+mod passwords;
+mod paths;
+mod resp;
+mod room;
+mod rules;
+mod smuggling;
+mod watchers;

@@ -1,0 +1,1 @@
+//! Attempts to guess secrets.

@@ -1,0 +1,1 @@
+//! Spellings of a path that would escape its rule.

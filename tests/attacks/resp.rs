@@ -1,0 +1,1 @@
+//! Misuse of the listener for the Redis protocol.

@@ -1,0 +1,1 @@
+//! Rules that cost more than they should.

@@ -1,0 +1,1 @@
+//! Requests whose end two parsers would see at different places.

@@ -1,0 +1,1 @@
+//! Attempts to keep others from watching.
