@@ -27,7 +27,11 @@
 mod administration;
 mod audit;
 mod bodies;
-#[allow(dead_code, reason = "this suite uses a part of the support that it shares with the others")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "this suite uses a part of the support that it shares with the others"
+)]
 #[path = "../../crates/sluicegate-server/tests/common/mod.rs"]
 mod common;
 mod connections;
