@@ -28,9 +28,10 @@ mod administration;
 mod audit;
 mod bodies;
 #[allow(
+    clippy::allow_attributes,
     dead_code,
     unused_imports,
-    reason = "this suite uses a part of the support that it shares with the others"
+    reason = "this suite uses a part of the support that it shares with the others, and more of it with every test"
 )]
 #[path = "../../crates/sluicegate-server/tests/common/mod.rs"]
 mod common;

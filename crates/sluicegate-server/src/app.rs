@@ -41,8 +41,8 @@ pub(crate) struct App {
     pub client_ip: ClientIp,
     /// Rate limit fields that answers carry.
     pub headers: Headers,
-    /// True if gRPC calls may refund tokens.
-    pub has_grpc_refunds: bool,
+    /// True if calls of Envoy's protocol may refund tokens.
+    pub has_refunds: bool,
     /// Headers that `/v1/authorize` reads besides those of proxies.
     pub authorize: Authorize,
     /// Keeps the rules in force up to date.

@@ -185,7 +185,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         },
         client_ip: config.proxies.client_ip(),
         headers: config.headers.headers(),
-        has_grpc_refunds: config.grpc.has_refunds,
+        has_refunds: config.grpc.has_refunds,
         authorize: config.authorize.clone(),
         keeper,
         audit,

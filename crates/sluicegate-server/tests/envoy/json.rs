@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Response, Server, with_rules};
+use crate::envoy::refunds::REFUNDS;
 
 /// Token of a length that cannot be guessed.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -58,7 +59,7 @@ fn it_answers_as_protobuf_writes_json() {
 
 #[test]
 fn names_numbers_and_units_may_be_written_either_way() {
-    let server = with_rules(RULES).start();
+    let server = with_rules(RULES).args(&REFUNDS).start();
     let own = |id: &str, rest: Value| {
         let mut descriptor = user(id);
         let members = rest.as_object().unwrap().clone();
@@ -85,7 +86,8 @@ fn names_numbers_and_units_may_be_written_either_way() {
 
 #[test]
 fn giving_back_needs_a_token_where_there_are_tokens() {
-    let server = with_rules(RULES).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
+    let launch = || with_rules(RULES).env("SLUICEGATE_ADMIN_TOKEN", TOKEN);
+    let server = launch().args(&REFUNDS).start();
     let mut back = user("42");
     back["isNegativeHits"] = true.into();
     let call = |descriptors: Value| json!({"domain": "edge", "descriptors": descriptors});
@@ -99,6 +101,11 @@ fn giving_back_needs_a_token_where_there_are_tokens() {
     let given = server.request("POST", "/json", &headers, &body);
     assert_eq!(given.status, 200);
     assert_eq!(post(&server, &call(json!([user("42")]))).status, 200);
+
+    // Off by default, with a token as well.
+    let refused = launch().start().request("POST", "/json", &headers, &body);
+    let field = json!("descriptors[0].is_negative_hits");
+    assert_eq!((refused.status, &refused.json()["field"]), (400, &field));
 }
 
 #[test]

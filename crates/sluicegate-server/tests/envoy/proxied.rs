@@ -3,6 +3,7 @@
 use crate::common::{Server, eventually, with_rules};
 use crate::envoy::app::App;
 use crate::envoy::proxy::Envoy;
+use crate::envoy::refunds::REFUNDS;
 
 const RULES: &str = r#"
 [[rule]]
@@ -157,7 +158,8 @@ fn envoy_goes_on_when_sluicegate_is_back() {
 
 #[test]
 fn a_request_can_cost_more_and_its_cost_can_be_corrected() {
-    let (server, app) = (sluicegate(), App::start());
+    let server = with_rules(RULES).with_grpc().args(&REFUNDS).start();
+    let app = App::start();
     let costs = "domain: edge
               rate_limits:
               - actions:

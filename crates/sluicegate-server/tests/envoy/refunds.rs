@@ -12,8 +12,11 @@ period = "1d"
 burst_capacity = 10
 "#;
 
+/// Arguments that allow refunds.
+pub(crate) const REFUNDS: [&str; 2] = ["--grpc-refunds", "on"];
+
 fn launch() -> Launch {
-    with_rules(RULES).with_grpc()
+    with_rules(RULES).with_grpc().args(&REFUNDS)
 }
 
 fn user(id: &str) -> RateLimitDescriptor {
@@ -104,7 +107,7 @@ tokens = 5
 period = "1d"
 "#;
     on_every_store(
-        || with_rules(rules).with_grpc(),
+        || with_rules(rules).with_grpc().args(&REFUNDS),
         |server| {
             let rls = Rls::of(server);
             let vip = || descriptor(&[("vip", "1")]);
@@ -120,17 +123,18 @@ period = "1d"
 }
 
 #[test]
-fn giving_back_is_counted_and_can_be_switched_off() {
+fn giving_back_is_counted_and_off_by_default() {
     let server = launch().start();
     let rls = Rls::of(&server);
     rls.ask(&[user("1").hits(2).negative(), user("2"), user("3").negative()]);
     assert!(server.get("/metrics").body.contains("sluicegate_refunds_total 2"));
 
-    let server = launch().args(&["--grpc-refunds", "off"]).start();
+    let server = with_rules(RULES).with_grpc().start();
     let rls = Rls::of(&server);
     assert!(rls.ask(&[user("1").hits(10)]).is_ok());
     let refused = rls.call(call(&[user("2"), user("1").negative()])).unwrap_err();
-    assert_eq!(refused.message(), "descriptors[1].is_negative_hits: grpc.refunds is off");
+    let reason = "refunds are off: set grpc.refunds to \"on\" to allow them";
+    assert_eq!(refused.message(), format!("descriptors[1].is_negative_hits: {reason}"));
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     assert!(!rls.ask(&[user("1")]).is_ok());
     assert_eq!(rls.ask(&[user("2")]).remaining(), [9], "nothing was charged");

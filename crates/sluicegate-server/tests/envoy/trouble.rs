@@ -31,7 +31,7 @@ on_error = "deny"
 "#;
 
 fn start(redis: &RedisServer) -> Server {
-    Launch::serve(&["--rules", "r.toml"])
+    Launch::serve(&["--rules", "r.toml", "--grpc-refunds", "on"])
         .file("r.toml", RULES)
         .with_grpc()
         .env("SLUICEGATE_STORE_URL", &redis.url())

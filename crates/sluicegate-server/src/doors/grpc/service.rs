@@ -78,18 +78,30 @@ async fn answered(
 
 /// Decides a gRPC call, which has no token, and counts it.
 async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, CallError> {
-    let is_refund = |descriptor: &RateLimitDescriptor| descriptor.is_negative_hits;
-    let refund = call.descriptors.iter().position(is_refund);
-    if let Some(position) = refund.filter(|_| !app.has_grpc_refunds) {
-        let field = format!("descriptors[{position}].is_negative_hits");
-        return Err(CallError::field(field, "grpc.refunds is off"));
-    }
+    has_refund(app, call)?;
     let response = should_rate_limit(app, call).await?;
     app.metrics.grpc.called(match response.overall_code() {
         Code::OverLimit => CallOutcome::OverLimit,
         Code::Ok | Code::Unknown => CallOutcome::Ok,
     });
     Ok(response)
+}
+
+/// True if a call refunds tokens.
+///
+/// # Errors
+///
+/// If it does, and the settings do not allow it: a refund refills a bucket that the caller has emptied.
+pub(crate) fn has_refund(app: &App, call: &RateLimitRequest) -> Result<bool, CallError> {
+    let is_refund = |descriptor: &RateLimitDescriptor| descriptor.is_negative_hits;
+    match call.descriptors.iter().position(is_refund) {
+        Some(position) if !app.has_refunds => {
+            let field = format!("descriptors[{position}].is_negative_hits");
+            let reason = "refunds are off: set grpc.refunds to \"on\" to allow them";
+            Err(CallError::field(field, reason))
+        }
+        refund => Ok(refund.is_some()),
+    }
 }
 
 /// Decides a call: the charges of all its descriptors are made in one step, or none. Then refunds

@@ -92,11 +92,11 @@ pub(super) const KEYS: &[Key] = &[
         name: "grpc.refunds",
         flag: Some("grpc-refunds"),
         value: "ON",
-        doc: "Refunds by gRPC calls (is_negative_hits); any client that reaches the listener can then refund, without a token",
+        doc: "Refunds by calls of Envoy's protocol (is_negative_hits); with `on`, any client that reaches the gRPC listener can refill any bucket",
         kind: Kind::Choice {
-            default: "on",
+            default: "off",
             choices: &["on", "off"],
-            set: |config, word| config.grpc.has_refunds = word != "off",
+            set: |config, word| config.grpc.has_refunds = word == "on",
         },
     },
     Key {

@@ -19,7 +19,7 @@ use self::reply::Reply;
 use crate::app::App;
 use crate::data::Role;
 use crate::doors::grpc::CallError;
-use crate::doors::grpc::service::should_rate_limit;
+use crate::doors::grpc::service::{has_refund, should_rate_limit};
 use crate::web::body::{self, Object};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
@@ -60,7 +60,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<R
     let Object(call): Object<Call<'_>> = body::parse(&bytes)?;
     let call = call.message()?;
     // A refund requires an admin token, as for any bucket.
-    if call.descriptors.iter().any(|descriptor| descriptor.is_negative_hits) {
+    if has_refund(&app, &call)? {
         app.require(&parts, Role::Admin)?;
     }
     let message = should_rate_limit(&app, &call).await?;
