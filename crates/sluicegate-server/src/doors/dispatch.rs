@@ -12,6 +12,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
+use tonic::Status;
 use tower::ServiceExt;
 
 use super::http::{authorize, check};
@@ -72,6 +73,7 @@ impl Dispatch {
         if path != authorize::PATH
             && let Err(foreign) = app.guard.require_own_site(request.uri(), request.headers())
         {
+            app.note_foreign_site(peer.ip());
             return Problem::from(foreign).into_response();
         }
         if path != check::PATH {
@@ -92,6 +94,11 @@ impl Dispatch {
     ) -> Response<Body> {
         if !grpc::is_call(request.headers()) {
             return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+        }
+        if grpc::is_from_page(request.headers()) {
+            app.note_foreign_site(peer.ip());
+            let refused = Status::permission_denied("requests from web pages are not allowed");
+            return refused.into_http();
         }
         if request.method() == Method::POST && request.uri().path() == grpc::PATH {
             return grpc::call(app, request).await.map(Body::new);

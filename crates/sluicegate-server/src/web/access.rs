@@ -110,6 +110,14 @@ impl App {
         }
     }
 
+    /// Counts and logs a request that a page of another site made a browser send.
+    pub(crate) fn note_foreign_site(&self, peer: IpAddr) {
+        self.metrics.foreign_site_refused();
+        if self.guard.may_log(peer) {
+            warn!(%peer, "request from a page of another site rejected");
+        }
+    }
+
     /// Counts and logs a refusal. The token is never logged: a wrong one may be a valid one with a typing error.
     fn refuse(&self, refusal: Refusal, parts: &Parts) -> Problem {
         self.metrics.refused(refusal.name());

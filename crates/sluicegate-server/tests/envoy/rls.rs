@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use tokio::runtime::{Builder, Runtime};
-use tonic::Status;
 use tonic::transport::Channel;
+use tonic::{IntoRequest, Status};
 
 pub(crate) use self::proto::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use self::proto::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
@@ -58,7 +58,10 @@ impl Rls {
     }
 
     /// Calls the service.
-    pub(crate) fn call(&self, call: RateLimitRequest) -> Result<RateLimitResponse, Status> {
+    pub(crate) fn call(
+        &self,
+        call: impl IntoRequest<RateLimitRequest>,
+    ) -> Result<RateLimitResponse, Status> {
         let mut client = RateLimitServiceClient::new(self.channel());
         self.wait(client.should_rate_limit(call)).map(tonic::Response::into_inner)
     }

@@ -17,7 +17,7 @@ use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
 
 /// Fields in which a browser states the origin and the destination of a request.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Path of the page, which other sites may link to.

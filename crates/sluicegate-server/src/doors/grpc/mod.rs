@@ -31,6 +31,7 @@ pub(crate) use self::error::CallError;
 use self::health::Health;
 pub(crate) use self::service::{PATH, call};
 use crate::app::App;
+use crate::auth::guard::SEC_FETCH_SITE;
 use crate::observe::ready::Standing;
 
 /// Maximum bytes of a message to the health and reflection services: enough for one or two names.
@@ -67,6 +68,12 @@ async fn end_with_the_process(State(app): State<Arc<App>>, request: Request) -> 
 pub(crate) fn is_call(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
+}
+
+/// True if a browser sent the request for a page: only browsers send these fields, and no page calls this listener. The
+/// authority does not tell, because Envoy sends the name of its cluster there.
+pub(crate) fn is_from_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(SEC_FETCH_SITE)
 }
 
 /// Adds the reflection services, in both versions that clients use.

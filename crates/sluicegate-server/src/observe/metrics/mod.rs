@@ -53,6 +53,7 @@ pub(crate) struct Metrics {
     connections: Gauge,
     connections_refused: Counter,
     auth_failures: Family<AuthLabels, Counter>,
+    foreign_sites: Counter,
     contradictions: Counter,
     proxies_refused: Family<ProxyLabels, Counter>,
     panics: Counter,
@@ -137,6 +138,7 @@ impl Metrics {
             connections: Gauge::default(),
             connections_refused: Counter::default(),
             auth_failures: Family::default(),
+            foreign_sites: Counter::default(),
             contradictions: Counter::default(),
             proxies_refused: Family::default(),
             panics: Counter::default(),
@@ -180,6 +182,11 @@ impl Metrics {
             "auth_failures",
             "Rejected requests to the administration, by reason",
             self.auth_failures.clone(),
+        );
+        registry.register(
+            "foreign_sites_refused",
+            "Rejected requests of pages of other sites",
+            self.foreign_sites.clone(),
         );
         registry.register(
             "authorize_contradictions",
@@ -382,6 +389,11 @@ impl Metrics {
     /// Counts a rejected request to the administration.
     pub(crate) fn refused(&self, reason: &'static str) {
         self.auth_failures.get_or_create(&AuthLabels { reason }).inc();
+    }
+
+    /// Counts a rejected request of another site's page.
+    pub(crate) fn foreign_site_refused(&self) {
+        self.foreign_sites.inc();
     }
 
     /// Counts a proxy's request with contradictory headers.
