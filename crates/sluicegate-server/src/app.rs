@@ -39,6 +39,8 @@ pub(crate) struct App {
     pub limits: RequestLimits,
     /// Finds the client's address behind trusted proxies.
     pub client_ip: ClientIp,
+    /// True if the settings name networks of proxies.
+    pub has_trusted_proxies: bool,
     /// Rate limit fields that answers carry.
     pub headers: Headers,
     /// True if calls of Envoy's protocol may refund tokens.

@@ -191,6 +191,14 @@ pub struct Authorize {
     pub attribute_headers: Vec<(String, HeaderName)>,
 }
 
+impl Authorize {
+    /// Names of all these headers.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let attributes = self.attribute_headers.iter().map(|(_, header)| header);
+        self.user_header.iter().chain(&self.plan_header).chain(attributes)
+    }
+}
+
 /// Files for TLS on the listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "`keys` documents each")]

@@ -184,6 +184,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
             value_bytes_max: config.limits.value_bytes_max,
         },
         client_ip: config.proxies.client_ip(),
+        has_trusted_proxies: !config.proxies.trusted.is_empty(),
         headers: config.headers.headers(),
         has_refunds: config.grpc.has_refunds,
         authorize: config.authorize.clone(),

@@ -55,6 +55,7 @@ pub(crate) struct Metrics {
     auth_failures: Family<AuthLabels, Counter>,
     foreign_sites: Counter,
     contradictions: Counter,
+    untrusted: Counter,
     proxies_refused: Family<ProxyLabels, Counter>,
     panics: Counter,
     /// Violations recorded, written and dropped.
@@ -140,6 +141,7 @@ impl Metrics {
             auth_failures: Family::default(),
             foreign_sites: Counter::default(),
             contradictions: Counter::default(),
+            untrusted: Counter::default(),
             proxies_refused: Family::default(),
             panics: Counter::default(),
             audit: AuditMetrics::default(),
@@ -192,6 +194,11 @@ impl Metrics {
             "authorize_contradictions",
             "Requests of proxies denied because of contradictory headers",
             self.contradictions.clone(),
+        );
+        registry.register(
+            "authorize_untrusted",
+            "Requests to /v1/authorize whose user, plan or attributes were ignored because the peer is not trusted",
+            self.untrusted.clone(),
         );
         registry.register(
             "proxy_protocol_refused",
@@ -399,6 +406,11 @@ impl Metrics {
     /// Counts a proxy's request with contradictory headers.
     pub(crate) fn contradicted(&self) {
         self.contradictions.inc();
+    }
+
+    /// Counts a request whose configured headers were ignored because its peer is not trusted.
+    pub(crate) fn untrusted(&self) {
+        self.untrusted.inc();
     }
 
     /// Counts a connection without a valid PROXY protocol header.

@@ -228,7 +228,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.user_header",
         flag: Some("authorize-user-header"),
         value: "HEADER",
-        doc: "Header with the user of a request to `/v1/authorize`; your proxy must set or check it",
+        doc: "Header with the user of a request to `/v1/authorize`; your proxy must set or check it. Ignored from peers outside proxies.trusted, once that is set",
         kind: Kind::Text {
             default: "",
             set: |config, text| {
@@ -241,7 +241,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.plan_header",
         flag: Some("authorize-plan-header"),
         value: "HEADER",
-        doc: "Header with the plan of a request to `/v1/authorize`; your proxy must set it, or clients choose their own plan",
+        doc: "Header with the plan of a request to `/v1/authorize`; your proxy must set it, or clients choose their own plan. Ignored from peers outside proxies.trusted, once that is set",
         kind: Kind::Text {
             default: "",
             set: |config, text| {
@@ -254,7 +254,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "authorize.attribute_headers",
         flag: Some("authorize-attribute-headers"),
         value: "LIST",
-        doc: "Further attributes and the headers they are read from, such as tenant=x-tenant-id",
+        doc: "Further attributes and the headers they are read from, such as tenant=x-tenant-id. Ignored from peers outside proxies.trusted, once that is set",
         kind: Kind::List {
             set: |config, members| {
                 config.authorize.attribute_headers = members

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method};
 use sluicegate::Request;
+use tracing::warn;
 
 use crate::app::App;
 use crate::normalize::{endpoint, text};
@@ -36,26 +37,33 @@ pub(crate) struct Contradiction(pub(crate) HeaderName);
 impl<'a> ProxiedRequest<'a> {
     /// Reads the headers that this peer is trusted with.
     ///
-    /// Headers of proxies are read from trusted peers only. Headers named in the settings are read
-    /// from any peer, because a client that reaches this path can name any user to `/v1/check` as
-    /// well.
+    /// Headers of proxies are read from trusted peers only. So are headers named in the settings, as
+    /// soon as the networks of proxies are known: any other peer is then a client of theirs, which
+    /// must not choose its own user or plan.
     pub(crate) fn read(app: &'a App, parts: &Parts, peer: IpAddr) -> Result<Self, Contradiction> {
         let reader = Reader { headers: &parts.headers, bytes_max: app.limits.value_bytes_max };
         let (client_ip, names) = (&app.client_ip, &app.authorize);
-        let others = names.attribute_headers.iter().filter_map(|(attribute, header)| {
-            let text = reader.text(header).transpose()?;
-            Some(text.map(|text| (attribute.as_str(), text)))
-        });
+        let is_trusted = client_ip.is_trusted(peer);
         let mut proxied = Self {
             ip: client_ip.group(client_ip.of(&parts.headers, peer)).to_string(),
             endpoint: None,
             method: reader.cut(parts.method.as_str()),
             host: None,
-            user_id: reader.configured(names.user_header.as_ref())?,
-            plan: reader.configured(names.plan_header.as_ref())?,
-            others: others.collect::<Result<_, _>>()?,
+            user_id: None,
+            plan: None,
+            others: Vec::new(),
         };
-        if client_ip.is_trusted(peer) {
+        if is_trusted || !app.has_trusted_proxies {
+            proxied.user_id = reader.configured(names.user_header.as_ref())?;
+            proxied.plan = reader.configured(names.plan_header.as_ref())?;
+            proxied.others = reader.attributes(&names.attribute_headers)?;
+        } else if names.headers().any(|name| parts.headers.contains_key(name)) {
+            app.metrics.untrusted();
+            if app.guard.may_log(peer) {
+                warn!(%peer, "headers of a peer outside proxies.trusted ignored");
+            }
+        }
+        if is_trusted {
             proxied.endpoint = reader.one_of(&URIS, |uri| endpoint(uri, reader.bytes_max))?;
             proxied.host = reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?;
             let method = reader.one_of(&METHODS, |method| reader.cut(&method_name(method)))?;
@@ -123,6 +131,18 @@ impl Reader<'_> {
     /// Value of a header named in the settings; `None` if none is named.
     fn configured(&self, name: Option<&HeaderName>) -> Result<Option<String>, Contradiction> {
         name.map_or(Ok(None), |name| self.text(name))
+    }
+
+    /// Attributes with the values of the headers that the settings name for them.
+    fn attributes<'n>(
+        &self,
+        names: &'n [(String, HeaderName)],
+    ) -> Result<Vec<(&'n str, String)>, Contradiction> {
+        let found = names.iter().filter_map(|(attribute, header)| {
+            let text = self.text(header).transpose()?;
+            Some(text.map(|text| (attribute.as_str(), text)))
+        });
+        found.collect()
     }
 
     /// Truncates a value to its maximum length. Not rejected: without the value, a rule that needs
