@@ -66,6 +66,10 @@ fn read_value(
             let text = decimal.map_or_else(|_| integer.to_string(), |number| number.to_string());
             loader.give(key, &text, origin);
         }
+        (Kind::Choice { choices, .. }, DeValue::Boolean(is_on)) => {
+            let [on, off] = if choices.contains(&"on") { ["on", "off"] } else { ["true", "false"] };
+            loader.give(key, if *is_on { on } else { off }, origin);
+        }
         (Kind::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
             let folder = file.path.parent().unwrap_or(&file.path);
             loader.give(key, &folder.join(path.as_ref()).to_string_lossy(), origin);

@@ -240,6 +240,8 @@ pub enum RulesFrom {
 pub struct Admin {
     /// Token from the settings, if any.
     pub token: Option<Secret>,
+    /// `true` if this machine needs no token while none exists.
+    pub is_local_open: bool,
     /// Wrong tokens that one address may send per minute.
     pub failures_per_minute: u64,
 }

@@ -300,6 +300,11 @@ impl Service {
     fn announce(&self, to_a_person: bool) {
         let max_buckets = self.app.limiter.store().local_stats().max_buckets;
         let has_token = !self.app.guard.is_open();
+        if self.app.guard.is_closed() {
+            warn!(
+                "the administration is closed, because no token exists: create one with `sluicegate tokens create`"
+            );
+        }
         if to_a_person {
             let startup = Startup {
                 listeners: &self

@@ -67,6 +67,11 @@ impl From<Refusal> for Problem {
                 StatusCode::UNAUTHORIZED,
                 "a token is needed: send `authorization: Bearer <token>`",
             ),
+            Refusal::Forwarded => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "a token is needed: the request came through a proxy (it has a `Forwarded`, `X-Forwarded-*`, `X-Real-IP` \
+                 or `Via` field), and only this machine may administer without one. Create one with `sluicegate tokens create`, or set admin.token",
+            ),
             Refusal::Wrong => Self::new(StatusCode::UNAUTHORIZED, "this token is not known"),
             Refusal::Role => {
                 Self::new(StatusCode::FORBIDDEN, "this needs a token whose role is admin")
@@ -100,7 +105,7 @@ impl App {
         match self.guard.require(&parts.headers, peer(parts), Role::Read) {
             Ok(_) => true,
             // Without a token there is no attempt to count or log.
-            Err(Refusal::Missing) => false,
+            Err(Refusal::Missing | Refusal::Forwarded) => false,
             // The details may explain why the database is not reached.
             Err(Refusal::Unknown) => self.guard.is_open(),
             Err(refusal) => {
@@ -121,10 +126,13 @@ impl App {
     /// Counts and logs a refusal. The token is never logged: a wrong one may be a valid one with a typing error.
     fn refuse(&self, refusal: Refusal, parts: &Parts) -> Problem {
         self.metrics.refused(refusal.name());
-        let is_guess = matches!(refusal, Refusal::Wrong | Refusal::TooMany(_));
-        let guesser = peer(parts).filter(|_| is_guess);
-        if let Some(peer) = guesser.filter(|peer| self.guard.may_log(*peer)) {
-            warn!(%peer, reason = refusal.name(), "token rejected");
+        let message = match refusal {
+            Refusal::Wrong | Refusal::TooMany(_) => "token rejected",
+            Refusal::Forwarded => "administration through a proxy without a token rejected",
+            Refusal::Missing | Refusal::Role | Refusal::Unknown => return refusal.into(),
+        };
+        if let Some(peer) = peer(parts).filter(|peer| self.guard.may_log(*peer)) {
+            warn!(%peer, reason = refusal.name(), message);
         }
         refusal.into()
     }

@@ -20,6 +20,10 @@ use crate::data::{Role, StoredToken, TOKENS_MAX};
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
+/// Fields, besides `Forwarded` and `Via`, in which a proxy states its client. The second is a prefix of names.
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const X_FORWARDED: &str = "x-forwarded";
+
 /// Path of the page, which other sites may link to.
 pub(crate) const PAGE_PATH: &str = "/";
 
@@ -30,10 +34,11 @@ pub(crate) struct Guard {
     /// Tokens of the database; `None` until they are loaded.
     stored: ArcSwapOption<Vec<StoredToken>>,
     failures: Failures,
-    /// True if the listener is on loopback. Then no token is needed while none exists, and `Host` must name this
-    /// machine: any other name is a sign of DNS rebinding, by which a foreign page reaches the service through a
-    /// browser here.
+    /// True if the listener is on loopback. Then `Host` must name this machine: any other name is a sign of DNS
+    /// rebinding, by which a foreign page reaches the service through a browser here.
     is_loopback: bool,
+    /// True if requests of this machine need no token while none exists.
+    is_local_open: bool,
 }
 
 /// Owner of a token.
@@ -45,8 +50,12 @@ enum Owner<'a> {
     Unknown,
 }
 
-/// Hash of the token of an authorised request, if it had one, for checking it again.
-pub(crate) struct Pass(Option<[u8; 32]>);
+/// Credentials of an authorised request, for checking them again.
+pub(crate) struct Pass {
+    /// Hash of its token, if it had one.
+    token: Option<[u8; 32]>,
+    is_forwarded: bool,
+}
 
 /// Sign of a request that a page of another site made a browser send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +73,8 @@ pub(crate) enum ForeignSite {
 pub(crate) enum Refusal {
     /// The request has no token.
     Missing,
+    /// The request has no token, and would need none if it had not come through a proxy.
+    Forwarded,
     /// The token is unknown.
     Wrong,
     /// The token's role does not suffice.
@@ -83,15 +94,15 @@ impl Guard {
     /// If `failures_per_minute` cannot be counted, which the bounds of that setting rule out.
     pub(crate) fn new(config: &Config) -> Result<Self, QuotaError> {
         let none = config.database.url.is_none().then(Arc::default);
+        // Without an HTTP listener there are no HTTP requests to guard.
+        let is_loopback =
+            config.listen.http.is_none_or(|address| config.listen.is_local(Door::Http, address));
         Ok(Self {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
             stored: ArcSwapOption::new(none),
             failures: Failures::new(config.admin.failures_per_minute)?,
-            // Without an HTTP listener there are no HTTP requests to guard.
-            is_loopback: config
-                .listen
-                .http
-                .is_none_or(|address| config.listen.is_local(Door::Http, address)),
+            is_loopback,
+            is_local_open: is_loopback && config.admin.is_local_open,
         })
     }
 
@@ -109,11 +120,18 @@ impl Guard {
         self.stored.store(Some(Arc::new(tokens)));
     }
 
-    /// True if no token is needed, as far as is known: loopback, and no token exists.
+    /// True if this machine needs no token, as far as is known: the settings allow it, and no token exists.
     #[must_use]
     pub(crate) fn is_open(&self) -> bool {
         let has_stored = self.stored.load().as_ref().is_some_and(|stored| !stored.is_empty());
-        self.is_loopback && self.bootstrap.is_none() && !has_stored
+        self.is_local_open && self.bootstrap.is_none() && !has_stored
+    }
+
+    /// True if every request to the administration is refused: it needs a token, and none exists.
+    #[must_use]
+    pub(crate) fn is_closed(&self) -> bool {
+        let has_none = self.stored.load().as_ref().is_some_and(|stored| stored.is_empty());
+        !self.is_local_open && self.bootstrap.is_none() && has_none
     }
 
     /// Name of the caller if its token has this role, or the reason for refusing it. Wrong tokens are counted.
@@ -125,9 +143,12 @@ impl Guard {
     ) -> Result<String, Refusal> {
         let stored = self.stored.load();
         let token = bearer(headers);
-        if self.is_loopback && self.bootstrap.is_none() {
-            match (stored.as_ref(), token) {
-                (Some(stored), _) if stored.is_empty() => return Ok("local".into()),
+        if self.is_local_open && self.bootstrap.is_none() {
+            match (stored.as_ref().map(|stored| stored.is_empty()), token) {
+                (Some(true) | None, None) if is_forwarded(headers) => {
+                    return Err(Refusal::Forwarded);
+                }
+                (Some(true), _) if !is_forwarded(headers) => return Ok("local".into()),
                 // Not loaded yet: the database may have tokens.
                 (None, None) => return Err(Refusal::Unknown),
                 _ => {}
@@ -160,13 +181,14 @@ impl Guard {
     }
 
     /// True if an authorised request would still be authorised. Not counted as a guess.
-    pub(crate) fn still_authorizes(&self, Pass(hash): &Pass, role: Role) -> bool {
+    pub(crate) fn still_authorizes(&self, pass: &Pass, role: Role) -> bool {
         let stored = self.stored.load();
         let stored = stored.as_ref().map(|stored| stored.as_slice());
-        if self.is_loopback && self.bootstrap.is_none() && stored.is_some_and(<[_]>::is_empty) {
+        let is_open = self.is_local_open && self.bootstrap.is_none();
+        if is_open && !pass.is_forwarded && stored.is_some_and(<[_]>::is_empty) {
             return true;
         }
-        let Some(hash) = hash else { return false };
+        let Some(hash) = &pass.token else { return false };
         match self.recognise(hash, stored.unwrap_or_default()) {
             Owner::Bootstrap => true,
             Owner::Stored(token) => token.role >= role,
@@ -232,15 +254,27 @@ impl fmt::Debug for Guard {
             .field("stored", &self.stored)
             .field("failures", &self.failures)
             .field("is_loopback", &self.is_loopback)
+            .field("is_local_open", &self.is_local_open)
             .finish()
     }
 }
 
 impl Pass {
-    /// Pass for the token of this request.
+    /// Pass for the credentials of this request.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        Self(bearer(headers).map(tokens::hash))
+        Self { token: bearer(headers).map(tokens::hash), is_forwarded: is_forwarded(headers) }
     }
+}
+
+/// True if a proxy says that it passed the request on: its client may be on any machine. A proxy that adds none of these
+/// fields cannot be told apart.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| {
+        *name == header::FORWARDED
+            || *name == header::VIA
+            || *name == X_REAL_IP
+            || name.as_str().starts_with(X_FORWARDED)
+    })
 }
 
 /// Bearer token of a request; `None` without one, or with several `Authorization` fields.
@@ -258,6 +292,7 @@ impl Refusal {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
+            Self::Forwarded => "forwarded",
             Self::Wrong => "wrong",
             Self::Role => "role",
             Self::TooMany(_) => "too_many",

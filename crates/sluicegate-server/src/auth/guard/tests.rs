@@ -9,7 +9,8 @@ use crate::time::Timestamp;
 const FAILURES: u64 = 5;
 
 fn config(token: Option<&str>) -> Config {
-    let admin = Admin { token: token.map(Secret::new), failures_per_minute: FAILURES };
+    let admin =
+        Admin { token: token.map(Secret::new), is_local_open: true, failures_per_minute: FAILURES };
     let mut config = Config { admin, ..Config::default() };
     config.database.url = None;
     config
@@ -61,6 +62,50 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
     }
 }
 
+/// Fields of a proxy, one in each request.
+fn forwarded() -> impl Iterator<Item = HeaderMap> {
+    let names = ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto"];
+    let odd = ["x-forwarded", "x-forwarded-client-cert"];
+    names.into_iter().chain(odd).map(|name| {
+        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(""))])
+    })
+}
+
+#[test]
+fn a_request_through_a_proxy_is_not_local() {
+    let open = guard(None, true);
+    for headers in forwarded() {
+        for role in Role::ALL {
+            assert_eq!(open.require(&headers, peer(1), role), Err(Refusal::Forwarded));
+        }
+        assert!(!open.still_authorizes(&Pass::of(&headers), Role::Read));
+        let mut with_token = headers.clone();
+        with_token.extend(showing("sg_guess"));
+        assert_eq!(open.require(&with_token, peer(1), Role::Read), Err(Refusal::Wrong));
+    }
+    open.set_tokens(vec![stored("ci", Role::Admin)]);
+    for mut headers in forwarded() {
+        assert_eq!(open.require(&headers, peer(1), Role::Read), Err(Refusal::Missing));
+        headers.extend(showing("sg_ci"));
+        assert_eq!(open.require(&headers, peer(1), Role::Admin), Ok("token:ci".into()));
+        assert!(open.still_authorizes(&Pass::of(&headers), Role::Admin));
+    }
+}
+
+#[test]
+fn this_machine_needs_a_token_too_if_the_settings_say_so() {
+    let mut config = config(None);
+    config.admin.is_local_open = false;
+    let closed = guard_of(config, true);
+    let none = HeaderMap::new();
+    assert!(closed.is_closed() && !closed.is_open());
+    assert_eq!(closed.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
+    assert!(!closed.still_authorizes(&Pass::of(&none), Role::Read));
+    closed.set_tokens(vec![stored("ci", Role::Admin)]);
+    assert!(!closed.is_closed());
+    assert_eq!(closed.require(&showing("sg_ci"), peer(1), Role::Admin), Ok("token:ci".into()));
+}
+
 #[test]
 fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
     let open = guard(None, true);
@@ -95,6 +140,9 @@ fn until_tokens_are_loaded_administration_needs_one() {
         assert_eq!(open.require(&none, peer(1), role), Err(Refusal::Unknown));
     }
     assert_eq!(open.require(&showing("sg_ci"), peer(1), Role::Read), Err(Refusal::Unknown));
+    for headers in forwarded() {
+        assert_eq!(open.require(&headers, peer(1), Role::Read), Err(Refusal::Forwarded));
+    }
     open.set_tokens(Vec::new());
     assert_eq!(open.require(&none, peer(1), Role::Admin), Ok("local".into()));
     let elsewhere = guard_of(config, false);

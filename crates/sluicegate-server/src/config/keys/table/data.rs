@@ -96,6 +96,17 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Secret { set: |config, secret| config.admin.token = secret },
     },
     Key {
+        name: "admin.local",
+        flag: Some("admin-local"),
+        value: "OPEN",
+        doc: "Administration without a token from this machine while no token exists; `false` if a proxy on this machine passes requests on without saying so",
+        kind: Kind::Choice {
+            default: "true",
+            choices: &["true", "false"],
+            set: |config, word| config.admin.is_local_open = word == "true",
+        },
+    },
+    Key {
         name: "admin.failures_per_minute",
         flag: Some("admin-failures-per-minute"),
         value: "N",
