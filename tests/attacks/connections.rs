@@ -1,1 +1,152 @@
 //! Connections that keep others out.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Launch, Server, eventually, now, pause};
+use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, has_descriptors, is_open, open};
+
+const LISTENERS: [&str; 3] = ["http", "grpc", "resp"];
+
+/// Preface of HTTP/2 and an empty SETTINGS frame, which the server answers with its own.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// Service with all listeners, whose idle connections are not cut during a test.
+fn serve(arguments: &[&str]) -> Server {
+    let timeouts = ["--limits-header-timeout-ms", "600000", "--limits-idle-timeout-ms", "600000"];
+    Launch::serve(&timeouts).args(arguments).with_grpc().with_resp().start()
+}
+
+/// Sends a request of the listener's protocol, and returns whether it is answered.
+fn is_answered(stream: &mut TcpStream, listener: &str) -> bool {
+    let answer = match listener {
+        "http" => ask(stream, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n", "200 OK"),
+        "grpc" => ask(stream, HTTP2, "\x04"),
+        _ => ask(stream, b"PING\r\n", "+PONG"),
+    };
+    answer.is_ok()
+}
+
+/// A new client is answered on every listener. Prints the time that it took.
+fn gets_in_everywhere(server: &Server) {
+    for listener in LISTENERS {
+        let started = now();
+        let mut newcomer = connect(NEWCOMER, server.address_of(listener)).unwrap();
+        assert!(is_answered(&mut newcomer, listener), "{listener} is shut: {}", server.stderr());
+        eprintln!("  a newcomer is answered on {listener} after {:?}", now() - started);
+    }
+}
+
+fn metric(server: &Server, name: &str) -> u64 {
+    let mut client = connect(NEWCOMER, server.address).unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let text = ask(&mut client, request, "# EOF").unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+fn addresses(server: &Server) -> [SocketAddr; 3] {
+    LISTENERS.map(|listener| server.address_of(listener))
+}
+
+#[test]
+fn a03_one_address_with_idle_connections_shuts_no_listener() {
+    let server = serve(&["--limits-connections-max", "200"]);
+    // In place before the attack, and idle throughout.
+    let mut bystanders: Vec<_> = LISTENERS
+        .into_iter()
+        .map(|listener| (connect(NEWCOMER, server.address_of(listener)).unwrap(), listener))
+        .collect();
+    for address in addresses(&server) {
+        let started = now();
+        let held = open(ATTACKER, address, 400);
+        eprintln!("400 idle connections to {address} in {:?}", now() - started);
+        gets_in_everywhere(&server);
+        drop(held);
+    }
+    for (bystander, listener) in &mut bystanders {
+        assert!(is_answered(bystander, listener), "{listener}");
+    }
+    let evicted = metric(&server, "sluicegate_connections_evicted_total");
+    let lines = server.stderr().matches("idle connection closed").count();
+    eprintln!("  {evicted} evicted, {lines} lines of the log");
+    assert!(evicted > 0 && (1..=5).contains(&lines), "{evicted} {lines}");
+    assert!(server.stderr().contains("127.0.1.0/24"), "{}", server.stderr());
+}
+
+#[test]
+fn a03_one_address_with_busy_connections_shuts_no_listener() {
+    let server = serve(&["--limits-connections-max", "200"]);
+    let resp = server.address_of("resp");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut held = open(ATTACKER, resp, 150);
+                while !is_over.load(Ordering::Relaxed) {
+                    // Those that were evicted are opened again at once.
+                    held.retain_mut(|stream| stream.write_all(b"PING\r\n").is_ok());
+                    held.extend(open(ATTACKER, resp, 150 - held.len().min(150)));
+                }
+            });
+        }
+        eventually("the limit", || {
+            let evicted = metric(&server, "sluicegate_connections_evicted_total");
+            (evicted > 100).then_some(())
+        });
+        for _ in 0..5 {
+            gets_in_everywhere(&server);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a03_ten_thousand_idle_connections_shut_no_listener() {
+    if !has_descriptors(10_500) {
+        eprintln!("skipped: this process may not open as many descriptors");
+        return;
+    }
+    let server = serve(&[]);
+    let mut first = connect(NEWCOMER, server.address_of("resp")).unwrap();
+    let started = now();
+    let held = open(ATTACKER, server.address_of("resp"), 10_050);
+    eprintln!("{} idle connections in {:?}", held.len(), now() - started);
+    gets_in_everywhere(&server);
+    assert!(is_answered(&mut first, "resp"));
+    let open = metric(&server, "sluicegate_connections ");
+    eprintln!("  {open} of 10000 connections are open");
+    assert!((8_900..=9_100).contains(&open), "{open}");
+}
+
+#[test]
+fn a03_free_room_is_for_all() {
+    let server = serve(&["--limits-connections-max", "200"]);
+    let mut held = open(ATTACKER, server.address_of("resp"), 170);
+    for stream in &mut held {
+        assert!(is_answered(stream, "resp"));
+    }
+    assert_eq!(metric(&server, "sluicegate_connections_evicted_total"), 0);
+}
+
+#[test]
+fn a03_a_quiet_connection_of_the_redis_protocol_stays() {
+    for password in ["", "canary-password-of-a-pool"] {
+        let server = Launch::serve(&["--limits-header-timeout-ms", "200"])
+            .with_resp()
+            .env("SLUICEGATE_RESP_PASSWORD", password)
+            .start();
+        let mut pool = open(NEWCOMER, server.address_of("resp"), 8);
+        pause(Duration::from_secs(1));
+        for stream in &mut pool {
+            assert!(is_open(stream));
+            if !password.is_empty() {
+                ask(stream, format!("AUTH {password}\r\n").as_bytes(), "+OK").unwrap();
+            }
+            assert!(is_answered(stream, "resp"));
+        }
+    }
+}

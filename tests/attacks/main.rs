@@ -19,6 +19,8 @@
 //! | `smuggling` | requests whose end two parsers would see at different places |
 //! | `watchers` | attempts to keep others from watching |
 //!
+//! `sockets` opens connections from other addresses of loopback.
+//!
 //! `cargo test -p sluicegate-server --test attacks -- --nocapture` runs them and prints their figures. SECURITY.md lists
 //! them; the number in a test's name is the row there. Every attack is bounded in time and size, and stays on loopback.
 
@@ -47,4 +49,5 @@ mod resp;
 mod room;
 mod rules;
 mod smuggling;
+mod sockets;
 mod watchers;

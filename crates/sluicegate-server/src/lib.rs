@@ -17,7 +17,7 @@
 //! 10 store     the store of buckets that the settings name
 //! 11 config    the table of settings
 //! 11 json      JSON forms of values and of a rule, with their schemas
-//! 12 envoy_names, lifecycle, normalize, time: no knowledge of the service
+//! 12 envoy_names, lifecycle, log_limit, normalize, time: no knowledge of the service
 //! ```
 
 mod admin;
@@ -33,6 +33,7 @@ mod envoy_names;
 pub mod floor;
 mod json;
 mod lifecycle;
+mod log_limit;
 mod normalize;
 mod observe;
 mod process;

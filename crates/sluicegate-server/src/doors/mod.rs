@@ -5,5 +5,6 @@ pub(crate) mod dispatch;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod listen;
+mod progress;
 pub(crate) mod resp;
 mod stream;

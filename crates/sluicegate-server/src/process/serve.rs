@@ -266,9 +266,9 @@ impl Service {
         let (source, text) = (start.source.clone(), start.text.clone());
         let app = app(&config, start).await?;
 
-        file_limit::provide_for(config.limits.connections_max);
-        let doors = config.listen.addresses().count();
-        let slots = Slots::new(config.limits.connections_max, doors);
+        let connections_max = file_limit::provide_for(config.limits.connections_max);
+        let listeners = config.listen.addresses().map(|(door, _)| door.name());
+        let slots = Slots::new(connections_max, listeners, &config.proxies.trusted, &app.metrics);
         let phases = Phases::new();
         let is_tls = tls.is_some();
         if let Some(tls) = tls.clone() {

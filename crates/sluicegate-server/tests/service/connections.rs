@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
 use crate::common::{Client, Launch, Server, eventually, now, pause};
 
 /// Value of a metric without labels, requested over this connection.
@@ -129,8 +131,30 @@ fn a_client_that_does_not_read_is_cut() {
 }
 
 #[test]
-fn more_connections_than_there_may_be_are_closed_at_once() {
+fn beyond_the_limit_the_longest_idle_connection_makes_room() {
     let server = Server::start(&["--limits-connections-max", "4"]);
+    let mut held: Vec<Client> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut held {
+        assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+        pause(Duration::from_millis(5));
+    }
+    let mut newcomer = server.connect();
+    assert_eq!(newcomer.request("GET", "/livez", &[], b"").unwrap().status, 200);
+    assert!(held.remove(0).is_closed());
+    for client in &mut held {
+        assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
+    }
+    let name = "sluicegate_connections_evicted_total{listener=\"http\"}";
+    assert_eq!(metric(&mut newcomer, name), 1);
+    server.wait_for_log(
+        "idle connection closed: its network has the most, and limits.connections_max is near",
+    );
+}
+
+#[test]
+fn connections_of_trusted_proxies_are_refused_beyond_the_limit_and_never_evicted() {
+    let server =
+        Server::start(&["--limits-connections-max", "4", "--proxies-trusted", "127.0.0.0/8"]);
     let mut held: Vec<Client> = (0..4).map(|_| server.connect()).collect();
     for client in &mut held {
         assert_eq!(client.request("GET", "/livez", &[], b"").unwrap().status, 200);
@@ -145,13 +169,26 @@ fn more_connections_than_there_may_be_are_closed_at_once() {
     assert!(metric(&mut held[0], "sluicegate_connections_refused_total") >= 3);
 }
 
+#[test]
+fn no_more_connections_are_held_than_there_are_descriptors_for() {
+    let server = Launch::serve(&[]).after_shell("ulimit -n 200").start();
+    let line = server.wait_for_log(
+        "fewer descriptors than limits.connections_max needs: raise the limit of open files",
+    );
+    assert_eq!(line["fitting"], 136, "{line}");
+    let held: Vec<Client> = (0..300).map(|_| server.connect()).collect();
+    assert_eq!(server.get("/livez").status, 200);
+    assert!(!server.stderr().contains("cannot accept"), "{}", server.stderr());
+    drop(held);
+}
+
 /// T39: a failed accept must not end the listener (compare RUSTSEC-2024-0376).
 #[test]
 fn it_survives_being_out_of_file_descriptors() {
-    let server = Launch::serve(&[]).after_shell("ulimit -n 64").start();
-    server.wait_for_log(
-        "fewer descriptors than connections_max needs: more connections have to wait",
-    );
+    let server = Server::start(&[]);
+    // From here on: enough for some dozens of connections.
+    let few = Rlimit { current: Some(64), maximum: Some(64) };
+    prlimit(Pid::from_raw(server.pid() as i32), Resource::Nofile, few).unwrap();
     let mut held: Vec<Client> = (0..100).map(|_| server.connect()).collect();
     server.wait_for_log("cannot accept connections");
     assert_eq!(held[0].request("GET", "/livez", &[], b"").unwrap().status, 200);

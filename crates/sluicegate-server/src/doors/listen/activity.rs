@@ -14,6 +14,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
+use crate::doors::progress::Progress;
+
 /// No header is being received.
 const NONE: u64 = u64::MAX;
 
@@ -22,9 +24,8 @@ const NONE: u64 = u64::MAX;
 /// meaningful by itself.
 #[derive(Debug)]
 pub(super) struct Activity {
-    made: Instant,
     /// Time of the last byte received or sent.
-    moved_at: AtomicU64,
+    progress: Arc<Progress>,
     /// Time of the first byte of a header that is not complete yet.
     header_at: AtomicU64,
     /// Requests whose answers are not fully written.
@@ -44,26 +45,22 @@ pub(super) struct Timeouts {
 }
 
 impl Activity {
-    /// Activity of a new connection, which must send a header at once.
-    pub(super) fn new() -> Self {
+    /// Activity of a connection that must send its first header from now on.
+    pub(super) fn new(progress: Arc<Progress>) -> Self {
         Self {
-            made: Instant::now(),
-            moved_at: AtomicU64::new(0),
-            header_at: AtomicU64::new(0),
+            header_at: AtomicU64::new(progress.now_ms()),
+            progress,
             in_flight: AtomicU32::new(0),
             is_stuck: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
         }
     }
 
-    fn now_ms(&self) -> u64 {
-        self.made.elapsed().as_millis() as u64
-    }
-
     /// Time at which the connection is closed unless something happens.
     pub(super) fn deadline(&self, timeouts: Timeouts) -> Instant {
-        let at = |ms: u64, timeout: Duration| self.made + Duration::from_millis(ms) + timeout;
-        let idle = at(self.moved_at.load(Relaxed), timeouts.idle);
+        let opened = self.progress.opened();
+        let at = |ms: u64, timeout: Duration| opened + Duration::from_millis(ms) + timeout;
+        let idle = at(self.progress.moved_ms(), timeouts.idle);
         match self.header_at.load(Relaxed) {
             NONE => idle,
             header_at => idle.min(at(header_at, timeouts.header)),
@@ -73,7 +70,7 @@ impl Activity {
     /// Returns whether no request is unanswered.
     pub(super) fn is_between_requests(&self) -> bool {
         // A new connection that has sent nothing has a header deadline, but counts as idle.
-        let is_silent = self.moved_at.load(Relaxed) == 0;
+        let is_silent = self.progress.moved_ms() == 0;
         self.in_flight.load(Relaxed) == 0
             && !self.is_stuck.load(Relaxed)
             && (is_silent || self.header_at.load(Relaxed) == NONE)
@@ -81,7 +78,7 @@ impl Activity {
 
     /// Returns whether it has been between requests for `length`.
     pub(super) fn is_quiet_for(&self, length: Duration) -> bool {
-        let quiet_ms = self.now_ms().saturating_sub(self.moved_at.load(Relaxed));
+        let quiet_ms = self.progress.now_ms().saturating_sub(self.progress.moved_ms());
         self.is_between_requests() && quiet_ms >= length.as_millis() as u64
     }
 
@@ -99,9 +96,7 @@ impl Activity {
 
     /// Records received bytes.
     pub(super) fn received(&self) {
-        // At least one: zero means never.
-        let now = self.now_ms().max(1);
-        self.moved_at.store(now, Relaxed);
+        let now = self.progress.moved();
         // HTTP/2 also has bytes between requests, and bounds its headers itself.
         if self.in_flight.load(Relaxed) == 0 && !self.is_http2() {
             let _ = self.header_at.compare_exchange(NONE, now, Relaxed, Relaxed);
@@ -110,7 +105,7 @@ impl Activity {
 
     /// Records sent bytes.
     pub(super) fn sent(&self) {
-        self.moved_at.store(self.now_ms().max(1), Relaxed);
+        self.progress.moved();
     }
 
     /// Records whether the peer blocks writing.
@@ -177,7 +172,7 @@ mod tests {
     async fn headers_and_idle_connections_have_separate_timeouts() {
         let started = Instant::now();
         let after = |seconds| started + Duration::from_secs(seconds);
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new())));
         assert_eq!(activity.deadline(TIMEOUTS), after(5));
         assert!(activity.is_between_requests());
 
@@ -215,7 +210,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn http2_may_send_frames_between_requests() {
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new())));
         drop(activity.request(true));
         pass(10).await;
         activity.received();

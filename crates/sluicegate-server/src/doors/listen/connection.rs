@@ -27,6 +27,7 @@ use super::activity::{Activity, InFlightBody};
 use super::tls::ALPN_HTTP2;
 use super::tracked_stream::TrackedStream;
 use crate::doors::dispatch::Dispatch;
+use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
@@ -58,6 +59,7 @@ pub(super) struct Protocols {
 pub(super) struct HttpConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
+    pub(super) progress: Arc<Progress>,
     pub(super) dispatch: Dispatch,
     pub(super) protocols: Arc<Protocols>,
     pub(super) timeouts: Timeouts,
@@ -114,8 +116,8 @@ impl HttpConnection {
     }
 
     fn begin(self) -> (TcpStream, ConnectionServer) {
-        let Self { stream, peer, dispatch, protocols, timeouts, phase, metrics } = self;
-        let activity = Arc::new(Activity::new());
+        let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics } = self;
+        let activity = Arc::new(Activity::new(progress));
         let handler = Arc::new(RequestHandler {
             peer,
             dispatch,

@@ -1,6 +1,6 @@
 //! Listeners: accept connections up to a limit and serve each in its own task.
 //!
-//! Nothing that a client or the operating system does ends a listener. Without free file
+//! As the limit comes near, idle connections of the largest network make room for new ones (`slots`). Nothing that a client or the operating system does ends a listener. Without free file
 //! descriptors it waits and retries; a connection that breaks, stalls or panics ends alone.
 
 mod activity;
@@ -22,10 +22,12 @@ use tracing::{info, warn};
 
 use self::connection::{HttpConnection, Protocols, Timeouts};
 pub(crate) use self::proxy_protocol::ProxyProtocol;
+use self::slots::Slot;
 pub(crate) use self::slots::{ListenerSlots, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::config::Limits;
 use crate::doors::dispatch::Dispatch;
+use crate::doors::progress::Progress;
 use crate::doors::resp::Resp;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
@@ -113,7 +115,7 @@ impl Listener {
                         info!(address = %self.address, failures, "connections are accepted again");
                         failures = 0;
                     }
-                    self.serve(stream, peer);
+                    self.serve(stream, peer).await;
                 }
                 Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
@@ -128,24 +130,25 @@ impl Listener {
     }
 
     /// Serves a connection in its own task, or closes it if the limit is reached.
-    fn serve(&self, stream: TcpStream, peer: SocketAddr) {
-        let Some(slot) = self.config.slots.take() else {
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        // A dual-stack listener sees IPv4 addresses as IPv6: they are converted back.
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let Some(slot) = self.config.slots.take(peer.ip()).await else {
             self.config.metrics.connection_refused();
             return;
         };
-        // A dual-stack listener sees IPv4 addresses as IPv6: they are converted back.
-        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         // Answers are small and sent at once. Not essential, so errors are ignored.
         let _ = stream.set_nodelay(true);
         let serving = match &self.config.proxy_protocol {
-            None => self.config.serve_connection(stream, peer, &self.protocols),
-            Some(protocol) => self.serve_proxied(protocol.clone(), stream, peer),
+            None => self.config.serve_connection(stream, peer, &slot.progress, &self.protocols),
+            Some(protocol) => self.serve_proxied(protocol.clone(), stream, peer, &slot),
         };
-        let counted = self.config.metrics.connection();
-        tokio::spawn(async move {
+        let (id, counted) = (slot.id, self.config.metrics.connection());
+        let task = tokio::spawn(async move {
             serving.await;
             drop((counted, slot));
         });
+        self.config.slots.set_task(id, task.abort_handle());
     }
 
     /// Serves a connection after its PROXY protocol header is read.
@@ -154,8 +157,10 @@ impl Listener {
         protocol: ProxyProtocol,
         mut stream: TcpStream,
         peer: SocketAddr,
+        slot: &Slot,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let (config, protocols) = (self.config.clone(), Arc::clone(&self.protocols));
+        let (id, progress) = (slot.id, Arc::clone(&slot.progress));
         Box::pin(async move {
             let (header_timeout, phase) = (config.limits.header_timeout, config.phase.clone());
             // Boxed, so that its memory is freed before the connection is served.
@@ -163,7 +168,8 @@ impl Listener {
             let client = protocol.client(&mut stream, peer, header_timeout, phase, metrics);
             let client = Box::pin(client).await;
             if let Some(client) = client {
-                config.serve_connection(stream, client, &protocols).await;
+                config.slots.set_client(id, client.ip());
+                config.serve_connection(stream, client, &progress, &protocols).await;
             }
         })
     }
@@ -175,15 +181,18 @@ impl ListenerConfig {
         &self,
         stream: TcpStream,
         peer: SocketAddr,
+        progress: &Arc<Progress>,
         protocols: &Arc<Protocols>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let Self { handler, metrics, limits, phase, tls, .. } = self;
         let acceptor = tls.as_ref().map(Tls::acceptor);
+        let progress = Arc::clone(progress);
         match handler {
             ProtocolHandler::Http(dispatch) => {
                 let connection = HttpConnection {
                     stream,
                     peer,
+                    progress,
                     dispatch: dispatch.clone(),
                     protocols: Arc::clone(protocols),
                     timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
@@ -199,13 +208,15 @@ impl ListenerConfig {
                 let (resp, phase, header_timeout) =
                     (resp.clone(), phase.clone(), limits.header_timeout);
                 match acceptor {
-                    None => Box::pin(async move { resp.serve(stream, peer, phase).await }),
+                    None => {
+                        Box::pin(async move { resp.serve(stream, peer, progress, phase).await })
+                    }
                     Some(acceptor) => Box::pin(async move {
                         let accepting = timeout(header_timeout, acceptor.accept(stream));
                         // Boxed, so that its memory is freed before the connection is served.
                         let accepted = Box::pin(unless_draining(accepting, phase.clone())).await;
                         if let Some(Ok(Ok(stream))) = accepted {
-                            resp.serve(stream, peer, phase).await;
+                            resp.serve(stream, peer, progress, phase).await;
                         }
                     }),
                 }
@@ -253,13 +264,16 @@ mod tests {
     use crate::config::Config;
     use crate::lifecycle::{Phase, Phases};
 
+    fn metrics() -> Metrics {
+        Metrics::new(Arc::new(MemoryStore::new().into()))
+    }
+
     fn listen(router: Router, phases: &Phases, slots: &Slots) -> Listener {
-        let metrics = Metrics::new(Arc::new(MemoryStore::new().into()));
         let limits = Config::default().limits;
         let handler = ProtocolHandler::Http(router.into());
         let config = ListenerConfig {
             handler,
-            metrics,
+            metrics: metrics(),
             limits,
             slots: slots.per_listener().next().unwrap(),
             phase: phases.watch(),
@@ -294,7 +308,7 @@ mod tests {
                 get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }),
             );
         let phases = Phases::new();
-        let slots = Slots::new(100, 1);
+        let slots = Slots::new(100, ["http"], &[], &metrics());
         let listener = listen(router, &phases, &slots);
         let address = listener.address();
         let listening = tokio::spawn(listener.run());

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::Shared;
 use super::buffers::{Buffers, READ_BYTES};
 use super::pipeline::{Pause, Pipeline};
 use super::session::ClientSession;
+use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::resp::CommandCounts;
@@ -34,10 +36,11 @@ pub(super) struct RespConnection<'a, S> {
     shared: &'a Shared,
     stream: S,
     session: ClientSession,
+    progress: Arc<Progress>,
     /// `None` between commands: buffers are nearly all of a connection's memory.
     buffers: Option<Box<Buffers>>,
-    /// Deadline for the rest of an incomplete command; for a new or unauthenticated client, for its
-    /// first command or its password.
+    /// Deadline for the rest of an incomplete command; for an unauthenticated client that has sent
+    /// something, for its password. A new connection may be quiet: pools are opened ahead of use.
     deadline: Option<Instant>,
     /// During shutdown, the time after which no further command is answered.
     end_at: Option<Instant>,
@@ -54,9 +57,13 @@ enum Wakeup {
 }
 
 impl<'a, S: Stream> RespConnection<'a, S> {
-    pub(super) fn new(shared: &'a Shared, stream: S, session: ClientSession) -> Self {
-        let deadline = Some(Instant::now() + shared.timeouts.command);
-        Self { shared, stream, session, buffers: None, deadline, end_at: None }
+    pub(super) fn new(
+        shared: &'a Shared,
+        stream: S,
+        session: ClientSession,
+        progress: Arc<Progress>,
+    ) -> Self {
+        Self { shared, stream, session, progress, buffers: None, deadline: None, end_at: None }
     }
 
     /// Answers commands until the connection ends, times out, or the process shuts down.
@@ -132,9 +139,14 @@ impl<'a, S: Stream> RespConnection<'a, S> {
     async fn read_and_answer(&mut self) -> io::Result<bool> {
         let mut buffers = self.buffers.take().unwrap_or_else(Buffers::take);
         match self.read(&mut buffers.input).await {
-            Poll::Pending => {}
+            // Nothing came: no deadline begins.
+            Poll::Pending => {
+                self.buffers = buffers.settle();
+                return Ok(true);
+            }
             Poll::Ready(Ok(0)) => return Ok(false),
             Poll::Ready(Ok(_)) => {
+                self.progress.moved();
                 if self.answer(&mut buffers).await? == Pause::Close {
                     return Ok(false);
                 }

@@ -28,6 +28,7 @@ use self::password::Password;
 use self::session::{ClientSession, SharedConfig};
 use crate::app::App;
 use crate::config::Config;
+use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::PhaseWatch;
 
@@ -48,8 +49,8 @@ struct Shared {
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Timeouts {
-    /// From the first byte of an incomplete command to its last; for a new connection, to the end
-    /// of its first command, and to its authentication if a password is set.
+    /// From the first byte of an incomplete command to its last; if a password is set, from the
+    /// first byte of a connection to its authentication.
     command: Duration,
     /// Until a client reads what it is sent.
     write: Duration,
@@ -82,9 +83,15 @@ impl Resp {
     }
 
     /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.
-    pub(crate) async fn serve<S: Stream>(&self, stream: S, peer: SocketAddr, phase: PhaseWatch) {
+    pub(crate) async fn serve<S: Stream>(
+        &self,
+        stream: S,
+        peer: SocketAddr,
+        progress: Arc<Progress>,
+        phase: PhaseWatch,
+    ) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
         let session = ClientSession::new(id, peer, &self.shared.shared_config);
-        RespConnection::new(&self.shared, stream, session).run(phase).await;
+        RespConnection::new(&self.shared, stream, session, progress).run(phase).await;
     }
 }

@@ -52,6 +52,7 @@ pub(crate) struct Metrics {
     rule_version: Gauge,
     connections: Gauge,
     connections_refused: Counter,
+    connections_evicted: Family<ListenerLabels, Counter>,
     auth_failures: Family<AuthLabels, Counter>,
     foreign_sites: Counter,
     contradictions: Counter,
@@ -89,6 +90,11 @@ struct DegradedLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReloadLabels {
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    listener: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -138,6 +144,7 @@ impl Metrics {
             rule_version: Gauge::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
+            connections_evicted: Family::default(),
             auth_failures: Family::default(),
             foreign_sites: Counter::default(),
             contradictions: Counter::default(),
@@ -179,6 +186,11 @@ impl Metrics {
             "connections_refused",
             "Connections closed at once because the limit was reached",
             self.connections_refused.clone(),
+        );
+        registry.register(
+            "connections_evicted",
+            "Idle connections of the largest network closed to make room, by listener",
+            self.connections_evicted.clone(),
         );
         registry.register(
             "auth_failures",
@@ -426,6 +438,11 @@ impl Metrics {
     /// Counts a connection closed because the limit was reached.
     pub(crate) fn connection_refused(&self) {
         self.connections_refused.inc();
+    }
+
+    /// Counter of evicted connections of a listener.
+    pub(crate) fn evictions(&self, listener: &'static str) -> Counter {
+        self.connections_evicted.get_or_create_owned(&ListenerLabels { listener })
     }
 }
 

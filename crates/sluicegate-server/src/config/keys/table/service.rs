@@ -85,7 +85,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.connections_max",
         flag: Some("limits-connections-max"),
         value: "N",
-        doc: "Maximum number of connections over all listeners; further ones are closed at once",
+        doc: "Maximum number of connections over all listeners; above 90 %, the network with the most loses its longest idle one for each new one",
         kind: Kind::Number {
             default: CONNECTIONS_MAX_DEFAULT,
             min: 1,

@@ -1,0 +1,76 @@
+//! Raw connections from chosen addresses of loopback.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpSocket;
+
+use crate::common::PATIENCE;
+
+/// Address of the attacker.
+pub(crate) const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 1));
+/// Address of a client in another network.
+pub(crate) const NEWCOMER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 2, 1));
+
+/// Opens a connection from a local address.
+pub(crate) fn connect(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+    let mut streams = open(from, to, 1);
+    streams.pop().ok_or_else(|| io::ErrorKind::ConnectionRefused.into())
+}
+
+/// Opens up to this many connections from a local address. Those that are refused are left out.
+pub(crate) fn open(from: IpAddr, to: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let connect = async || {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let stream = socket.connect(to).await?.into_std()?;
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        io::Result::Ok(stream)
+    };
+    runtime.block_on(async {
+        let mut streams = Vec::with_capacity(count);
+        for _ in 0..count {
+            streams.extend(connect().await.ok());
+        }
+        streams
+    })
+}
+
+/// Sends bytes and reads until the answer contains `end`, or the connection is closed.
+pub(crate) fn ask(stream: &mut TcpStream, bytes: &[u8], end: &str) -> io::Result<String> {
+    stream.write_all(bytes)?;
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        if text.contains(end) {
+            return Ok(text);
+        }
+        let read = stream.read(&mut piece)?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        answer.extend_from_slice(&piece[..read]);
+    }
+}
+
+/// Returns whether a connection is open and has nothing to read, without waiting.
+pub(crate) fn is_open(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let seen = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    seen.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Raises this process's limit of descriptors; false if that many are not allowed.
+pub(crate) fn has_descriptors(count: u64) -> bool {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: Some(count), maximum };
+    current.is_none_or(|current| current >= count)
+        || (maximum.is_none_or(|maximum| maximum >= count)
+            && setrlimit(Resource::Nofile, wanted).is_ok())
+}
