@@ -1,13 +1,15 @@
 //! Files that commands read and write; `-` is standard input or output.
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::failure::{CliResult, Failure};
 use super::output::Output;
 use crate::config::reason;
+use crate::observe::logging::escaped;
 
 /// Mode of a new file that only its owner may read.
 const PRIVATE_MODE: u32 = 0o600;
@@ -40,8 +42,8 @@ pub(super) fn read(path: &Path, bytes_max: u64) -> CliResult<String> {
 /// Writes a file, or to standard output for `-` or no path.
 pub(super) fn write(path: Option<&Path>, text: &str) -> CliResult<()> {
     match path {
-        None => Output::data(text),
-        Some(path) if path == Path::new("-") => Output::data(text),
+        None => Output::data(&for_stdout(text)),
+        Some(path) if path == Path::new("-") => Output::data(&for_stdout(text)),
         Some(path) => fs::write(path, text).map_err(|error| cannot_write(path, &error)),
     }
 }
@@ -79,12 +81,21 @@ impl Sink {
     /// Writes a part. Returns `false` if the pipe is closed.
     pub(super) fn write(&mut self, text: &str) -> CliResult<bool> {
         match self {
-            Self::Stdout => Output::piece(text),
+            Self::Stdout => Output::piece(&for_stdout(text)),
             Self::File(path, file) => {
                 file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, &error))?;
                 Ok(true)
             }
         }
+    }
+}
+
+/// Data for standard output: unchanged, except that a terminal gets no control characters that clients have chosen.
+fn for_stdout(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() {
+        escaped(&text.replace("\r\n", "\n"), true).into_owned().into()
+    } else {
+        text.into()
     }
 }
 

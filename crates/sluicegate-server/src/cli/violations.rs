@@ -16,6 +16,7 @@ use super::{Exit, files};
 use crate::admin::violations::{
     TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView, csv,
 };
+use crate::observe::logging::escaped;
 use crate::time::Timestamp;
 
 const EXAMPLES: &str = "\
@@ -160,7 +161,7 @@ Examples:
   sluicegate violations export --since 1d --out violations.csv
   sluicegate violations export --format json --user-id 42
 
-In CSV, an apostrophe is put before text that a spreadsheet would take for a formula. A new file is readable by its owner \
+In CSV, an apostrophe is put before text that a spreadsheet could take for a formula. A new file is readable by its owner \
 only. It is complete if the exit code is 0.")]
 struct Export {
     /// Format [default: csv, or json with --json]
@@ -336,7 +337,8 @@ impl Format {
         let mut text = String::new();
         for (index, row) in rows.iter().enumerate() {
             text += if is_first && index == 0 { "\n" } else { ",\n" };
-            text += &json!(row).to_string();
+            // JSON does not escape all characters that control a terminal.
+            text += &escaped(&json!(row).to_string(), true);
         }
         text
     }

@@ -149,3 +149,17 @@ fn an_explanation_can_be_read_in_a_narrow_terminal() {
     }
     assert!(seen.lines().all(|line| line.len() <= usize::from(COLUMNS)), "{seen}");
 }
+
+#[test]
+fn an_export_does_not_control_the_terminal() {
+    let gate = Gate::database();
+    gate.sql(
+        "INSERT INTO rate_limit_violations (bucket_key, bucket_id, user_id, requested_at, last_at, \
+         tokens_at_time, rule_id, minute) VALUES ('b', x'62', char(27) || '[2J', 0, 0, 0, 1, 0)",
+    );
+    let export = ["violations", "export", "--database", &gate.url()];
+    let (seen, code) = at_a_terminal(&export, &[("TERM", "xterm")], "");
+    assert!(code == 0 && seen.contains("\\u001b[2J") && !seen.contains('\u{1b}'), "{seen}");
+    // A file or a pipe gets the data as they are.
+    assert!(gate.ok(&["violations", "export"]).contains("\u{1b}[2J"));
+}

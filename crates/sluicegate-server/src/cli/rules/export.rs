@@ -12,6 +12,7 @@ use crate::cli::client::{Call, Client};
 use crate::cli::failure::CliResult;
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
+use crate::observe::logging::escaped;
 
 /// Write the rules to a file for `serve --rules` and `import`
 #[derive(Debug, Args)]
@@ -50,7 +51,8 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
             let rules = all(client, &Call::get("/v1/rules"))?["rules"].take();
             let count = rules.as_array().map_or(0, Vec::len);
             let text = serde_json::to_string_pretty(&json!({"rules": rules})).unwrap_or_default();
-            (text + "\n", count)
+            // JSON does not escape all characters that control a terminal.
+            (escaped(&text, true).into_owned() + "\n", count)
         }
     };
     files::write(arguments.out.as_deref(), &text)?;
