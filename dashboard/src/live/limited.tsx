@@ -42,7 +42,7 @@ function Rows({ rows, now }: { readonly rows: readonly LimitedSubject[]; readonl
   return (
     <ol class="limited">
       {rows.map((row) => (
-        <Row key={`${row.rule_id} ${row.mode} ${row.bucket_key}`} row={row} now={now} most={most} />
+        <Row key={`${row.rule_id} ${row.mode} ${row.bucket_key} ${row.subject}`} row={row} now={now} most={most} />
       ))}
     </ol>
   );

@@ -71,7 +71,7 @@ export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
       {value !== undefined && value.top.length === 0 && !isLoading && <p class="muted">No denials.</p>}
       <ol class={`violations-top ${mode}`}>
         {value?.top.map(({ value: text, count, last_at }) => (
-          <li key={text} title={`last at ${formatTime(last_at)} UTC`}>
+          <li key={`${text} ${last_at}`} title={`last at ${formatTime(last_at)} UTC`}>
             <Key isClamped text={text} href={hrefOf("violations", withBy({ ...search, [value.by]: text }, by))} />
             <span class="violations-count">{formatCount(count)}</span>
             <span class="violations-bar" aria-hidden="true">

@@ -177,6 +177,8 @@ pub struct OverrideFilter {
 pub struct ViolationRow {
     /// Readable key of the bucket.
     pub bucket_key: String,
+    /// Hash of the values in the key, which distinguishes buckets whose readable keys are the same.
+    pub bucket_id: Vec<u8>,
     /// Id of the rule.
     pub rule_id: u64,
     /// True if the rule was in shadow mode.

@@ -79,6 +79,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     let now = Timestamp::now();
     let row = ViolationRow {
         bucket_key: "user:42".into(),
+        bucket_id: vec![1; 16],
         rule_id: 1,
         is_shadow: false,
         user_id: None,
@@ -90,7 +91,9 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
         tokens_at_time: 0,
         count: 3,
     };
-    let batch = ViolationBatch { writer: 1, sequence: 1, rows: vec![row] };
+    // A row of the same readable key, which older schemas cannot keep apart.
+    let other = ViolationRow { bucket_id: vec![2; 16], count: 4, ..row.clone() };
+    let batch = ViolationBatch { writer: 1, sequence: 1, rows: vec![row, other] };
     database.write_violations(&batch).await.unwrap();
     database.create_token("ci", Role::Admin, &[1; 32], "me").await.unwrap();
 
@@ -104,7 +107,9 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     assert_eq!((loaded.rules.len(), &loaded.overrides[..]), (9, &[blocked][..]));
     assert_eq!(loaded.rules.last(), Some(&rule));
     let any = ViolationFilter::default();
-    assert_eq!(database.violations(&any, None, 9).await.unwrap()[0].row.count, 3);
+    let found = database.violations(&any, None, 9).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.row.count).collect::<Vec<_>>(), [7]);
+    assert_eq!(found[0].row.bucket_id, b"user:42");
 
     // Down to version 1: rules stay, and starter rules are not inserted again.
     let undone = database.migrate_down(1).await.unwrap();
@@ -260,11 +265,12 @@ async fn constraints_reject_invalid_rows(place: Place) {
         let insert = format!("INSERT INTO rate_limit_{table} ({columns}) VALUES ({values})");
         assert!(place.by_hand(&insert).await.is_err(), "{insert}");
     }
-    let time = if matches!(place, Place::Sqlite(_)) { "0" } else { "'epoch'" };
+    let is_sqlite = matches!(place, Place::Sqlite(_));
+    let (time, id) = if is_sqlite { ("0", "x'62'") } else { ("'epoch'", "'\\x62'") };
     let violation = |count: i64, mode: &str| {
         format!(
-            "INSERT INTO rate_limit_violations (bucket_key, requested_at, last_at, tokens_at_time, \
-             rule_id, count, mode, minute) VALUES ('b', {time}, {time}, 0, 1, {count}, '{mode}', 0)"
+            "INSERT INTO rate_limit_violations (bucket_key, bucket_id, requested_at, last_at, \
+             tokens_at_time, rule_id, count, mode, minute) VALUES ('b', {id}, {time}, {time}, 0, 1, {count}, '{mode}', 0)"
         )
     };
     assert!(place.by_hand(&violation(0, "enforce")).await.is_err());

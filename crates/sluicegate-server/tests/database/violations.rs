@@ -10,6 +10,7 @@ use crate::database::common::{Place, on_both};
 on_both!(
     a_batch_is_written_once,
     rows_of_one_minute_are_added_up,
+    buckets_with_the_same_readable_key_are_kept_apart,
     nothing_in_a_row_keeps_it_from_being_written,
     filters_hold_together,
     lists_go_on_where_they_stopped,
@@ -26,6 +27,7 @@ fn row(bucket_key: &str, seconds: i64, count: u64) -> ViolationRow {
     let requested_at = Timestamp::from_micros(NOON + seconds * SECOND);
     ViolationRow {
         bucket_key: bucket_key.into(),
+        bucket_id: bucket_key.into(),
         rule_id: 1,
         is_shadow: false,
         user_id: Some(bucket_key.trim_start_matches("user:").into()),
@@ -92,11 +94,30 @@ async fn rows_of_one_minute_are_added_up(place: Place) {
     }
 }
 
+async fn buckets_with_the_same_readable_key_are_kept_apart(place: Place) {
+    let database = place.migrated().await;
+    let of = |user: &str, count| ViolationRow {
+        bucket_id: user.into(),
+        user_id: Some(user.into()),
+        ..row("x:a:b:c", 0, count)
+    };
+    database.write_violations(&batch(1, vec![of("c", 2), of("b:c", 3)])).await.unwrap();
+    database.write_violations(&batch(2, vec![of("b:c", 4), of("c", 1)])).await.unwrap();
+    for (by, expected) in [(TopBy::UserId, ["b:c", "c"]), (TopBy::BucketKey, ["x:a:b:c"; 2])] {
+        let top = database.top_offenders(&any(), by, 9).await.unwrap();
+        let top: Vec<_> = top.iter().map(|top| (top.value.as_str(), top.count)).collect();
+        assert_eq!(top, [(expected[0], 7), (expected[1], 3)]);
+    }
+    let of_bucket = ViolationFilter { bucket_key: Some("x:a:b:c".into()), ..any() };
+    assert_eq!(database.violations(&of_bucket, None, 9).await.unwrap().len(), 2);
+}
+
 async fn nothing_in_a_row_keeps_it_from_being_written(place: Place) {
     let database = place.migrated().await;
     let long = "\u{e9}\0".repeat(100_000);
     let worst = ViolationRow {
         bucket_key: long.clone(),
+        bucket_id: long.clone().into(),
         rule_id: u64::MAX,
         is_shadow: true,
         user_id: Some(long.clone()),

@@ -18,6 +18,7 @@ row! {
     struct Row {
         violation_id: i64,
         bucket_key: String,
+        bucket_id: Vec<u8>,
         user_id: Option<String>,
         ip_address: Option<String>,
         endpoint: Option<String>,
@@ -49,8 +50,8 @@ pub(in crate::data) async fn list(
 ) -> Result<Vec<Violation>, DataError> {
     let found: Vec<Row> = on!(session, connection: Dialect => {
         let mut query = QueryBuilder::<Dialect>::new(
-            "SELECT violation_id, bucket_key, user_id, ip_address, endpoint, method, requested_at, \
-             tokens_at_time, rule_id, count, last_at, mode FROM rate_limit_violations WHERE 1 = 1",
+            "SELECT violation_id, bucket_key, bucket_id, user_id, ip_address, endpoint, method, \
+             requested_at, tokens_at_time, rule_id, count, last_at, mode FROM rate_limit_violations WHERE 1 = 1",
         );
         filter!(&mut query, filter);
         if let Some(after) = after {
@@ -73,11 +74,12 @@ pub(in crate::data) async fn top(
     by: TopBy,
     limit: usize,
 ) -> Result<Vec<TopOffender>, DataError> {
-    let column = match by {
-        TopBy::UserId => "user_id",
-        TopBy::IpAddress => "ip_address",
-        TopBy::Endpoint => "endpoint",
-        TopBy::BucketKey => "bucket_key",
+    let (column, group) = match by {
+        TopBy::UserId => ("user_id", "user_id"),
+        TopBy::IpAddress => ("ip_address", "ip_address"),
+        TopBy::Endpoint => ("endpoint", "endpoint"),
+        // Different buckets may have the same readable key.
+        TopBy::BucketKey => ("bucket_key", "bucket_key, bucket_id"),
     };
     let until = filter.to.unwrap_or_else(Timestamp::now);
     let from = filter.from.unwrap_or_else(|| until.plus_micros(-TOP_SPAN_US));
@@ -90,8 +92,8 @@ pub(in crate::data) async fn top(
         );
         query.push(column).push(" IS NOT NULL");
         filter!(&mut query, filter);
-        query.push(" GROUP BY ").push(column)
-            .push(" ORDER BY SUM(count) DESC, MAX(last_at) DESC, ").push(column)
+        query.push(" GROUP BY ").push(group)
+            .push(" ORDER BY SUM(count) DESC, MAX(last_at) DESC, ").push(group)
             .push(" LIMIT ").push_bind(rows(limit));
         query.build_query_as().fetch_all(connection).await
     })?;
@@ -102,6 +104,7 @@ impl Row {
     fn violation(self) -> Result<Violation, DataError> {
         let row = ViolationRow {
             bucket_key: self.bucket_key,
+            bucket_id: self.bucket_id,
             rule_id: unsigned("rule_id", self.rule_id)?,
             is_shadow: self.mode == mode(true),
             user_id: self.user_id,

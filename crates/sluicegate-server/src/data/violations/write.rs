@@ -10,7 +10,7 @@ use crate::data::values::{Time, rows, signed};
 use crate::data::{DataError, ViolationBatch, ViolationFilter, ViolationRow};
 use crate::time::Timestamp;
 
-/// Maximum number of rows in a statement: each has 12 values, and SQLite allows 32,766.
+/// Maximum number of rows in a statement: each has 13 values, and SQLite allows 32,766.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// Largest count of a row.
@@ -27,9 +27,12 @@ const WRITER_KEPT_US: i64 = 86_400_000_000;
 /// Maximum number of idle writers deleted at a time.
 const WRITERS_PER_DELETE: usize = 1000;
 
+/// Maximum length of a bucket's id in bytes.
+const BUCKET_ID_BYTES_MAX: usize = 1024;
+
 /// Unique key of a row: bucket, rule, mode, minute. Rows are written in its order, so that two processes do not
 /// deadlock.
-type Key = (String, u64, bool, i64);
+type Key = (Vec<u8>, u64, bool, i64);
 
 /// Writes a batch, unless it was written already.
 pub(in crate::data) async fn write(
@@ -62,7 +65,7 @@ fn summed(batch: &[ViolationRow]) -> BTreeMap<Key, ViolationRow> {
     for row in batch {
         let row = storable(row);
         let minute = row.requested_at.micros().div_euclid(MINUTE_US);
-        let key = (row.bucket_key.clone(), row.rule_id, row.is_shadow, minute);
+        let key = (row.bucket_id.clone(), row.rule_id, row.is_shadow, minute);
         let Some(sum) = rows.get_mut(&key) else {
             rows.insert(key, row);
             continue;
@@ -85,6 +88,7 @@ fn storable(row: &ViolationRow) -> ViolationRow {
     let latest = time(requested_at.plus_micros(SPAN_MAX_US));
     ViolationRow {
         bucket_key: stored_text(&row.bucket_key),
+        bucket_id: row.bucket_id.iter().copied().take(BUCKET_ID_BYTES_MAX).collect(),
         rule_id: row.rule_id.min(COUNT_MAX),
         is_shadow: row.is_shadow,
         user_id: text(&row.user_id),
@@ -101,11 +105,12 @@ fn storable(row: &ViolationRow) -> ViolationRow {
 async fn upsert(session: &mut Session, rows: &[(Key, ViolationRow)]) -> Result<(), DataError> {
     on!(session, connection: Dialect => {
         let mut query = QueryBuilder::<Dialect>::new(
-            "INSERT INTO rate_limit_violations (bucket_key, user_id, ip_address, endpoint, method, \
+            "INSERT INTO rate_limit_violations (bucket_key, bucket_id, user_id, ip_address, endpoint, method, \
              requested_at, tokens_at_time, rule_id, count, last_at, mode, minute) ",
         );
         query.push_values(rows, |mut values, ((.., minute), row)| {
             values.push_bind(row.bucket_key.clone())
+                .push_bind(row.bucket_id.clone())
                 .push_bind(row.user_id.clone())
                 .push_bind(row.ip_address.clone())
                 .push_bind(row.endpoint.clone())
@@ -119,7 +124,7 @@ async fn upsert(session: &mut Session, rows: &[(Key, ViolationRow)]) -> Result<(
                 .push_bind(*minute);
         });
         query.push(
-            " ON CONFLICT (bucket_key, rule_id, mode, minute) DO UPDATE SET \
+            " ON CONFLICT (bucket_id, rule_id, mode, minute) DO UPDATE SET \
              count = CASE WHEN rate_limit_violations.count > 9007199254740991 - excluded.count \
                  THEN 9007199254740991 ELSE rate_limit_violations.count + excluded.count END, \
              requested_at = CASE WHEN excluded.requested_at < rate_limit_violations.requested_at \

@@ -31,6 +31,20 @@ const KEY_BLOCK_BYTES: usize = 64;
 const V4_PREFIX: u32 = 24;
 const V6_PREFIX: u32 = 48;
 
+/// Bytes of a bucket's id: 128 bits.
+const BUCKET_ID_BYTES: usize = 16;
+
+/// A bucket in its recorded form.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedBucket {
+    /// Readable key: the pattern with its placeholders filled in. Different values may give the
+    /// same text: `a:b` and `c`, `a` and `b:c`.
+    pub(crate) key: String,
+    /// Hash over the values, each preceded by its length, so that different values have different
+    /// ids.
+    pub(crate) id: Vec<u8>,
+}
+
 /// Maps addresses and ids to their recorded form. Clones map the same way.
 #[derive(Clone)]
 pub(crate) struct Pseudonyms(Method);
@@ -91,13 +105,14 @@ impl Pseudonyms {
         }
     }
 
-    /// Readable bucket key made of the recorded attributes. `None` if the request lacks one of
-    /// them.
+    /// Recorded form of the bucket that a pattern gives a request. `None` if the request lacks one
+    /// of its attributes.
     #[must_use]
-    pub(crate) fn bucket_key(&self, pattern: &Pattern, request: &Request<'_>) -> Option<String> {
-        if let Method::Raw = self.0 {
-            return pattern.bucket_key(request);
-        }
+    pub(crate) fn bucket(
+        &self,
+        pattern: &Pattern,
+        request: &Request<'_>,
+    ) -> Option<RecordedBucket> {
         let recorded = pattern
             .attributes()
             .iter()
@@ -108,7 +123,13 @@ impl Pseudonyms {
         let of_pseudonyms = recorded
             .iter()
             .fold(Request::new(), |request, (name, value)| request.attribute(name, value));
-        pattern.bucket_key(&of_pseudonyms)
+        let mut hash = Sha256::new();
+        for (_, value) in &recorded {
+            hash.update((value.len() as u64).to_le_bytes());
+            hash.update(value.as_bytes());
+        }
+        let id = hash.finalize()[..BUCKET_ID_BYTES].to_vec();
+        Some(RecordedBucket { key: pattern.bucket_key(&of_pseudonyms)?, id })
     }
 
     /// Recorded form of a queried `ip`, or `ip` itself if it is already in recorded form. `None` if
@@ -277,12 +298,32 @@ mod tests {
             .endpoint("/login")
             .user_id("42")
             .attribute("tenant", "acme");
-        let key = |privacy| pseudonyms(privacy).bucket_key(&pattern, &request).unwrap();
+        let key = |privacy| pseudonyms(privacy).bucket(&pattern, &request).unwrap().key;
         assert_eq!(key(Privacy::Raw), "x:/login:203.0.113.9:42:acme");
         assert_eq!(key(Privacy::Truncated), "x:/login:203.0.113.0/24:42:acme");
         let hashed = pseudonyms(Privacy::Hashed);
         let (ip, user, tenant) = (hashed.ip("203.0.113.9"), hashed.id("42"), hashed.id("acme"));
         assert_eq!(key(Privacy::Hashed), format!("x:/login:{ip}:{user}:{tenant}"));
-        assert_eq!(hashed.bucket_key(&pattern, &Request::new()), None);
+        assert!(hashed.bucket(&pattern, &Request::new()).is_none());
+    }
+
+    #[test]
+    fn buckets_with_one_text_and_different_values_have_different_ids() {
+        let pattern = Pattern::parse("x:{tenant}:{user_id}").unwrap();
+        let bucket = |privacy, tenant: &str, user_id: &str| {
+            let request = Request::new().attribute("tenant", tenant).user_id(user_id);
+            pseudonyms(privacy).bucket(&pattern, &request).unwrap()
+        };
+        let raw = Privacy::Raw;
+        let (one, other) = (bucket(raw, "a:b", "c"), bucket(raw, "a", "b:c"));
+        assert_eq!(one.key, other.key);
+        assert_ne!(one.id, other.id);
+        assert_eq!(one.id, bucket(raw, "a:b", "c").id);
+        let hashed = Privacy::Hashed;
+        assert_ne!(bucket(hashed, "a:b", "c").id, bucket(hashed, "a", "b:c").id);
+        // Addresses that are recorded as one network are one bucket.
+        let pattern = Pattern::parse("{ip}").unwrap();
+        let of = |ip| pseudonyms(Privacy::Truncated).bucket(&pattern, &Request::new().ip(ip));
+        assert_eq!(of("203.0.113.9").unwrap().id, of("203.0.113.10").unwrap().id);
     }
 }

@@ -1,7 +1,5 @@
 //! Rows of the audit, and queries for them: both map a request's values in the same way.
 
-use std::borrow::Cow;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -34,9 +32,10 @@ pub(crate) fn row(
     at: Timestamp,
 ) -> ViolationRow {
     let get = |attribute| request.get(&attribute);
-    let key = pseudonyms.bucket_key(tier.rule.key_pattern(), request);
+    let bucket = pseudonyms.bucket(tier.rule.key_pattern(), request).unwrap_or_default();
     ViolationRow {
-        bucket_key: bucket_key(&key.unwrap_or_default()),
+        bucket_key: bucket_key(&bucket.key),
+        bucket_id: bucket.id,
         rule_id: tier.rule.rule_id(),
         is_shadow: !tier.is_enforced(),
         user_id: get(Attribute::UserId).map(|id| user_id(&pseudonyms.id(id))),
@@ -90,18 +89,16 @@ fn endpoint(endpoint: &str) -> String {
     fit(endpoint, ENDPOINT_BYTES_MAX)
 }
 
-/// Truncates a text to `bytes_max` bytes, with a hash of the whole text at its end, so that two
-/// long texts stay distinct. NUL, which databases reject in text, becomes U+FFFD.
+/// Truncates a text to `bytes_max` bytes, and replaces NUL, which databases reject in text, by
+/// U+FFFD. A text that was changed ends with a hash of the original, so that two of them stay
+/// distinct.
 fn fit(text: &str, bytes_max: usize) -> String {
-    let text = match text.contains('\0') {
-        true => Cow::Owned(text.replace('\0', "\u{fffd}")),
-        false => Cow::Borrowed(text),
-    };
-    if text.len() <= bytes_max {
-        return text.into_owned();
+    if text.len() <= bytes_max && !text.contains('\0') {
+        return text.into();
     }
-    let end = text.floor_char_boundary(bytes_max - REST_TEXT_BYTES);
     let hash = Sha256::digest(text.as_bytes());
+    let text = text.replace('\0', "\u{fffd}");
+    let end = text.floor_char_boundary(bytes_max - REST_TEXT_BYTES);
     let mut fitting = String::with_capacity(bytes_max);
     fitting.push_str(&text[..end]);
     fitting.push('~');
@@ -131,8 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_not_recorded() {
-        assert_eq!(bucket_key("a\0b\n"), "a\u{fffd}b\n");
-        assert_eq!(user_id("\0"), "\u{fffd}");
+    fn zeros_are_not_recorded_and_texts_with_them_stay_different() {
+        for (zero, like) in [("a\0b\n", "a\u{fffd}b\n"), ("\0", "\u{fffd}")] {
+            let recorded = user_id(zero);
+            assert!(recorded.starts_with(&format!("{like}~")), "{recorded}");
+            assert_eq!(user_id(&recorded), recorded);
+            assert_eq!(user_id(like), like);
+        }
+        assert!(user_id(&"\0".repeat(USER_ID_BYTES_MAX)).len() <= USER_ID_BYTES_MAX);
     }
 }

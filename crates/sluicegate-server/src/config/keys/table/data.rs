@@ -163,7 +163,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.rows_per_second",
         flag: Some("audit-rows-per-second"),
         value: "N",
-        doc: "Maximum rows of violations that this process writes per second, on average",
+        doc: "Maximum rows of violations that this process writes per second, on average; rules have equal shares",
         kind: Kind::Number {
             default: ROWS_PER_SECOND_DEFAULT,
             min: 1,
@@ -175,7 +175,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "audit.queue_max",
         flag: Some("audit-queue-max"),
         value: "N",
-        doc: "Maximum rows of violations that wait in memory to be written; more are dropped, and counted",
+        doc: "Maximum rows of violations that wait in memory to be written, in equal shares of the rules; more are dropped, and counted",
         kind: Kind::Number {
             default: AUDIT_QUEUE_DEFAULT,
             min: 16,

@@ -1,13 +1,19 @@
 //! Bounded queue of violations to be written, aggregated by bucket, rule, mode and minute.
+//!
+//! Rules share the queue and the rows written per second equally (`shares`): when the queue is full, a rule that holds
+//! fewer rows than another takes the place of that one's newest row; and rules are written in turn.
+
+mod shares;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use sluicegate::{Request, Tier};
 
+use self::shares::{Admission, Shares, turns};
 use super::{Pseudonyms, record};
 use crate::data::ViolationRow;
 use crate::observe::metrics::audit::{AuditMetrics, Dropped};
@@ -32,16 +38,17 @@ pub(super) struct Queue {
     hashers: [RandomState; 2],
     pseudonyms: Pseudonyms,
     /// Queued rows, and rows taken but not [settled](Self::settle) yet.
-    rows: AtomicUsize,
-    rows_max: usize,
+    shares: Mutex<Shares>,
+    /// Rule whose row was taken last.
+    last_taken: AtomicU64,
     metrics: AuditMetrics,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     rows: HashMap<Key, ViolationRow>,
-    /// Keys of the rows, oldest first.
-    order: VecDeque<Key>,
+    /// Keys of each rule's rows, oldest first.
+    order: HashMap<u64, VecDeque<Key>>,
     /// No more violations are accepted.
     is_closed: bool,
 }
@@ -60,14 +67,15 @@ impl Queue {
             shards: Default::default(),
             hashers: [RandomState::new(), RandomState::new()],
             pseudonyms,
-            rows: AtomicUsize::new(0),
-            rows_max,
+            shares: Mutex::new(Shares::new(rows_max)),
+            last_taken: AtomicU64::new(0),
             metrics,
         }
     }
 
-    /// Adds a violation to its row, or a new row. Dropped and counted if the queue is full.
-    /// Allocates nothing if the row exists or the queue is full.
+    /// Adds a violation to its row, or a new row. If the queue is full, a row of the rule that holds
+    /// the most is dropped and counted, or this violation if it is of that rule. Allocates nothing
+    /// if the row exists or the violation is dropped.
     pub(super) fn note(&self, request: &Request<'_>, tier: &Tier<'_>, at: Timestamp) {
         self.metrics.noted(tier.rule.mode());
         let key = self.key(request, tier, at);
@@ -77,34 +85,72 @@ impl Queue {
             Err(Closed(true)) => return self.metrics.dropped(Dropped::Shutdown, 1),
             Err(Closed(false)) => {}
         }
-        let has_room = |rows| (rows < self.rows_max).then_some(rows + 1);
-        if self.rows.try_update(Ordering::Relaxed, Ordering::Relaxed, has_room).is_err() {
+        let rule_id = tier.rule.rule_id();
+        if !self.admit(rule_id) {
             return self.metrics.dropped(Dropped::Full, 1);
         }
-        self.metrics.waiting.inc();
         // Hashing and copying happen without the lock.
         let row = record::row(&self.pseudonyms, request, tier, at);
         if let Err(result) = shard.lock().insert(key, row) {
-            self.leave(1);
+            self.leave([rule_id]);
             if let Some(reason) = result {
                 self.metrics.dropped(reason, 1);
             }
         }
     }
 
-    /// Takes up to `rows_max` rows to be written, oldest first. They count as waiting until they
-    /// are settled.
+    /// Counts a new row of this rule; `false` if there is no room for it.
+    fn admit(&self, rule_id: u64) -> bool {
+        let admission = self.shares.lock().admit(rule_id);
+        match admission {
+            Admission::Room => {
+                self.metrics.waiting.inc();
+                true
+            }
+            Admission::InsteadOf(largest) => {
+                let Some(evicted) = self.evict(largest) else { return false };
+                self.shares.lock().exchange(largest, rule_id);
+                self.metrics.dropped(Dropped::Full, evicted.count);
+                true
+            }
+            Admission::Full => false,
+        }
+    }
+
+    /// Removes a recent row of this rule; `None` if all of its rows have been taken.
+    fn evict(&self, rule_id: u64) -> Option<ViolationRow> {
+        self.shards.iter().find_map(|shard| shard.lock().take_newest(rule_id))
+    }
+
+    /// Takes up to `rows_max` rows to be written: of each rule in turn, oldest first. They count as
+    /// waiting until they are settled.
     pub(super) fn take(&self, rows_max: usize) -> Vec<ViolationRow> {
-        let front =
-            |shard: usize| self.shards[shard].lock().oldest().map(|at| Reverse((at, shard)));
-        let mut fronts: BinaryHeap<_> = (0..SHARDS).filter_map(front).collect();
+        let mut queued = BTreeMap::new();
+        for shard in &self.shards {
+            for (rule_id, keys) in &shard.lock().order {
+                *queued.entry(*rule_id).or_default() += keys.len();
+            }
+        }
+        let last = self.last_taken.load(Ordering::Relaxed);
+        let (turns, last) = turns(&queued, last, rows_max);
+        self.last_taken.store(last, Ordering::Relaxed);
         let mut taken = Vec::new();
-        while taken.len() < rows_max {
+        for (rule_id, rows) in turns {
+            self.take_of(rule_id, rows, &mut taken);
+        }
+        taken.sort_by_key(|row| row.requested_at);
+        taken
+    }
+
+    fn take_of(&self, rule_id: u64, rows_max: usize, taken: &mut Vec<ViolationRow>) {
+        let front =
+            |shard: usize| self.shards[shard].lock().oldest(rule_id).map(|at| Reverse((at, shard)));
+        let mut fronts: BinaryHeap<_> = (0..SHARDS).filter_map(front).collect();
+        for _ in 0..rows_max {
             let Some(Reverse((_, shard))) = fronts.pop() else { break };
-            taken.extend(self.shards[shard].lock().take());
+            taken.extend(self.shards[shard].lock().take_oldest(rule_id));
             fronts.extend(front(shard));
         }
-        taken
     }
 
     /// Counts taken rows by their result.
@@ -114,7 +160,7 @@ impl Queue {
             WriteResult::Written => self.metrics.written(rows.len(), count),
             WriteResult::Dropped(reason) => self.metrics.dropped(reason, count),
         }
-        self.leave(rows.len());
+        self.leave(rows.iter().map(|row| row.rule_id));
     }
 
     /// Drops the rows that `matches` selects.
@@ -136,12 +182,21 @@ impl Queue {
     /// Number of queued rows.
     #[cfg(test)]
     pub(super) fn rows(&self) -> usize {
-        self.rows.load(Ordering::Relaxed)
+        self.shares.lock().rows()
     }
 
-    fn leave(&self, rows: usize) {
-        self.rows.fetch_sub(rows, Ordering::Relaxed);
-        self.metrics.waiting.dec_by(rows as i64);
+    /// Rule that holds the most rows; `None` if the queue is empty.
+    pub(super) fn largest_rule(&self) -> Option<u64> {
+        self.shares.lock().largest()
+    }
+
+    /// Removes a row of each of these rules.
+    fn leave(&self, rules: impl IntoIterator<Item = u64>) {
+        let mut shares = self.shares.lock();
+        for rule_id in rules {
+            shares.leave(rule_id);
+            self.metrics.waiting.dec();
+        }
     }
 
     fn key(&self, request: &Request<'_>, tier: &Tier<'_>, at: Timestamp) -> Key {
@@ -183,26 +238,46 @@ impl Shard {
             Ok(()) => Err(None),
             Err(Closed(true)) => Err(Some(Dropped::Shutdown)),
             Err(Closed(false)) => {
+                self.order.entry(row.rule_id).or_default().push_back(key);
                 self.rows.insert(key, row);
-                self.order.push_back(key);
                 Ok(())
             }
         }
     }
 
-    fn oldest(&self) -> Option<Timestamp> {
-        let key = self.order.front()?;
+    /// Time of this rule's oldest row.
+    fn oldest(&self, rule_id: u64) -> Option<Timestamp> {
+        let key = self.order.get(&rule_id)?.front()?;
         self.rows.get(key).map(|row| row.requested_at)
     }
 
-    fn take(&mut self) -> Option<ViolationRow> {
-        let key = self.order.pop_front()?;
+    fn take_oldest(&mut self, rule_id: u64) -> Option<ViolationRow> {
+        self.take(rule_id, VecDeque::pop_front)
+    }
+
+    fn take_newest(&mut self, rule_id: u64) -> Option<ViolationRow> {
+        self.take(rule_id, VecDeque::pop_back)
+    }
+
+    fn take(
+        &mut self,
+        rule_id: u64,
+        pop: impl Fn(&mut VecDeque<Key>) -> Option<Key>,
+    ) -> Option<ViolationRow> {
+        let keys = self.order.get_mut(&rule_id)?;
+        let key = pop(keys)?;
+        if keys.is_empty() {
+            self.order.remove(&rule_id);
+        }
         self.rows.remove(&key)
     }
 
     fn forget(&mut self, matches: impl Fn(&ViolationRow) -> bool) -> Vec<ViolationRow> {
         let forgotten = self.rows.extract_if(|_, row| matches(row)).map(|(_, row)| row).collect();
-        self.order.retain(|key| self.rows.contains_key(key));
+        self.order.retain(|_, keys| {
+            keys.retain(|key| self.rows.contains_key(key));
+            !keys.is_empty()
+        });
         forgotten
     }
 

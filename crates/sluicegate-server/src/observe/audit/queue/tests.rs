@@ -13,8 +13,10 @@ use crate::observe::metrics::audit::AuditFigures;
 struct Model {
     /// User, rule and minute of each queued row, in order, and the row.
     rows: Vec<((u8, u64, i64), ViolationRow)>,
-    /// Taken and not settled.
-    taken: usize,
+    /// Rules of rows that are taken and not settled.
+    taken: Vec<u64>,
+    /// Rule whose row was taken last.
+    last: u64,
     noted: u64,
     written: u64,
     dropped: u64,
@@ -31,7 +33,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..8u8, 1..3u64, 0..40i64).prop_map(|(user, rule, pause)| Step::Note(user, rule, pause)),
+        8 => (0..8u8, 1..=RULES, 0..40i64).prop_map(|(user, rule, pause)| Step::Note(user, rule, pause)),
         2 => (0..6usize).prop_map(Step::Take),
         2 => any::<bool>().prop_map(Step::Settle),
         1 => (0..8u8).prop_map(Step::Forget),
@@ -39,19 +41,61 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 const ROWS_MAX: usize = 6;
+const RULES: u64 = 3;
 
 impl Model {
-    fn note(&mut self, user: u8, row: ViolationRow) {
+    fn note(&mut self, user: u8, row: ViolationRow, queue: &Queue) {
         self.noted += 1;
         let key = (user, row.rule_id, row.requested_at.micros() / 60_000_000);
         if let Some((_, known)) = self.rows.iter_mut().find(|(known, _)| *known == key) {
             known.count += 1;
             known.last_at = row.last_at;
-        } else if self.rows.len() + self.taken < ROWS_MAX {
+        } else if self.rows.len() + self.taken.len() < ROWS_MAX || self.evict(row.rule_id, queue) {
             self.rows.push((key, row));
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// Rows that a rule holds.
+    fn held(&self, rule_id: u64) -> usize {
+        let queued = self.rows.iter().filter(|(_, row)| row.rule_id == rule_id).count();
+        queued + self.taken.iter().filter(|taken| **taken == rule_id).count()
+    }
+
+    /// Drops the row that the queue has dropped for one of this rule. `false` if it had to keep all.
+    fn evict(&mut self, rule_id: u64, queue: &Queue) -> bool {
+        let largest = (1..=RULES).max_by_key(|rule_id| self.held(*rule_id)).unwrap();
+        let mut queued = self.rows.iter().filter(|(_, row)| row.rule_id == largest);
+        if self.held(largest) <= self.held(rule_id) + 1 || queued.next().is_none() {
+            return false;
+        }
+        let shards = queue.shards.iter();
+        let left: Vec<_> = shards
+            .flat_map(|shard| shard.lock().rows.values().cloned().collect::<Vec<_>>())
+            .collect();
+        let (kept, evicted): (Vec<_>, Vec<_>) =
+            self.rows.drain(..).partition(|(_, row)| left.contains(row));
+        assert!(evicted.len() == 1 && evicted[0].1.rule_id == largest, "{evicted:?}");
+        self.dropped += evicted[0].1.count;
+        self.rows = kept;
+        true
+    }
+
+    /// Takes the oldest row of each rule in turn.
+    fn take(&mut self, rows_max: usize) -> Vec<ViolationRow> {
+        let mut taken = Vec::new();
+        while taken.len() < rows_max && !self.rows.is_empty() {
+            let rules: std::collections::BTreeSet<u64> =
+                self.rows.iter().map(|(_, row)| row.rule_id).collect();
+            let next = rules.iter().find(|rule_id| **rule_id > self.last);
+            self.last = *next.or(rules.first()).unwrap();
+            let oldest = self.rows.iter().position(|(_, row)| row.rule_id == self.last);
+            taken.push(self.rows.remove(oldest.unwrap()).1);
+        }
+        self.taken.extend(taken.iter().map(|row| row.rule_id));
+        taken.sort_by_key(|row| row.requested_at);
+        taken
     }
 
     fn waiting(&self) -> u64 {
@@ -66,7 +110,7 @@ fn sum(rows: &[ViolationRow]) -> u64 {
 proptest! {
     #[test]
     fn sums_up_as_the_model_does(steps in prop::collection::vec(step(), 1..200)) {
-        let limiter = limiter(&[Mode::Enforce, Mode::Shadow]);
+        let limiter = limiter(&[Mode::Enforce, Mode::Shadow, Mode::Enforce]);
         let (queue, metrics) = queue(ROWS_MAX);
         let (mut model, mut taken, mut at) = (Model::default(), Vec::new(), NOON);
         for step in steps {
@@ -78,14 +122,13 @@ proptest! {
                     let verdict = verdict(&limiter, &user_id);
                     let tier = verdict.tiers().find(|tier| tier.rule.rule_id() == rule).unwrap();
                     queue.note(&request(&user_id), &tier, at);
-                    let pseudonyms = &queue.pseudonyms;
-                    model.note(user, record::row(pseudonyms, &request(&user_id), &tier, at));
+                    let row = record::row(&queue.pseudonyms, &request(&user_id), &tier, at);
+                    model.note(user, row, &queue);
                 }
                 Step::Take(rows) => {
+                    let expected = model.take(rows);
                     let rows = queue.take(rows);
-                    let expected: Vec<_> = model.rows.drain(..rows.len()).map(|(_, row)| row).collect();
                     prop_assert_eq!(&rows, &expected);
-                    model.taken += rows.len();
                     taken.extend(rows);
                 }
                 Step::Settle(is_written) => {
@@ -93,7 +136,7 @@ proptest! {
                         if is_written { WriteResult::Written } else { WriteResult::Dropped(Dropped::Refused) };
                     queue.settle(&taken, result);
                     *(if is_written { &mut model.written } else { &mut model.dropped }) += sum(&taken);
-                    model.taken = 0;
+                    model.taken.clear();
                     taken.clear();
                 }
                 Step::Forget(user) => {
@@ -104,7 +147,7 @@ proptest! {
                     model.dropped += before - model.waiting();
                 }
             }
-            prop_assert_eq!(queue.rows(), model.rows.len() + model.taken);
+            prop_assert_eq!(queue.rows(), model.rows.len() + model.taken.len());
             prop_assert_eq!(metrics.waiting.get() as usize, queue.rows());
             let figures = metrics.figures();
             let (noted, written, dropped) = (model.noted, model.written, model.dropped);
@@ -184,4 +227,35 @@ fn a_storm_is_held_and_counted() {
     let left = queue.take(usize::MAX);
     assert_eq!(sum(&left), figures.waiting());
     assert!(left.len() <= ROWS_MAX);
+}
+
+/// A flood of new users of one rule, while the queue is full of them: a violation of another rule is
+/// kept, and among the next that are written.
+#[test]
+fn a_flood_of_one_rule_drops_no_violation_of_another() {
+    const ROWS_MAX: usize = 100;
+    let (queue, metrics) = queue(ROWS_MAX);
+    let limiter = limiter(&[Mode::Enforce, Mode::Shadow]);
+    let note = |rule_id: u64, user_id: &str, at: i64| {
+        let verdict = verdict(&limiter, user_id);
+        let tier = verdict.tiers().find(|tier| tier.rule.rule_id() == rule_id).unwrap();
+        queue.note(&request(user_id), &tier, NOON.plus_micros(at));
+    };
+    for number in 0..1000 {
+        note(1, &number.to_string(), number);
+    }
+    for number in 0..40 {
+        note(2, &number.to_string(), 2000 + number);
+        note(1, "one more", 2000 + number);
+    }
+    assert_eq!((queue.rows(), queue.largest_rule()), (ROWS_MAX, Some(1)));
+    let rows = queue.take(20);
+    let of = |rule_id| rows.iter().filter(|row| row.rule_id == rule_id).count();
+    assert_eq!((of(1), of(2)), (10, 10), "both in turn");
+    queue.settle(&rows, WriteResult::Written);
+    let rest = queue.take(usize::MAX);
+    assert_eq!(rest.iter().filter(|row| row.rule_id == 2).count(), 30, "none was dropped");
+    let figures = metrics.figures();
+    assert_eq!(figures.noted, figures.written + figures.dropped + sum(&rest));
+    assert_eq!(figures.dropped, metrics.dropped_for(Dropped::Full));
 }

@@ -24,6 +24,9 @@ const BATCH_ROWS_MAX: usize = 500;
 const RETRY: Backoff =
     Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
+/// Minimum time between two log lines about dropped violations.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
 /// Attempts to write the last batches on shutdown.
 const LAST_TRIES: u32 = 3;
 
@@ -61,9 +64,10 @@ struct State {
     budget: Budget,
     /// Consecutive failures of the database.
     failures: u32,
-    /// Violations dropped because of a full queue at the last check.
+    /// Violations dropped because of a full queue when that was logged last.
     dropped_full: u64,
-    is_dropping: bool,
+    /// Time at which drops were logged last; `None` if never.
+    drops_logged_at: Option<Instant>,
 }
 
 /// Result of a round of writing.
@@ -91,7 +95,7 @@ impl<S: Sink> Writer<S> {
             budget: Budget::new(rows_per_second),
             failures: 0,
             dropped_full: 0,
-            is_dropping: false,
+            drops_logged_at: None,
         };
         let (is_ending, _) = watch::channel(false);
         Self { queue, sink, metrics, state: Mutex::new(state), is_ending }
@@ -162,7 +166,7 @@ impl<S: Sink> Writer<S> {
             Round::Done => WRITE_EVERY,
             Round::Trouble => RETRY.after(state.failures),
         };
-        state.log_drops(self.metrics.dropped_for(Dropped::Full));
+        state.log_drops(self.metrics.dropped_for(Dropped::Full), &self.queue);
         wait
     }
 
@@ -224,15 +228,18 @@ impl State {
         self.failures = 0;
     }
 
-    /// Logs when violations begin to be dropped because of a full queue, and when that ends.
-    fn log_drops(&mut self, dropped: u64) {
-        let is_dropping = dropped > self.dropped_full;
-        if is_dropping && !self.is_dropping {
-            warn!(dropped, "violations are dropped: the queue is full");
-        } else if !is_dropping && self.is_dropping {
-            info!(dropped, "violations are no longer dropped");
+    /// Logs that violations are dropped because of a full queue, at most once per [`LOG_EVERY`].
+    fn log_drops(&mut self, dropped: u64, queue: &Queue) {
+        let is_due = self.drops_logged_at.is_none_or(|at| at.elapsed() >= LOG_EVERY);
+        if dropped > self.dropped_full && is_due {
+            let rule_id = queue.largest_rule();
+            warn!(
+                dropped = dropped - self.dropped_full,
+                rule_id,
+                "violations are dropped: the queue is full, mostly with those of this rule"
+            );
+            (self.dropped_full, self.drops_logged_at) = (dropped, Some(Instant::now()));
         }
-        (self.dropped_full, self.is_dropping) = (dropped, is_dropping);
     }
 }
 

@@ -76,6 +76,8 @@ pub(crate) struct LimitedBucket {
     /// Mode of the rule at the denial.
     mode: Mode,
     pub(crate) bucket_key: String,
+    /// Distinguishes buckets whose readable keys are the same.
+    bucket_id: Vec<u8>,
     pub(crate) subject: String,
     pub(crate) endpoint: Option<String>,
     pub(crate) user_id: Option<String>,
@@ -143,6 +145,7 @@ impl MostLimited {
             rule_id: row.rule_id,
             mode: tier.rule.mode(),
             bucket_key: row.bucket_key,
+            bucket_id: row.bucket_id,
             subject: record::subject(&self.pseudonyms, request, tier.rule),
             endpoint: row.endpoint,
             user_id: row.user_id,
@@ -197,7 +200,7 @@ impl MostLimited {
 /// Merges subjects that the audit records as one: it may truncate addresses to their networks.
 fn merged(mut subjects: Vec<LimitedSubject>) -> Vec<LimitedSubject> {
     let name = |LimitedSubject { bucket, .. }: &LimitedSubject| {
-        (bucket.rule_id, bucket.mode == Mode::Enforce, bucket.bucket_key.clone())
+        (bucket.rule_id, bucket.mode == Mode::Enforce, bucket.bucket_id.clone())
     };
     subjects.sort_by_cached_key(name);
     subjects.dedup_by(|next, first| {

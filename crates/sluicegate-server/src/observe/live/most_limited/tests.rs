@@ -135,3 +135,16 @@ fn addresses_that_are_recorded_as_one_network_are_reported_once() {
     );
     assert_eq!(limited.top_in(&limiter.rules(), 2)[0].last_at, moment(1).at);
 }
+
+#[test]
+fn buckets_with_the_same_readable_key_are_reported_separately() {
+    let rule = Rule::new(1, "x:{tenant}:{user_id}", Quota::per_second(1).unwrap()).unwrap();
+    let limiter = Limiter::new(MemoryStore::new(), RuleSet::new(vec![rule]).unwrap());
+    let limited = limited(Privacy::Raw);
+    for (tenant, user_id) in [("a:b", "c"), ("a", "b:c"), ("a:b", "c")] {
+        let request = Request::new().attribute("tenant", tenant).user_id(user_id).cost(2);
+        limited.note_at(&request, &limiter.check_now(&request), moment(0));
+    }
+    let of = |denied| ("x:a:b:c".to_owned(), denied, Mode::Enforce);
+    assert_eq!(reported(&limited, &limiter, 0), [of(2), of(1)]);
+}
