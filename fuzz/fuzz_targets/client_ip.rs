@@ -9,7 +9,7 @@ use http::header::{FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sluicegate::client_ip::{ClientIp, ForwardedBy};
+use sluicegate::client_ip::{ClientIp, ForwardedBy, canonical};
 
 #[derive(Arbitrary, Debug)]
 struct Input {
@@ -27,7 +27,7 @@ fuzz_target!(|input: Input| {
     let header =
         if input.is_forwarded { ForwardedBy::Forwarded } else { ForwardedBy::XForwardedFor };
     let by_networks = ClientIp::default().header(header).trust(["10.0.0.0/8".parse().unwrap()]);
-    let client = IpAddr::V6(Ipv6Addr::from_bits(input.client)).to_canonical();
+    let client = canonical(Ipv6Addr::from_bits(input.client).into());
     let mut lines = input.forged;
     lines.retain(|line| HeaderValue::from_bytes(line).is_ok());
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::common::{Client, Launch, Server, with_rules};
+use crate::common::{Client, Launch, Server, check, with_rules};
 
 /// Peer in no network of proxies.
 const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 9));
@@ -66,4 +66,26 @@ fn a09_a_stranger_cannot_choose_its_user_plan_or_tenant() {
     let metrics = server.get("/metrics").body;
     assert!(metrics.contains("sluicegate_authorize_untrusted_total 60"), "{metrics}");
     server.wait_for_log("headers of a peer outside proxies.trusted ignored");
+}
+
+/// A NAT64 in front of the service shows every IPv4 client as an address in `64:ff9b::/96`, which is within one /64.
+#[test]
+fn a15_clients_behind_a_nat64_do_not_share_a_bucket() {
+    let server = launch("127.0.0.1").start();
+    let proxy = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let as_client = |address: &str| allowed(&server, proxy, 10, &[("x-forwarded-for", address)]);
+    let flood = as_client("64:ff9b::198.51.100.7");
+    let other = as_client("64:ff9b::198.51.100.8");
+    eprintln!("of 10 requests each: {flood} of one client allowed, then {other} of another");
+    assert_eq!((flood, other), (5, 5));
+    // The same client without the NAT64, and in every spelling.
+    for spelling in ["198.51.100.7", "64:FF9B::c633:6407", "[64:ff9b::c633:6407]:80"] {
+        assert_eq!(as_client(spelling), 0, "{spelling}");
+    }
+    // A proxy behind the NAT64 is the proxy.
+    assert_eq!(as_client("198.51.100.9, 64:ff9b::127.0.0.1"), 5);
+    assert_eq!(as_client("198.51.100.9"), 0);
+    // The other doors for an address.
+    let left = |ip: &str| check(&server, &serde_json::json!({"ip": ip}))["remaining"].clone();
+    assert_eq!((left("203.0.113.1"), left("64:ff9b::203.0.113.1")), (4.into(), 3.into()));
 }

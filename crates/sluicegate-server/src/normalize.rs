@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use sluicegate::client_ip::canonical;
+
 /// Upper case, as RFC 3986 recommends.
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -20,7 +22,7 @@ pub(crate) fn address(text: &str) -> Option<Cow<'_, str>> {
     Some(match text.parse().ok()? {
         // IPv4 has only one spelling that parses.
         IpAddr::V4(_) => text.into(),
-        IpAddr::V6(ip) => ip.to_canonical().to_string().into(),
+        ip @ IpAddr::V6(_) => canonical(ip).to_string().into(),
     })
 }
 

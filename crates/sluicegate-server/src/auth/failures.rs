@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sluicegate::client_ip::canonical;
 use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
 
 /// Maximum number of addresses counted individually; further ones share a count.
@@ -106,7 +107,7 @@ impl fmt::Debug for LastWrong {
 
 /// Unit of counting: an IPv4 address, or an IPv6 network.
 fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
+    match canonical(address) {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (u128::BITS - NETWORK_BITS);
             Ipv6Addr::from_bits(address.to_bits() & mask).into()
@@ -186,6 +187,8 @@ mod tests {
         assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
         assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
         assert!(same("::ffff:203.0.113.9", "203.0.113.9"));
+        assert!(same("64:ff9b::203.0.113.9", "203.0.113.9"));
+        assert!(!same("64:ff9b::203.0.113.9", "64:ff9b::203.0.113.10"));
         assert!(!same("203.0.113.9", "203.0.113.10"));
     }
 }

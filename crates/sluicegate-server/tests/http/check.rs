@@ -116,6 +116,7 @@ fn addresses_have_one_spelling() {
         |ip: &str| check(&server, &json!({"ip": ip, "endpoint": "/login"}))["remaining"].clone();
     assert_eq!(login("203.0.113.9"), 4);
     assert_eq!(login("::ffff:203.0.113.9"), 3);
+    assert_eq!(login("64:ff9b::203.0.113.9"), 2);
     assert_eq!(login("2001:db8::1"), 4);
     assert_eq!(login("2001:DB8:0:0:0:0:0:1"), 3);
 }

@@ -74,9 +74,11 @@ fn a_connection_is_its_clients() {
         let mut second = connect(&server, &version_2(again));
         assert_eq!(show_wrong_token(&mut second, "b"), 429, "{client}");
     }
-    // An IPv4-mapped IPv6 address is the IPv4 address.
-    let mapped = "[::ffff:203.0.113.9]:51234".parse().unwrap();
-    assert_eq!(show_wrong_token(&mut connect(&server, &version_2(mapped)), "c"), 429);
+    // An IPv4-mapped IPv6 address is the IPv4 address, and so is one that a NAT64 translated.
+    for inside in ["[::ffff:203.0.113.9]:51234", "[64:ff9b::203.0.113.9]:51234"] {
+        let mut connection = connect(&server, &version_2(inside.parse().unwrap()));
+        assert_eq!(show_wrong_token(&mut connection, "c"), 429, "{inside}");
+    }
 }
 
 /// Forwarding headers are trusted by the client address of the PROXY header, not by the peer.

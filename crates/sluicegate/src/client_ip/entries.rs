@@ -19,7 +19,7 @@ const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 /// One entry of a forwarding header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Address of the proxy's peer. Never an IPv4-mapped IPv6 address.
+    /// Address of the proxy's peer, [canonical](super::canonical).
     Address(IpAddr),
     /// Anything else: `unknown`, an obfuscated name, an entry that is invalid or too long.
     Garbage,

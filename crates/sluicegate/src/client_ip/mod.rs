@@ -14,7 +14,7 @@
 mod entries;
 mod node;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -27,6 +27,12 @@ pub const ENTRIES_MAX: usize = 32;
 
 /// Default of [`ClientIp::ipv6_prefix`]: a client with an IPv6 address usually has a network of this size.
 pub const IPV6_PREFIX_DEFAULT: u8 = 64;
+
+/// First 96 bits of an IPv4 address that a NAT64 translated, with the well-known prefix of RFC 6052: `64:ff9b::/96`.
+const NAT64: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Prefix length of IPv6 networks that hold all IPv4 addresses, in bits.
+const IPV4_INSIDE_BITS: u8 = 96;
 
 /// Header with the clients' addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,7 +78,7 @@ impl ClientIp {
     #[must_use]
     pub fn trust(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
         let known = self.trusted.iter().copied();
-        self.trusted = known.chain(networks.into_iter().map(unmapped)).collect();
+        self.trusted = known.chain(networks.into_iter().map(canonical_network)).collect();
         self
     }
 
@@ -112,17 +118,13 @@ impl ClientIp {
     /// Returns whether the header of this peer is trusted.
     #[must_use]
     pub fn is_trusted(&self, peer: IpAddr) -> bool {
-        if self.trusted.is_empty() {
-            self.hops > 0
-        } else {
-            self.is_in_trusted(peer.to_canonical())
-        }
+        if self.trusted.is_empty() { self.hops > 0 } else { self.is_in_trusted(canonical(peer)) }
     }
 
     /// The client's full address.
     #[must_use]
     pub fn of(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
-        let peer = peer.to_canonical();
+        let peer = canonical(peer);
         if !self.is_trusted(peer) {
             return peer;
         }
@@ -149,7 +151,7 @@ impl ClientIp {
     /// ```
     #[must_use]
     pub fn group(&self, address: IpAddr) -> IpAddr {
-        let address = address.to_canonical();
+        let address = canonical(address);
         let prefix = if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix };
         IpNet::new(address, prefix).map_or(address, |network| network.network())
     }
@@ -185,14 +187,40 @@ fn by_hops(mut entries: Entries<'_>, peer: IpAddr, hops: u8) -> IpAddr {
     speaker
 }
 
-/// The IPv4 network of an IPv4-mapped IPv6 network: addresses are compared in their IPv4 form.
-fn unmapped(network: IpNet) -> IpNet {
-    const MAPPED_BITS: u8 = 96;
+/// The IPv4 address inside an IPv6 address, if there is one: IPv4-mapped, or translated by a NAT64 with the well-known
+/// prefix `64:ff9b::/96`. Other addresses are returned unchanged.
+///
+/// [`ClientIp`] treats every address like this. Without it all IPv4 clients behind a NAT64 would be one IPv6 network, and
+/// so one client. Prefixes that a network chose itself cannot be recognised.
+///
+/// ```
+/// # use sluicegate::client_ip::canonical;
+/// assert_eq!(canonical("64:ff9b::203.0.113.9".parse()?).to_string(), "203.0.113.9");
+/// assert_eq!(canonical("::ffff:203.0.113.9".parse()?).to_string(), "203.0.113.9");
+/// assert_eq!(canonical("2001:db8::1".parse()?).to_string(), "2001:db8::1");
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[must_use]
+pub fn canonical(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => ipv4_inside(v6).map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// The IPv4 address inside an IPv6 address.
+fn ipv4_inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let translated = address.octets();
+    let translated =
+        translated.strip_prefix(&NAT64).and_then(|rest| <[u8; 4]>::try_from(rest).ok());
+    address.to_ipv4_mapped().or(translated.map(Ipv4Addr::from))
+}
+
+/// The IPv4 network inside an IPv6 network, if there is one: addresses are compared in their IPv4 form.
+fn canonical_network(network: IpNet) -> IpNet {
     match network {
-        IpNet::V6(v6) if v6.prefix_len() >= MAPPED_BITS => v6
-            .addr()
-            .to_ipv4_mapped()
-            .and_then(|address| Ipv4Net::new(address, v6.prefix_len() - MAPPED_BITS).ok())
+        IpNet::V6(v6) if v6.prefix_len() >= IPV4_INSIDE_BITS => ipv4_inside(v6.addr())
+            .and_then(|address| Ipv4Net::new(address, v6.prefix_len() - IPV4_INSIDE_BITS).ok())
             .map_or(network, IpNet::V4),
         _ => network,
     }

@@ -2,25 +2,27 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::canonical;
+
 /// Longest port, in bytes: five digits, or an obfuscated name.
 const PORT_BYTES_MAX: usize = 32;
 
-/// Parses `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. IPv4-mapped addresses
-/// become IPv4.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. The result is
+/// [canonical].
 pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(text).ok()?;
     if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']')?;
         let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
         let address: Ipv6Addr = address.parse().ok()?;
-        return is_port.then(|| address.to_canonical());
+        return is_port.then(|| canonical(address.into()));
     }
     if let Some((address, port)) = text.split_once(':')
         && let Ok(address) = address.parse::<Ipv4Addr>()
     {
         return is_port(port).then_some(address.into());
     }
-    text.parse().ok().map(|address: IpAddr| address.to_canonical())
+    text.parse().ok().map(canonical)
 }
 
 /// The address in an entry of `Forwarded`: `for="[2001:db8::1]:4711";proto=https`.

@@ -53,6 +53,8 @@ fn x_forwarded_for_from_the_right() {
         (&["198.51.100.7:50123"], CLIENT),
         (&["::ffff:198.51.100.7"], CLIENT),
         (&["::ffff:198.51.100.7, ::ffff:10.0.0.2"], CLIENT),
+        (&["64:ff9b::198.51.100.7, 64:ff9b::10.0.0.2"], CLIENT),
+        (&["[64:ff9b::c633:6407]:443"], CLIENT),
         (&["[2001:db8::1]:443, 10.0.0.2"], "2001:db8::1"),
         (&["2001:db8::1, [2001:db8:ffff::5]"], "2001:db8::1"),
         // All entries are trusted proxies: the farthest one is the client.
@@ -163,12 +165,19 @@ fn hops_within_networks() {
 
 #[test]
 fn ipv4_in_ipv6_is_ipv4() {
-    let client_ip = ClientIp::default().trust(["::ffff:10.0.0.0/104".parse().unwrap()]);
-    for peer in ["10.0.0.1", "::ffff:10.0.0.1"] {
-        assert!(client_ip.is_trusted(ip(peer)));
-        check(&client_ip, &lines("x-forwarded-for", &["198.51.100.7"]), peer, CLIENT);
+    for network in ["::ffff:10.0.0.0/104", "64:ff9b::10.0.0.0/104", "10.0.0.0/8"] {
+        let client_ip = ClientIp::default().trust([network.parse().unwrap()]);
+        for peer in ["10.0.0.1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1"] {
+            assert!(client_ip.is_trusted(ip(peer)), "{network} {peer}");
+            check(&client_ip, &lines("x-forwarded-for", &["198.51.100.7"]), peer, CLIENT);
+        }
+        check(&client_ip, &HeaderMap::new(), "::ffff:192.0.2.1", "192.0.2.1");
+        check(&client_ip, &HeaderMap::new(), "64:ff9b::192.0.2.1", "192.0.2.1");
     }
-    check(&client_ip, &HeaderMap::new(), "::ffff:192.0.2.1", "192.0.2.1");
+    // A prefix that a network chose itself cannot be recognised, nor can bits beside the well-known one.
+    for other in ["64:ff9b:1::192.0.2.1", "64:ff9b::1:c000:201", "64:ff9c::192.0.2.1"] {
+        check(&ClientIp::default(), &HeaderMap::new(), other, other);
+    }
 }
 
 /// Ten thousand entries are as good as the nearest ones.
@@ -195,6 +204,9 @@ fn a_group_is_its_first_address() {
         (32, 64, "203.0.113.9", "203.0.113.9"),
         (24, 64, "203.0.113.9", "203.0.113.0"),
         (24, 64, "::ffff:203.0.113.9", "203.0.113.0"),
+        (32, 64, "64:ff9b::203.0.113.9", "203.0.113.9"),
+        (24, 64, "64:ff9b::203.0.113.9", "203.0.113.0"),
+        (32, 64, "64:ff9b:1::203.0.113.9", "64:ff9b:1::"),
         (32, 64, "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
         (32, 56, "2001:db8:1:2ff:3:4:5:6", "2001:db8:1:200::"),
         (32, 128, "2001:db8::6", "2001:db8::6"),

@@ -87,6 +87,8 @@ async fn one_network_is_one_client_and_one_spelling_one_address() {
     assert!(passes(&app, from("203.0.113.1", &[])).await);
     assert!(!passes(&app, from("::ffff:203.0.113.1", &[])).await, "mapped");
     assert!(passes(&app, from("::ffff:203.0.113.2", &[])).await, "not all in one bucket");
+    assert!(!passes(&app, from("64:ff9b::203.0.113.2", &[])).await, "translated by a NAT64");
+    assert!(passes(&app, from("64:ff9b::203.0.113.3", &[])).await, "not all in one bucket");
 
     let whole = ClientIp::default().ipv6_prefix(128);
     let app = guarded(&layer(per_ip()).0.client_ip(whole));

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use axum::http::HeaderName;
 use ipnet::IpNet;
 use sluicegate::UnknownName;
+use sluicegate::client_ip::canonical;
 use sluicegate::rules::Attribute;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -177,7 +178,7 @@ fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
 
 /// A network: `10.0.0.0/8`, or one address.
 fn network(text: &str) -> Result<IpNet, String> {
-    let address = || text.parse().ok().map(|ip: IpAddr| IpNet::from(ip.to_canonical()));
+    let address = || text.parse().ok().map(|ip: IpAddr| IpNet::from(canonical(ip)));
     let network = text.parse().ok().or_else(address);
     network.ok_or_else(|| format!("`{text}` is not a network, such as 10.0.0.0/8 or 2001:db8::/32"))
 }

@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluicegate::client_ip::canonical;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -131,8 +132,8 @@ impl Listener {
 
     /// Serves a connection in its own task, or closes it if the limit is reached.
     async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
-        // A dual-stack listener sees IPv4 addresses as IPv6: they are converted back.
-        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        // A dual-stack listener sees IPv4 addresses as IPv6, and so does one behind a NAT64: they are converted back.
+        let peer = SocketAddr::new(canonical(peer.ip()), peer.port());
         let Some(slot) = self.config.slots.take(peer.ip()).await else {
             self.config.metrics.connection_refused();
             return;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxyHeader};
-use sluicegate::client_ip::ClientIp;
+use sluicegate::client_ip::{ClientIp, canonical};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -113,7 +113,7 @@ fn source(header: &ProxyHeader<'_>) -> io::Result<Option<SocketAddr>> {
         }
         Some(address) => {
             let source = address.source;
-            Ok(Some(SocketAddr::new(source.ip().to_canonical(), source.port())))
+            Ok(Some(SocketAddr::new(canonical(source.ip()), source.port())))
         }
         None => Ok(None),
     }

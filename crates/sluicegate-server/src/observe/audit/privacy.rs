@@ -13,6 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use sluicegate::Request;
+use sluicegate::client_ip::canonical;
 use sluicegate::rules::{Attribute, Pattern};
 
 use crate::config::{self, Privacy, Secret};
@@ -140,7 +141,7 @@ impl Pseudonyms {
             return Some(ip.into());
         }
         let address: IpAddr = ip.parse().ok()?;
-        Some(self.ip(&address.to_canonical().to_string()).into_owned())
+        Some(self.ip(&canonical(address).to_string()).into_owned())
     }
 
     /// Recorded form of a queried `id`, or `id` itself if it is already a hash.
@@ -165,7 +166,7 @@ impl Pseudonyms {
 
 /// Network of an address; `?` if the text is not an address.
 fn network(ip: &str) -> Cow<'_, str> {
-    match ip.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+    match ip.parse().map(canonical) {
         Ok(IpAddr::V4(ip)) => {
             let network = Ipv4Addr::from_bits(ip.to_bits() & (u32::MAX << (32 - V4_PREFIX)));
             Cow::Owned(format!("{network}/{V4_PREFIX}"))
@@ -241,6 +242,7 @@ mod tests {
             ("203.0.113.9", "203.0.113.0/24"),
             ("255.255.255.255", "255.255.255.0/24"),
             ("::ffff:203.0.113.9", "203.0.113.0/24"),
+            ("64:ff9b::203.0.113.9", "203.0.113.0/24"),
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
             ("::1", "::/48"),
             ("unknown", "?"),

@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use sluicegate::client_ip::canonical;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -272,7 +273,7 @@ impl Table {
 
 /// Network of an address.
 pub(super) fn network(address: IpAddr) -> IpNet {
-    let address = address.to_canonical();
+    let address = canonical(address);
     let bits = if address.is_ipv4() { IPV4_BITS } else { IPV6_BITS };
     // Both lengths are valid for their family.
     IpNet::new(address, bits).map_or_else(|_| address.into(), |network| network.trunc())
