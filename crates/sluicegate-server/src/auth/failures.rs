@@ -12,7 +12,7 @@ use sluicegate::client_ip::canonical;
 use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
 
 /// Maximum number of addresses counted individually; further ones share a count.
-const ADDRESSES_MAX: usize = 65_536;
+pub(super) const ADDRESSES_MAX: usize = 65_536;
 
 /// Prefix length of an IPv6 network. A host chooses the remaining bits freely.
 const NETWORK_BITS: u32 = 64;
@@ -106,7 +106,7 @@ impl fmt::Debug for LastWrong {
 }
 
 /// Unit of counting: an IPv4 address, or an IPv6 network.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match canonical(address) {
         IpAddr::V6(address) => {
             let mask = u128::MAX << (u128::BITS - NETWORK_BITS);

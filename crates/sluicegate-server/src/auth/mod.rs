@@ -1,5 +1,6 @@
-//! Authentication of administrators: tokens, the guard that checks them, and the limit on failed attempts.
+//! Authentication: tokens of administrators, the guard that checks them, and the limits on wrong tokens and passwords.
 
 mod failures;
 pub(crate) mod guard;
+pub(crate) mod password_delays;
 pub mod tokens;

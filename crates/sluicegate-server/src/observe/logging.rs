@@ -15,6 +15,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{self, Writer};
 
 use crate::config::{Log, LogFormat};
+use crate::log_limit::LogLimit;
+
+/// Limit on lines about panics: a request that causes one can be repeated.
+static PANIC_LINES: LogLimit = LogLimit::new();
 
 /// Name of the field that is printed unchanged on lines of its own: a report with carets.
 pub(crate) const REPORT: &str = "report";
@@ -77,9 +81,10 @@ fn filter(level: &str) -> String {
 }
 
 fn log_panic(info: &panic::PanicHookInfo<'_>) {
+    let Some(suppressed) = PANIC_LINES.admit() else { return };
     let message = info.payload_as_str().unwrap_or("no message");
     let location = info.location().map(ToString::to_string).unwrap_or_default();
-    tracing::error!(panic = message, location, "panicked");
+    tracing::error!(panic = message, location, suppressed, "panicked");
 }
 
 /// Writes one field of a text line.

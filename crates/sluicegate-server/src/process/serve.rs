@@ -154,7 +154,7 @@ fn no_signals(source: io::Error) -> ServeError {
 
 /// Unreachable within the bounds of the setting.
 fn uncountable(error: QuotaError) -> ServeError {
-    ServeError::System { what: "count wrong tokens", source: io::Error::other(error) }
+    ServeError::System { what: "count wrong tokens and passwords", source: io::Error::other(error) }
 }
 
 /// Assembles everything that the handlers need, with the first rules in force. Nothing runs yet.
@@ -224,7 +224,7 @@ fn listen(
             handler: match door {
                 Door::Http => ProtocolHandler::Http(Dispatch::http(app)),
                 Door::Grpc => ProtocolHandler::Http(Dispatch::grpc(app)),
-                Door::Resp => ProtocolHandler::Resp(Resp::new(app, config)),
+                Door::Resp => ProtocolHandler::Resp(Resp::new(app, config).map_err(uncountable)?),
             },
         };
         let listener = Listener::bind(address, listener_config)

@@ -12,6 +12,12 @@ use super::problem::{Problem, whole_seconds};
 use crate::app::App;
 use crate::auth::guard::{ForeignSite, Refusal};
 use crate::data::Role;
+use crate::log_limit::LogLimit;
+
+/// Limits on lines about rejected requests, by cause.
+static REJECTED_LINES: LogLimit = LogLimit::new();
+static FORWARDED_LINES: LogLimit = LogLimit::new();
+static FOREIGN_SITE_LINES: LogLimit = LogLimit::new();
 
 /// Extractor for callers with the role `read` or `admin`.
 #[derive(Debug)]
@@ -118,21 +124,25 @@ impl App {
     /// Counts and logs a request that a page of another site made a browser send.
     pub(crate) fn note_foreign_site(&self, peer: IpAddr) {
         self.metrics.foreign_site_refused();
-        if self.guard.may_log(peer) {
-            warn!(%peer, "request from a page of another site rejected");
+        if let Some(suppressed) = self.guard.admit_line(peer, &FOREIGN_SITE_LINES) {
+            warn!(%peer, suppressed, "request from a page of another site rejected");
         }
     }
 
     /// Counts and logs a refusal. The token is never logged: a wrong one may be a valid one with a typing error.
     fn refuse(&self, refusal: Refusal, parts: &Parts) -> Problem {
         self.metrics.refused(refusal.name());
-        let message = match refusal {
-            Refusal::Wrong | Refusal::TooMany(_) => "token rejected",
-            Refusal::Forwarded => "administration through a proxy without a token rejected",
+        let (message, limit) = match refusal {
+            Refusal::Wrong | Refusal::TooMany(_) => ("token rejected", &REJECTED_LINES),
+            Refusal::Forwarded => {
+                ("administration through a proxy without a token rejected", &FORWARDED_LINES)
+            }
             Refusal::Missing | Refusal::Role | Refusal::Unknown => return refusal.into(),
         };
-        if let Some(peer) = peer(parts).filter(|peer| self.guard.may_log(*peer)) {
-            warn!(%peer, reason = refusal.name(), message);
+        if let Some(peer) = peer(parts)
+            && let Some(suppressed) = self.guard.admit_line(peer, limit)
+        {
+            warn!(%peer, reason = refusal.name(), suppressed, message);
         }
         refusal.into()
     }

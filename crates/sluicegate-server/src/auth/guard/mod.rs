@@ -15,6 +15,7 @@ use crate::auth::failures::Failures;
 use crate::auth::tokens;
 use crate::config::{Config, Door};
 use crate::data::{Role, StoredToken, TOKENS_MAX};
+use crate::log_limit::LogLimit;
 
 /// Fields in which a browser states the origin and the destination of a request.
 pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -211,9 +212,10 @@ impl Guard {
         token.map_or(Owner::Unknown, Owner::Stored)
     }
 
-    /// True if a line about this address may be logged.
-    pub(crate) fn may_log(&self, peer: IpAddr) -> bool {
-        self.failures.may_log(peer)
+    /// Number of lines of this cause left out since the last one, if a line about this address may be logged: one per
+    /// minute and address, and few per minute over all addresses.
+    pub(crate) fn admit_line(&self, peer: IpAddr, cause: &LogLimit) -> Option<u64> {
+        self.failures.may_log(peer).then(|| cause.admit()).flatten()
     }
 
     /// Rejects requests that a page of another site made a browser send.

@@ -31,6 +31,7 @@ use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
 use crate::doors::resp::Resp;
 use crate::lifecycle::{PhaseWatch, QUIET};
+use crate::log_limit::LogLimit;
 use crate::observe::metrics::Metrics;
 
 /// Length of the kernel's queue of connections to be accepted.
@@ -39,6 +40,10 @@ const BACKLOG: u32 = 1024;
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// Time during shutdown for accepting connections that are already queued.
 const LAST_ACCEPT: Duration = Duration::from_millis(10);
+
+/// Limits on lines about failures to accept, and about their end: clients can cause both in turn.
+static ACCEPT_LINES: LogLimit = LogLimit::new();
+static RECOVERY_LINES: LogLimit = LogLimit::new();
 
 /// A listening socket and the handler of its connections.
 pub(crate) struct Listener {
@@ -113,7 +118,7 @@ impl Listener {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
                     if failures > 0 {
-                        info!(address = %self.address, failures, "connections are accepted again");
+                        self.log_recovery(failures);
                         failures = 0;
                     }
                     self.serve(stream, peer).await;
@@ -121,12 +126,24 @@ impl Listener {
                 Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
                     if failures == 0 {
-                        warn!(address = %self.address, %error, "cannot accept connections");
+                        self.log_failure(&error);
                     }
                     failures += 1;
                     sleep(ACCEPT_RETRY).await;
                 }
             }
+        }
+    }
+
+    fn log_failure(&self, error: &io::Error) {
+        if let Some(suppressed) = ACCEPT_LINES.admit() {
+            warn!(address = %self.address, %error, suppressed, "cannot accept connections");
+        }
+    }
+
+    fn log_recovery(&self, failures: u64) {
+        if let Some(suppressed) = RECOVERY_LINES.admit() {
+            info!(address = %self.address, failures, suppressed, "connections are accepted again");
         }
     }
 

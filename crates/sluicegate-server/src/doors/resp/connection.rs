@@ -2,19 +2,22 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::take;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::Shared;
 use super::buffers::{Buffers, READ_BYTES};
+use super::error::Fault;
 use super::pipeline::{Pause, Pipeline};
-use super::session::ClientSession;
+use super::reply::Replies;
+use super::session::{ClientSession, SharedConfig};
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
@@ -27,6 +30,11 @@ const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// discarded: closing a socket with unread bytes would reset the connection and lose answers in
 /// flight.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Answer to an attempt to authenticate that is not checked.
+const TOO_MANY_ATTEMPTS: Fault = Fault::new(
+    "ERR too many wrong passwords from this address: this one was not checked, try again in some seconds",
+);
 
 /// Size of the buffer for discarded bytes.
 const SCRAP_BYTES: usize = 4 * 1024;
@@ -79,7 +87,7 @@ impl<'a, S: Stream> RespConnection<'a, S> {
                 }
                 Wakeup::Timeout => break,
             }
-            match self.read_and_answer().await {
+            match self.read_and_answer(&ending).await {
                 Ok(true) if self.end_at.is_some_and(|end_at| end_at <= Instant::now()) => break,
                 Ok(true) => {}
                 Ok(false) => break,
@@ -136,7 +144,7 @@ impl<'a, S: Stream> RespConnection<'a, S> {
     }
 
     /// Reads available bytes, answers them and sends the replies. Returns whether to continue.
-    async fn read_and_answer(&mut self) -> io::Result<bool> {
+    async fn read_and_answer(&mut self, ending: &PhaseWatch) -> io::Result<bool> {
         let mut buffers = self.buffers.take().unwrap_or_else(Buffers::take);
         match self.read(&mut buffers.input).await {
             // Nothing came: no deadline begins.
@@ -147,7 +155,7 @@ impl<'a, S: Stream> RespConnection<'a, S> {
             Poll::Ready(Ok(0)) => return Ok(false),
             Poll::Ready(Ok(_)) => {
                 self.progress.moved();
-                if self.answer(&mut buffers).await? == Pause::Close {
+                if self.answer(&mut buffers, ending).await? == Pause::Close {
                     return Ok(false);
                 }
             }
@@ -168,7 +176,7 @@ impl<'a, S: Stream> RespConnection<'a, S> {
     }
 
     /// Answers all commands in the input, and sends the replies.
-    async fn answer(&mut self, buffers: &mut Buffers) -> io::Result<Pause> {
+    async fn answer(&mut self, buffers: &mut Buffers, ending: &PhaseWatch) -> io::Result<Pause> {
         let Buffers { input, parser, replies } = buffers;
         let mut used = 0;
         let pause = loop {
@@ -183,8 +191,17 @@ impl<'a, S: Stream> RespConnection<'a, S> {
             let answered = pipeline.answer(&input[used..]).await;
             used += answered.bytes;
             send(&mut self.stream, &mut replies.bytes, self.shared.timeouts.write).await?;
-            if answered.pause != Pause::Send {
-                break answered.pause;
+            match answered.pause {
+                Pause::Send => {}
+                Pause::Wait(delay) => {
+                    input.drain(..take(&mut used));
+                    input.shrink_to_fit();
+                    // Boxed, so that other connections need no memory for it.
+                    if !Box::pin(self.wait_for_turn(delay, replies, ending)).await? {
+                        break Pause::Close;
+                    }
+                }
+                Pause::Read | Pause::Close => break answered.pause,
             }
         };
         if used > 0 {
@@ -195,6 +212,32 @@ impl<'a, S: Stream> RespConnection<'a, S> {
             input.drain(..used);
         }
         Ok(pause)
+    }
+}
+
+impl<S: Stream> RespConnection<'_, S> {
+    /// Waits for the delay of an attempt to authenticate. Returns false if the connection must be closed: too many
+    /// attempts wait, or the process shuts down.
+    async fn wait_for_turn(
+        &mut self,
+        delay: Duration,
+        replies: &mut Replies,
+        ending: &PhaseWatch,
+    ) -> io::Result<bool> {
+        let SharedConfig { delays, metrics, .. } = &self.shared.shared_config;
+        let Some(_waiting) = delays.wait(self.session.peer().ip()) else {
+            metrics.auth_refused.inc();
+            replies.error(TOO_MANY_ATTEMPTS);
+            send(&mut self.stream, &mut replies.bytes, self.shared.timeouts.write).await?;
+            return Ok(false);
+        };
+        metrics.auth_delayed.inc();
+        self.session.waited();
+        let mut ending = ending.clone();
+        Ok(tokio::select! {
+            () = sleep(delay) => true,
+            () = ending.draining() => false,
+        })
     }
 }
 

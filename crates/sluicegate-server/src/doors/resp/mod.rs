@@ -21,12 +21,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use sluicegate::QuotaError;
 use tokio::time::Instant;
 
 use self::connection::RespConnection;
 use self::password::Password;
 use self::session::{ClientSession, SharedConfig};
 use crate::app::App;
+use crate::auth::password_delays::PasswordDelays;
 use crate::config::Config;
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
@@ -60,9 +62,14 @@ struct Timeouts {
 
 impl Resp {
     /// Server over the application's shared state.
-    pub(crate) fn new(app: Arc<App>, config: &Config) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Never: delays of wrong passwords have a constant and valid quota.
+    pub(crate) fn new(app: Arc<App>, config: &Config) -> Result<Self, QuotaError> {
         let shared_config = SharedConfig {
             password: config.resp.password.as_ref().map(Password::new),
+            delays: PasswordDelays::new()?,
             limits: app.limits.clone(),
             metrics: app.metrics.resp.clone(),
             opened: Instant::now(),
@@ -72,14 +79,8 @@ impl Resp {
             write: config.limits.idle_timeout,
             idle: config.resp.idle_timeout,
         };
-        Self {
-            shared: Arc::new(Shared {
-                app,
-                shared_config,
-                timeouts,
-                connections: AtomicU64::new(0),
-            }),
-        }
+        let connections = AtomicU64::new(0);
+        Ok(Self { shared: Arc::new(Shared { app, shared_config, timeouts, connections }) })
     }
 
     /// Serves a connection until the client leaves, breaks the protocol, or the process shuts down.

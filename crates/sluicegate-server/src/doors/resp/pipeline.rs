@@ -1,5 +1,7 @@
 //! Answers all commands of an input, in order.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use sluicegate::{Decision, Trouble, Verdict};
@@ -47,6 +49,8 @@ pub(super) enum Pause {
     Read,
     /// The replies must be sent first.
     Send,
+    /// The next command attempts to authenticate, and must wait this long.
+    Wait(Duration),
     /// The connection must be closed.
     Close,
 }
@@ -157,7 +161,14 @@ impl Pipeline<'_> {
         let next = match parsed {
             Parsed::Ask(ask) => return Step::Ask(ask),
             Parsed::Connection(name, known) => {
-                self.session.execute(&command, (name, known), self.shared_config, self.replies)
+                let command_bytes = command.bytes();
+                let next =
+                    self.session.execute(&command, (name, known), self.shared_config, self.replies);
+                if let Ok(Next::Wait(delay)) = next {
+                    *bytes -= command_bytes;
+                    return Step::Pause(Pause::Wait(delay));
+                }
+                next
             }
             Parsed::Invalid(fault) if is_http(&command) => {
                 debug!(%fault, "connection closed: this is HTTP");
@@ -173,7 +184,7 @@ impl Pipeline<'_> {
             Ok(next) => {
                 self.counts.note(CommandKind::Other, CommandOutcome::Ok);
                 match next {
-                    Next::Continue => Step::Answered,
+                    Next::Continue | Next::Wait(_) => Step::Answered,
                     Next::Close => Step::Pause(Pause::Close),
                 }
             }

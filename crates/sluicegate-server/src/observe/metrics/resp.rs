@@ -15,6 +15,10 @@ pub(crate) struct RespMetrics {
     pub(crate) protocol_errors: Counter,
     /// Wrong passwords.
     pub(crate) auth_failures: Counter,
+    /// Attempts to authenticate that waited.
+    pub(crate) auth_delayed: Counter,
+    /// Attempts to authenticate that were not checked.
+    pub(crate) auth_refused: Counter,
 }
 
 /// A kind of command.
@@ -88,6 +92,8 @@ impl Default for RespMetrics {
             commands,
             protocol_errors: Counter::default(),
             auth_failures: Counter::default(),
+            auth_delayed: Counter::default(),
+            auth_refused: Counter::default(),
         }
     }
 }
@@ -108,6 +114,16 @@ impl RespMetrics {
             "resp_auth_failures",
             "Wrong passwords sent over the Redis protocol",
             self.auth_failures.clone(),
+        );
+        registry.register(
+            "resp_auth_delayed",
+            "Attempts to authenticate that waited because of wrong passwords of their address",
+            self.auth_delayed.clone(),
+        );
+        registry.register(
+            "resp_auth_refused",
+            "Attempts to authenticate refused unchecked because too many of them wait",
+            self.auth_refused.clone(),
         );
     }
 

@@ -26,6 +26,7 @@ pub(crate) use self::document::document;
 use self::request::{Contradiction, ProxiedRequest};
 use super::check;
 use crate::app::App;
+use crate::log_limit::LogLimit;
 use crate::web::answer::marked;
 use crate::web::problem::Problem;
 use crate::web::{access, body};
@@ -43,6 +44,9 @@ const DENY: &str = "deny";
 /// Timeout for a body, which is discarded. A proxy may announce its client's body and never send
 /// it, and waits little longer than this itself.
 const BODY_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// Limit on lines about contradictory headers.
+static CONTRADICTION_LINES: LogLimit = LogLimit::new();
 
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route(PATH, any(authorize))
@@ -159,9 +163,9 @@ fn refuse(
     denied: StatusCode,
 ) -> Response {
     app.metrics.contradicted();
-    if app.guard.may_log(peer) {
-        // The proxy passes on its clients' headers: worth a warning.
-        warn!(%peer, header = %name, "a proxy's headers contradict each other: denied");
+    // The proxy passes on its clients' headers: worth a warning.
+    if let Some(suppressed) = app.guard.admit_line(peer, &CONTRADICTION_LINES) {
+        warn!(%peer, header = %name, suppressed, "a proxy's headers contradict each other: denied");
     }
     let detail = format!("{name} contradicts another header of the same request");
     Problem::new(denied, detail).into_response()

@@ -8,6 +8,7 @@ use sluicegate::Request;
 use tracing::warn;
 
 use crate::app::App;
+use crate::log_limit::LogLimit;
 use crate::normalize::{endpoint, text};
 
 /// Headers that describe the request. Proxies send one or the other.
@@ -16,6 +17,9 @@ const URIS: [HeaderName; 2] =
 const METHODS: [HeaderName; 2] =
     [HeaderName::from_static("x-forwarded-method"), HeaderName::from_static("x-original-method")];
 const HOSTS: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
+
+/// Limit on lines about ignored headers.
+static UNTRUSTED_LINES: LogLimit = LogLimit::new();
 
 /// Attributes of a request, normalized and truncated to the maximum length.
 #[derive(Debug)]
@@ -59,8 +63,8 @@ impl<'a> ProxiedRequest<'a> {
             proxied.others = reader.attributes(&names.attribute_headers)?;
         } else if names.headers().any(|name| parts.headers.contains_key(name)) {
             app.metrics.untrusted();
-            if app.guard.may_log(peer) {
-                warn!(%peer, "headers of a peer outside proxies.trusted ignored");
+            if let Some(suppressed) = app.guard.admit_line(peer, &UNTRUSTED_LINES) {
+                warn!(%peer, suppressed, "headers of a peer outside proxies.trusted ignored");
             }
         }
         if is_trusted {

@@ -44,11 +44,14 @@ impl ClientSession {
                 return Err(Fault::field("Syntax error in HELLO option", shown(option)));
             }
         }
-        if let Some((user, password)) = shown_password
-            && !self.authenticate(user, password, shared_config)
-        {
-            replies.error(WRONG_PASSWORD);
-            return Ok(self.next());
+        if let Some((user, password)) = shown_password {
+            if let Some(delay) = self.delay(shared_config) {
+                return Ok(Next::Wait(delay));
+            }
+            if !self.authenticate(user, password, shared_config) {
+                replies.error(WRONG_PASSWORD);
+                return Ok(self.next());
+            }
         }
         if !self.is_trusted {
             return Err(MUST_AUTH);

@@ -4,7 +4,9 @@ mod about;
 mod client;
 mod hello;
 
+use std::mem::take;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tracing::{info, warn};
 
@@ -15,6 +17,8 @@ use super::parser::{COMMAND_BYTES_MAX, Command};
 use super::password::Password;
 use super::reply::{Protocol, Replies};
 use crate::app::RequestLimits;
+use crate::auth::password_delays::PasswordDelays;
+use crate::log_limit::LogLimit;
 use crate::observe::metrics::resp::RespMetrics;
 
 /// Maximum bytes of a command before authentication: long passwords fit. No more is buffered for an
@@ -22,6 +26,10 @@ use crate::observe::metrics::resp::RespMetrics;
 pub(super) const UNAUTHENTICATED_BYTES_MAX: usize = 8 * 1024;
 /// Wrong passwords after which the connection is closed.
 const AUTH_FAILURES_MAX: u32 = 8;
+
+/// Limits on lines about wrong passwords, and about connections closed for them.
+static WRONG_LINES: LogLimit = LogLimit::new();
+static CLOSED_LINES: LogLimit = LogLimit::new();
 
 /// State of a client's connection.
 #[derive(Debug)]
@@ -33,6 +41,8 @@ pub(super) struct ClientSession {
     /// Authenticated, or no password is set.
     is_trusted: bool,
     auth_failures: u32,
+    /// The next attempt to authenticate has waited for its delay.
+    has_waited: bool,
     quota: Option<LastQuota>,
 }
 
@@ -41,6 +51,8 @@ pub(super) struct ClientSession {
 pub(super) struct SharedConfig {
     /// Password that clients must send; `None` if none is set.
     pub(super) password: Option<Password>,
+    /// Delays after wrong passwords.
+    pub(super) delays: PasswordDelays,
     /// Limits of requests.
     pub(super) limits: RequestLimits,
     /// Metrics of the Redis protocol.
@@ -65,6 +77,8 @@ pub(super) enum Parsed<'i> {
 pub(super) enum Next {
     /// Read the next command.
     Continue,
+    /// Execute the command again after this time. Nothing is done and nothing is written.
+    Wait(Duration),
     /// Close the connection.
     Close,
 }
@@ -78,6 +92,7 @@ impl ClientSession {
             name: None,
             is_trusted: shared_config.password.is_none(),
             auth_failures: 0,
+            has_waited: false,
             quota: None,
         }
     }
@@ -85,6 +100,16 @@ impl ClientSession {
     /// Returns whether it is authenticated, or no password is set.
     pub(super) fn is_trusted(&self) -> bool {
         self.is_trusted
+    }
+
+    /// Address of the client.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Records that the delay of the next attempt to authenticate is over.
+    pub(super) fn waited(&mut self) {
+        self.has_waited = true;
     }
 
     /// Maximum bytes of a command.
@@ -189,6 +214,9 @@ impl ClientSession {
             3 => (command.argument(1), command.argument(2)),
             _ => return Err(Fault::arguments(known)),
         };
+        if let Some(delay) = self.delay(shared_config) {
+            return Ok(Next::Wait(delay));
+        }
         let is_right = self.authenticate(user, password, shared_config);
         if is_right {
             replies.ok();
@@ -196,6 +224,15 @@ impl ClientSession {
             replies.error(WRONG_PASSWORD);
         }
         Ok(self.next())
+    }
+
+    /// Time that an attempt to authenticate must wait because of wrong passwords of this address; `None` if it may be
+    /// checked. Clients that know the password do not wait.
+    fn delay(&mut self, shared_config: &SharedConfig) -> Option<Duration> {
+        if self.is_trusted || take(&mut self.has_waited) {
+            return None;
+        }
+        shared_config.delays.delay(self.peer.ip())
     }
 
     /// Checks a password and updates the session.
@@ -210,15 +247,25 @@ impl ClientSession {
             return true;
         }
         shared_config.metrics.auth_failures.inc();
-        if self.auth_failures == 0 {
-            info!(peer = %self.peer, "wrong password over the Redis protocol");
-        }
+        shared_config.delays.note(self.peer.ip());
         self.auth_failures += 1;
-        if self.auth_failures == AUTH_FAILURES_MAX {
-            let failures = self.auth_failures;
-            warn!(peer = %self.peer, failures, "connection closed: too many wrong passwords");
-        }
+        self.log_failure();
         false
+    }
+
+    /// Logs the first wrong password of a connection, and the last.
+    fn log_failure(&self) {
+        let (peer, failures) = (self.peer, self.auth_failures);
+        if failures == 1
+            && let Some(suppressed) = WRONG_LINES.admit()
+        {
+            info!(%peer, suppressed, "wrong password over the Redis protocol");
+        }
+        if failures == AUTH_FAILURES_MAX
+            && let Some(suppressed) = CLOSED_LINES.admit()
+        {
+            warn!(%peer, failures, suppressed, "connection closed: too many wrong passwords");
+        }
     }
 
     /// Action after an authentication, possibly a failed one.

@@ -34,6 +34,7 @@ fn a_network_is_what_one_client_may_choose_from() {
     assert!(same("2001:db8:0:1::1", "2001:db8:0:1:ffff::9"));
     assert!(!same("2001:db8:0:1::1", "2001:db8:0:2::1"));
     assert!(same("::ffff:192.0.2.1", "192.0.2.7"));
+    assert!(same("64:ff9b::192.0.2.1", "192.0.2.7"));
 }
 
 #[tokio::test(start_paused = true)]
