@@ -1,11 +1,20 @@
 //! Globs: `*` stays within one path segment, `**` crosses them.
 //!
-//! Matching keeps the set of positions in the pattern that the text so far can have led to, as bits, and advances all
-//! of them with every byte: its time is linear in the text, whatever the pattern, and it never backtracks. Written by
-//! hand for these two properties.
+//! A glob is a list of literals with stars between them, matched from left to right, each literal at the first place
+//! where it can be. The first place is always the best one, because the star behind it can take up the rest:
+//!
+//! ```text
+//!   /api/ * .json              `*`: the first place within the segment
+//!   /a ** /b * c ** /d * e     `**` before `/b`: the first place where `/b*c` matches as a whole;
+//!                              `**` before `/d`: as many segments from the end as `/d*e` has
+//! ```
+//!
+//! So a search moves forward only. It goes back within a part between two `**`, once for every segment of the text,
+//! and by no more segments than that part has.
 
 use std::fmt;
 
+use memchr::{memchr, memmem, memrchr_iter};
 use thiserror::Error;
 
 use super::condition::{EXCEPT_BYTES_MAX, EXCEPT_STARS_MAX};
@@ -17,8 +26,27 @@ pub(crate) const GLOB_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     text: Box<str>,
-    /// `None` for plain text, which is compared as it is.
-    steps: Option<Box<[Step]>>,
+    /// Literals between the stars: at least two, of which the first and the last may be empty. `None` for plain text,
+    /// which is compared as it is.
+    pieces: Option<Box<[Piece]>>,
+}
+
+/// A literal, and the star before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    star: Star,
+    start: u16,
+    end: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Star {
+    /// Start of the glob.
+    None,
+    /// `*`: any bytes but `/`.
+    Segment,
+    /// `**`: any bytes.
+    Any,
 }
 
 /// Reason for refusing a glob.
@@ -39,44 +67,6 @@ pub enum GlobError {
     TooManyStars,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// This byte.
-    Byte(u8),
-    /// Any bytes but `/`.
-    Star,
-    /// Any bytes.
-    StarStar,
-}
-
-/// Positions in a pattern, as bits: one for every step and one behind the last.
-#[derive(Clone, Copy, Default)]
-struct Places([u64; GLOB_BYTES_MAX / 64 + 1]);
-
-impl Places {
-    fn insert(&mut self, place: usize) {
-        self.0[place / 64] |= 1 << (place % 64);
-    }
-
-    fn contains(&self, place: usize) -> bool {
-        self.0[place / 64] >> (place % 64) & 1 == 1
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
-    }
-
-    fn for_each(&self, mut visit: impl FnMut(usize)) {
-        for (index, word) in self.0.iter().enumerate() {
-            let mut rest = *word;
-            while rest != 0 {
-                visit(index * 64 + rest.trailing_zeros() as usize);
-                rest &= rest - 1;
-            }
-        }
-    }
-}
-
 impl Glob {
     /// Parses a glob.
     ///
@@ -94,8 +84,8 @@ impl Glob {
     /// Parses a glob that is known to be short enough.
     pub(crate) fn within_limits(text: &str) -> Self {
         debug_assert!(text.len() <= GLOB_BYTES_MAX);
-        let steps = text.contains('*').then(|| steps(text.as_bytes()).into());
-        Self { text: text.into(), steps }
+        let pieces = text.contains('*').then(|| pieces(text.as_bytes()).into());
+        Self { text: text.into(), pieces }
     }
 
     /// The glob as it was written.
@@ -107,55 +97,107 @@ impl Glob {
     /// The only text it matches, if there is only one.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
-        self.steps.is_none().then_some(&self.text)
+        self.pieces.is_none().then_some(&self.text)
+    }
+
+    /// Its literals that are not empty: every text that it matches contains all of them.
+    pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
+        let pieces = self.pieces.iter().flat_map(|pieces| pieces.iter());
+        let literals = pieces.map(|piece| &self.text[usize::from(piece.start)..piece.end.into()]);
+        self.literal().into_iter().chain(literals).filter(|literal| !literal.is_empty())
     }
 
     /// Returns whether it matches the whole of `text`.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        let Some(steps) = &self.steps else { return *self.text == *text };
-        let mut places = Places::default();
-        enter(steps, 0, &mut places);
-        for byte in text.bytes() {
-            let mut next = Places::default();
-            places.for_each(|place| match steps.get(place) {
-                Some(Step::Byte(expected)) if *expected == byte => {
-                    enter(steps, place + 1, &mut next);
-                }
-                Some(Step::Star) if byte != b'/' => enter(steps, place, &mut next),
-                Some(Step::StarStar) => enter(steps, place, &mut next),
-                _ => {}
-            });
-            if next.is_empty() {
-                return false;
+        match &self.pieces {
+            None => *self.text == *text,
+            Some(pieces) => self.pieces_match(pieces, text.as_bytes()).is_some(),
+        }
+    }
+
+    /// `Some` if these pieces match the whole of `text`.
+    fn pieces_match(&self, pieces: &[Piece], text: &[u8]) -> Option<()> {
+        let (last, inner) = pieces.split_last()?;
+        let last_start = text.strip_suffix(self.bytes(*last))?.len();
+        text.strip_prefix(self.bytes(inner[0]))?;
+        let mut at = self.bytes(inner[0]).len();
+        let is_any = |piece: &Piece| piece.star == Star::Any;
+        let last_any = pieces.iter().rposition(is_any);
+        let mut next = 1;
+        while next < inner.len() {
+            if is_any(&inner[next]) && Some(next) != last_any {
+                let length = pieces[next + 1..].iter().position(is_any)? + 1;
+                at = self.find_part(&inner[next..next + length], text, at)?;
+                next += length;
+                continue;
             }
-            places = next;
+            if is_any(&inner[next]) {
+                let rest = &self.text.as_bytes()[usize::from(inner[next].start)..];
+                at = at.max(segments_from_end(text, rest)?);
+            }
+            at = find_in_segment(self.bytes(inner[next]), text, at)?;
+            next += 1;
         }
-        places.contains(steps.len())
+        let between = text.get(at..last_start)?;
+        (is_any(last) || memchr(b'/', between).is_none()).then_some(())
+    }
+
+    /// End of the first match, from `at` on, of a part between two `**`.
+    fn find_part(&self, part: &[Piece], text: &[u8], at: usize) -> Option<usize> {
+        let (first, rest) = part.split_first()?;
+        let mut from = at;
+        loop {
+            let start = from + memmem::find(&text[from..], self.bytes(*first))?;
+            let end = start + self.bytes(*first).len();
+            let find = |at, piece: &Piece| find_in_segment(self.bytes(*piece), text, at);
+            let end = rest.iter().try_fold(end, find);
+            if end.is_some() {
+                return end;
+            }
+            // A later start in the same segment finds no more than this one.
+            from = start + memchr(b'/', &text[start..])? + 1;
+        }
+    }
+
+    fn bytes(&self, piece: Piece) -> &[u8] {
+        &self.text.as_bytes()[piece.start.into()..piece.end.into()]
     }
 }
 
-/// Adds a position and, since a star may match nothing, the one behind it.
-fn enter(steps: &[Step], place: usize, places: &mut Places) {
-    places.insert(place);
-    if let Some(Step::Star | Step::StarStar) = steps.get(place) {
-        // A star never follows a star.
-        places.insert(place + 1);
-    }
+/// End of the first `literal` that starts at `at` or later in the same segment.
+fn find_in_segment(literal: &[u8], text: &[u8], at: usize) -> Option<usize> {
+    let segment_end = memchr(b'/', &text[at..]).map_or(text.len(), |length| at + length);
+    let end = text.len().min(segment_end + literal.len());
+    Some(at + memmem::find(&text[at..end], literal)? + literal.len())
 }
 
-/// Steps of a glob. Stars in a row are one step: more than two mean the same as two.
-fn steps(text: &[u8]) -> Vec<Step> {
-    let mut steps = Vec::with_capacity(text.len());
-    for &byte in text {
-        match (byte, steps.last_mut()) {
-            (b'*', Some(last @ (Step::Star | Step::StarStar))) => *last = Step::StarStar,
-            (b'*', _) => steps.push(Step::Star),
-            (byte, _) => steps.push(Step::Byte(byte)),
-        }
+/// Start of the segment of `text` behind which it has as many slashes as `rest`. `None` if it has fewer.
+fn segments_from_end(text: &[u8], rest: &[u8]) -> Option<usize> {
+    let slashes = memchr::memchr_iter(b'/', rest).count();
+    let mut from_end = memrchr_iter(b'/', text);
+    if slashes > 0 {
+        from_end.nth(slashes - 1)?;
     }
-    steps
+    Some(from_end.next().map_or(0, |slash| slash + 1))
 }
+
+/// Pieces of a glob with a star. Stars in a row are one: more than two mean the same as two.
+fn pieces(text: &[u8]) -> Vec<Piece> {
+    let position = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+    let (mut pieces, mut star, mut start) = (Vec::new(), Star::None, 0);
+    while let Some(length) = memchr(b'*', &text[start..]) {
+        let end = start + length;
+        pieces.push(Piece { star, start: position(start), end: position(end) });
+        let stars = text[end..].iter().take_while(|byte| **byte == b'*').count();
+        star = if stars == 1 { Star::Segment } else { Star::Any };
+        start = end + stars;
+    }
+    pieces.push(Piece { star, start: position(start), end: position(text.len()) });
+    pieces
+}
+
+const _: () = assert!(GLOB_BYTES_MAX <= u16::MAX as usize);
 
 impl fmt::Display for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

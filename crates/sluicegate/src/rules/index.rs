@@ -11,18 +11,23 @@
 //! ```
 //!
 //! A request visits one group for every segment of its endpoint that a rule names, and in each two lists,
-//! independently of the number of rules for other endpoints and plans.
+//! independently of the number of rules for other endpoints and plans. Where a group has more than [`LISTED_MAX`] rules
+//! with globs, they are in a [`GlobSet`] instead of its lists.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::glob::Glob;
+use super::glob_set::{COMPARED_MAX, GlobSet};
 use super::rule::{DEFAULT_PLAN, Rule};
 use crate::request::Request;
 use crate::rules::Attribute;
 
 /// Positions of rules in their set, ascending; up to eight without allocating.
 pub(crate) type Matches = SmallVec<[u32; 8]>;
+
+/// Most rules with globs that are compared with every endpoint that reaches their group.
+const LISTED_MAX: usize = 16;
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
@@ -49,9 +54,60 @@ struct Group {
     /// Rules for a plan; those for `default` too.
     plans: HashMap<String, Vec<u32>>,
     has_default: bool,
+    /// Rules with globs, of all plans, where there are many.
+    globs: Option<Box<Globs>>,
+}
+
+/// Rules by a glob that their endpoints match.
+#[derive(Clone, Debug)]
+struct Globs {
+    set: GlobSet,
+    /// By the number of the glob.
+    rules: Box<[Vec<u32>]>,
+}
+
+impl Globs {
+    /// `None` if there are only a few of these rules.
+    fn new(rules: &[Rule], positions: &[u32]) -> Option<Self> {
+        if positions.len() <= LISTED_MAX {
+            return None;
+        }
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let (mut globs, mut by_glob) = (Vec::new(), Vec::<Vec<u32>>::new());
+        for position in positions {
+            let glob = longest_glob(&rules[*position as usize])?;
+            let number = *numbers.entry(glob.as_str()).or_insert(globs.len());
+            if number == globs.len() {
+                globs.push(glob.clone());
+                by_glob.push(Vec::new());
+            }
+            by_glob[number].push(*position);
+        }
+        Some(Self { set: GlobSet::new(globs)?, rules: by_glob.into() })
+    }
+}
+
+impl Node {
+    fn group_globs(&mut self, rules: &[Rule]) {
+        self.group.group_globs(rules);
+        self.below.values_mut().for_each(|node| node.group_globs(rules));
+    }
 }
 
 impl Group {
+    /// Moves the rules with globs from the lists to a set, if there are many.
+    fn group_globs(&mut self, rules: &[Rule]) {
+        let has_glob = |position: &u32| longest_glob(&rules[*position as usize]).is_some();
+        let lists = || self.plans.values().chain([&self.every]);
+        let positions: Vec<u32> = lists().flatten().copied().filter(has_glob).collect();
+        self.globs = Globs::new(rules, &positions).map(Box::new);
+        if self.globs.is_some() {
+            let lists = self.plans.values_mut().chain([&mut self.every]);
+            lists.for_each(|list| list.retain(|position| !has_glob(position)));
+            self.plans.retain(|_, list| !list.is_empty());
+        }
+    }
+
     fn insert(&mut self, position: u32, rule: &Rule) {
         match rule.plan() {
             None => self.every.push(position),
@@ -78,6 +134,7 @@ impl Index {
                 named.insert(plan.into(), position);
             }
         }
+        index.root.group_globs(rules);
         index
     }
 
@@ -86,8 +143,7 @@ impl Index {
         if let Some(endpoint) = rule.endpoint_globs().find_map(|glob| glob.literal()) {
             return self.endpoints.entry_ref(endpoint).or_default();
         }
-        let globs = rule.endpoint_globs().map(Glob::as_str);
-        let longest = globs.max_by_key(|glob| fixed_segments(glob).count());
+        let longest = longest_glob(rule).map(Glob::as_str);
         let mut node = &mut self.root;
         for segment in longest.into_iter().flat_map(fixed_segments) {
             node = node.below.entry_ref(segment).or_default();
@@ -126,13 +182,51 @@ impl Index {
             matches.extend(group.of_plan(plan).iter().copied().filter(applies));
         }
         if group.has_default {
-            let is_unnamed = |position: &u32| {
-                let pattern = rules[*position as usize].key_pattern().as_str();
-                plan.and_then(|plan| self.naming(rules, pattern, plan, request)).is_none()
-            };
+            let is_unnamed = |position: &u32| self.is_unnamed(rules, *position, request);
             let defaults = group.of_plan(DEFAULT_PLAN).iter().copied();
             matches.extend(defaults.filter(applies).filter(is_unnamed));
         }
+        if let Some(globs) = &group.globs {
+            self.collect_globs(globs, rules, request, matches);
+        }
+    }
+
+    /// Collects the rules of a group by their globs. Where more than [`COMPARED_MAX`] globs would have to be compared,
+    /// their rules count as matches: they are more than a request may meet.
+    #[cold]
+    fn collect_globs(
+        &self,
+        globs: &Globs,
+        rules: &[Rule],
+        request: &Request<'_>,
+        matches: &mut Matches,
+    ) {
+        let Some(endpoint) = request.get(&Attribute::Endpoint) else { return };
+        let plan = request.get_plan();
+        let is_of_plan = |position: &&u32| match rules[**position as usize].plan() {
+            Some(DEFAULT_PLAN) => self.is_unnamed(rules, **position, request),
+            own => own.is_none() || own == plan,
+        };
+        let of_glob = |number: u32| globs.rules[number as usize].iter().filter(is_of_plan);
+        let mut found = globs.set.candidates(endpoint);
+        found.retain(|number| of_glob(*number).next().is_some());
+        if found.len() > COMPARED_MAX {
+            matches.extend(found.into_iter().flat_map(of_glob).copied());
+            return;
+        }
+        found.retain(|number| globs.set.matches(*number, endpoint));
+        let applies = |position: &&u32| {
+            let rule = &rules[**position as usize];
+            rule.conditions_match(request) && rule.attributes_present(request)
+        };
+        matches.extend(found.into_iter().flat_map(of_glob).filter(applies).copied());
+    }
+
+    /// Returns whether no rule with the key pattern of this one, which is for `default`, names the request's plan.
+    fn is_unnamed(&self, rules: &[Rule], position: u32, request: &Request<'_>) -> bool {
+        let pattern = rules[position as usize].key_pattern().as_str();
+        let plan = request.get_plan();
+        plan.and_then(|plan| self.naming(rules, pattern, plan, request)).is_none()
     }
 
     /// The rule with this key pattern that names the plan and whose conditions match, if any.
@@ -146,6 +240,11 @@ impl Index {
         let position = self.named.get(pattern)?.get(plan)?;
         Some(&rules[*position as usize]).filter(|rule| rule.conditions_match(request))
     }
+}
+
+/// The glob for the endpoints of a rule that begins with the most whole segments. `None` if it has none.
+fn longest_glob(rule: &Rule) -> Option<&Glob> {
+    rule.endpoint_globs().max_by_key(|glob| fixed_segments(glob.as_str()).count())
 }
 
 /// The whole segments that every match of a glob begins with: those before the segment of its first star.

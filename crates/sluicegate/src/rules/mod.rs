@@ -6,6 +6,7 @@ mod explain;
 #[cfg(feature = "file")]
 pub mod file;
 mod glob;
+mod glob_set;
 mod index;
 mod overrides;
 mod pattern;

@@ -140,10 +140,19 @@ pub(crate) fn asked() -> impl Strategy<Value = PlainRequest> {
 
 /// A set of these rules: of several for one pattern and plan, the first.
 pub(crate) fn rule_set(plains: &mut Vec<Plain>) -> RuleSet {
+    rule_set_among(plains, 0)
+}
+
+/// A set of these rules and `others` for endpoints that no request has.
+fn rule_set_among(plains: &mut Vec<Plain>, others: u64) -> RuleSet {
     let mut seen = std::collections::HashSet::new();
     plains.retain(|plain| seen.insert((plain.pattern, plain.plan)));
-    let rules = (1..).zip(&*plains).map(|(id, plain)| plain.rule(id)).collect();
-    RuleSet::new(rules).unwrap()
+    let rules = (1..).zip(&*plains).map(|(id, plain)| plain.rule(id));
+    let others = (0..others).map(|n| {
+        let path = ["/*/", "/a/", "/a/*/b/**/"][n as usize % 3];
+        rule(1000 + n, &format!("endpoint:{path}z{n}*"), "1/s")
+    });
+    RuleSet::new(rules.chain(others).collect()).unwrap()
 }
 
 proptest! {
@@ -153,8 +162,9 @@ proptest! {
     fn the_index_finds_what_a_scan_finds(
         mut plains in vec(plain(), 0..24),
         asked in vec(asked(), 1..12),
+        others in select(vec![0, 60]),
     ) {
-        let rules = rule_set(&mut plains);
+        let rules = rule_set_among(&mut plains, others);
         for asked in asked {
             let found: Vec<u64> = rules.matching(&asked.request()).map(Rule::rule_id).collect();
             let applies = |(_, plain): &(u64, &Plain)| plain.applies(&asked, &plains);
