@@ -1,5 +1,6 @@
 //! The tiers of a request: the rules that apply, with the quota and the bucket of each.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use arc_swap::Guard;
@@ -24,6 +25,8 @@ pub(crate) struct Tiers<K> {
     blocked: SmallVec<[(u32, Number); 4]>,
     /// A rule applied that limits nothing.
     is_unlimited: bool,
+    /// Number of the rules that apply, where they are more than a request may meet. There are no tiers then.
+    too_many: Option<NonZero<u32>>,
 }
 
 /// A tier whose bucket is charged.
@@ -54,6 +57,9 @@ impl<K> Tiers<K> {
         request: &Request<'_>,
         matches: Matches,
     ) -> Self {
+        if matches.len() > rules.tiers_max() {
+            return Self::too_many(rules, matches.len());
+        }
         let (mut charged, mut blocked) = (SmallVec::new(), SmallVec::new());
         let mut is_unlimited = false;
         for rule in matches {
@@ -71,18 +77,27 @@ impl<K> Tiers<K> {
                 _ => is_unlimited = true,
             }
         }
-        let mut tiers = Self { rules, charged, blocked, is_unlimited };
+        let mut tiers = Self { rules, charged, blocked, is_unlimited, too_many: None };
         if tiers.is_blocked() {
             tiers.charged.clear();
         }
         tiers
     }
 
-    /// Returns whether an enforced tier is blocked: then no bucket is charged.
+    /// A denial without tiers, because a request meets this many rules.
+    #[cold]
+    fn too_many(rules: Guard<Arc<RuleSet>>, met: usize) -> Self {
+        let too_many = u32::try_from(met).ok().and_then(NonZero::new);
+        let (charged, blocked) = (SmallVec::new(), SmallVec::new());
+        Self { rules, charged, blocked, is_unlimited: false, too_many }
+    }
+
+    /// Returns whether the request is denied without asking any bucket: an enforced tier is blocked, or it meets too
+    /// many rules.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         let is_enforced = |(rule, _): &(u32, _)| self.rules.rule(*rule).mode() == Mode::Enforce;
-        self.blocked.iter().any(is_enforced)
+        self.blocked.iter().any(is_enforced) || self.too_many.is_some()
     }
 
     /// Charges of a request of this cost; probes where it is one.
@@ -121,7 +136,7 @@ impl<K> Tiers<K> {
             }));
             tiers.sort_unstable_by_key(|tier| tier.rule);
         }
-        Verdict::new(self.rules, tiers, degraded, self.is_unlimited)
+        Verdict::new(self.rules, tiers, degraded, self.is_unlimited, self.too_many)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The answer to a request, made of its tiers' decisions.
 
 use std::fmt;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +19,14 @@ use crate::rules::{Mode, Number, Override, Rule, RuleSet};
 ///
 /// A subject that is [blocked](Override::Blocked) by an enforced rule is denied whatever the wait: then no bucket was
 /// charged, and the verdict has only the tiers with the block.
+///
+/// A request that meets [too many rules](Self::too_many_rules) is denied without any tiers.
 pub struct Verdict {
     /// Borrowed from the limiter without counting references, so that threads do not contend for a counter.
     rules: Guard<Arc<RuleSet>>,
     tiers: SmallVec<[Judged; 4]>,
     violated: Option<u32>,
+    too_many: Option<NonZero<u32>>,
     degraded: bool,
     unlimited: bool,
 }
@@ -56,8 +60,9 @@ impl Verdict {
         tiers: SmallVec<[Judged; 4]>,
         degraded: bool,
         unlimited: bool,
+        too_many: Option<NonZero<u32>>,
     ) -> Self {
-        let mut verdict = Self { rules, tiers, violated: None, degraded, unlimited };
+        let mut verdict = Self { rules, tiers, violated: None, too_many, degraded, unlimited };
         verdict.violated = verdict.find_violated();
         verdict
     }
@@ -92,7 +97,21 @@ impl Verdict {
     #[inline]
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.violated.is_none()
+        self.violated.is_none() && self.too_many.is_none()
+    }
+
+    /// Number of the rules that the request meets, if they are more than
+    /// [`RuleSet::tiers_max`](crate::RuleSet::tiers_max): it is then denied, nothing was charged, and the verdict has no
+    /// tiers. Where they were too many to be compared, it is the number of those that could apply.
+    #[must_use]
+    pub fn too_many_rules(&self) -> Option<u32> {
+        self.too_many.map(NonZero::get)
+    }
+
+    /// The most rules that a request may meet in the set that judged it.
+    #[must_use]
+    pub fn tiers_max(&self) -> usize {
+        self.rules.tiers_max()
     }
 
     /// Returns whether the store was in trouble, so that some tiers were decided by their rules'
@@ -119,7 +138,8 @@ impl Verdict {
         })
     }
 
-    /// The tier that denied it: the enforced one with the longest wait. `None` if it was allowed.
+    /// The tier that denied it: the enforced one with the longest wait. `None` if it was allowed, and if it met
+    /// [too many rules](Self::too_many_rules).
     #[must_use]
     pub fn violated(&self) -> Option<Tier<'_>> {
         self.violated.and_then(|position| self.tiers().nth(position as usize))
@@ -139,7 +159,10 @@ impl Verdict {
     /// Wait before the same request is allowed: zero when allowed, `None` for never.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.violated().map_or(Some(Duration::ZERO), |tier| tier.decision.retry_after())
+        match self.violated() {
+            Some(tier) => tier.decision.retry_after(),
+            None => self.is_allowed().then_some(Duration::ZERO),
+        }
     }
 
     /// Delay before the work may start: the longest of its enforced `leaky_bucket` tiers; zero without any, and if it
@@ -173,6 +196,7 @@ impl fmt::Debug for Verdict {
         f.debug_struct("Verdict")
             .field("version", &self.version())
             .field("violated", &self.violated().map(|tier| tier.rule.rule_id()))
+            .field("too_many", &self.too_many)
             .field("degraded", &self.degraded)
             .field("tiers", &self.tiers)
             .finish_non_exhaustive()

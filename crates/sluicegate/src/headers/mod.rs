@@ -124,8 +124,7 @@ impl Headers {
             push(X_RATELIMIT_REMAINING, text::integer(tightest.remaining()));
             push(X_RATELIMIT_RESET, text::integer(reset.of(tightest, now)));
         }
-        let retry_after = tightest.and_then(|tightest| retry_after_s(tightest.decision()));
-        push(RETRY_AFTER, retry_after.and_then(text::integer));
+        push(RETRY_AFTER, policies.retry_after_s().and_then(text::integer));
         fields.into_iter()
     }
 }

@@ -17,6 +17,8 @@ pub const POLICIES_MAX: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Policies<'a> {
     members: SmallVec<[Policy<'a>; 4]>,
+    /// The most rules that a request may meet, where one of the verdicts met more.
+    exceeded_max: Option<usize>,
 }
 
 impl<'a> Policies<'a> {
@@ -32,6 +34,9 @@ impl<'a> Policies<'a> {
     pub fn add_verdict(&mut self, verdict: &'a Verdict) {
         for tier in verdict.tiers().filter(Tier::is_enforced) {
             self.add(tier.into());
+        }
+        if verdict.too_many_rules().is_some() {
+            self.exceeded_max = Some(verdict.tiers_max());
         }
     }
 
@@ -60,10 +65,15 @@ impl<'a> Policies<'a> {
         self.members.iter()
     }
 
-    /// Returns whether one of them denies the request.
+    /// Returns whether one of them denies the request, or it meets [too many rules](Verdict::too_many_rules).
     #[must_use]
     pub fn is_violated(&self) -> bool {
-        self.members.iter().any(Policy::is_violated)
+        self.exceeded_max.is_some() || self.members.iter().any(Policy::is_violated)
+    }
+
+    /// The most rules that a request may meet, if one of the verdicts met more.
+    pub(super) fn exceeded_max(&self) -> Option<usize> {
+        self.exceeded_max
     }
 
     /// Policies that deny the request.
@@ -81,7 +91,8 @@ impl<'a> Policies<'a> {
     /// if nothing denies it, and for never.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u64> {
-        self.tightest().and_then(|policy| retry_after_s(policy.decision()))
+        let tightest = self.tightest().filter(|_| self.exceeded_max.is_none());
+        tightest.and_then(|policy| retry_after_s(policy.decision()))
     }
 
     /// The name of one of them: its rule's scope, with `-<rule_id>` where several share it. It is printable ASCII.

@@ -40,6 +40,7 @@ impl Policies<'_> {
 
     fn write_problem(&self, status: StatusCode, to: &mut String) -> fmt::Result {
         let violated = self.tightest().filter(|policy| policy.is_violated());
+        let violated = violated.filter(|_| self.exceeded_max().is_none());
         write!(
             to,
             r#"{{"type":"{QUOTA_EXCEEDED}","title":"{TITLE}","status":{}"#,
@@ -63,6 +64,9 @@ impl Policies<'_> {
 
     /// The `detail` member, for people.
     fn write_detail(&self, violated: Option<&Policy<'_>>, to: &mut Escaped<'_>) -> fmt::Result {
+        if let Some(max) = self.exceeded_max() {
+            return write!(to, "more than {max} rules apply to the request: waiting does not help");
+        }
         let Some(policy) = violated else {
             return to.write_str("the request is not allowed");
         };

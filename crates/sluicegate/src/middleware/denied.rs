@@ -113,10 +113,13 @@ impl<'a> Denied<'a> {
         let named =
             |name: &str| if Attribute::is_name(name) { name.to_owned() } else { "?".into() };
         match self.reason {
-            Reason::Limit(verdict) => verdict.violated().map_or_else(String::new, |tier| {
-                let (rule_id, pattern) = (tier.rule.rule_id(), tier.rule.key_pattern().as_str());
-                format!("the limit of rule {rule_id}, {pattern}, is reached")
-            }),
+            Reason::Limit(verdict) => match verdict.violated() {
+                Some(tier) => {
+                    let (rule_id, pattern) = (tier.rule.rule_id(), tier.rule.key_pattern());
+                    format!("the limit of rule {rule_id}, {pattern}, is reached")
+                }
+                None => format!("more than {} rules apply to the request", verdict.tiers_max()),
+            },
             Reason::Missing(name) => format!("the request has no {}", named(name)),
             Reason::Oversized(name) => format!("the {} of the request is too long", named(name)),
             Reason::StoreError => "limits cannot be checked at the moment".into(),

@@ -15,6 +15,7 @@ mod rule;
 mod set;
 mod spec;
 mod starter;
+mod unconditional;
 
 pub use attribute::Attribute;
 pub use condition::Condition;
@@ -27,5 +28,5 @@ pub(crate) use overrides::Number;
 pub use overrides::{OVERRIDES_MAX, Override, Overrides, OverridesError};
 pub use pattern::{Pattern, PatternError};
 pub use rule::{Mode, OnError, Rule, RuleError, Scope};
-pub use set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors};
+pub use set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors, TIERS_MAX, TIERS_MAX_MAX};
 pub use spec::{FieldError, NOTES, Note, RuleSpec};

@@ -7,18 +7,27 @@ use std::{fmt, slice};
 use sluicegate_core::Quota;
 use thiserror::Error;
 
+use super::glob_set::COMPARED_MAX;
 use super::index::{Index, Matches};
 use super::overrides::{Number, Overridden, Override, Overrides};
 use super::replacing::Replacing;
 use super::rule::Rule;
 use super::spec::RULE_ID_MAX;
+use super::unconditional;
 use crate::request::Request;
 
 /// Most rules in one set.
 pub const RULES_MAX: usize = 10_000;
 
+/// Most rules that one request may meet, unless the set has another bound: see [`RuleSet::bounded`].
+pub const TIERS_MAX: usize = 64;
+
+/// Largest bound that [`RuleSet::bounded`] accepts. Where more globs than this would have to be compared with a path,
+/// the request is denied without comparing them.
+pub const TIERS_MAX_MAX: usize = COMPARED_MAX - 1;
+
 /// A set of rules with their overrides. Immutable: a change is another set. Clones share state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RuleSet {
     /// In the order of their ids.
     rules: Arc<[Rule]>,
@@ -27,6 +36,7 @@ pub struct RuleSet {
     overrides: Overrides,
     overridden: Overridden,
     version: u64,
+    tiers_max: usize,
 }
 
 /// Reason for refusing a set of rules. Positions count from zero, in the given list.
@@ -67,6 +77,22 @@ pub enum RuleSetError {
         /// Number of rules given.
         rules: usize,
     },
+    /// More rules without conditions than a request may meet: every request of the plan would be denied.
+    #[error(
+        "{rules} active rules without conditions are for {}, and a request may meet {tiers_max}: \
+         give them conditions, or raise tiers_max",
+        plan_text(plan.as_deref())
+    )]
+    TooManyUnconditional {
+        /// Number of these rules.
+        rules: usize,
+        /// Their plan, together with rules for all plans; `None` for all plans.
+        plan: Option<String>,
+        /// The most rules that a request may meet.
+        tiers_max: usize,
+        /// Position of the first rule that is one too many.
+        position: usize,
+    },
 }
 
 /// Every reason for refusing a set of rules: at least one.
@@ -80,6 +106,21 @@ pub(super) struct Claim<'a> {
     pub(super) key_pattern: Option<(&'a str, Option<&'a str>)>,
 }
 
+/// A set without rules.
+impl Default for RuleSet {
+    fn default() -> Self {
+        Self {
+            rules: Arc::default(),
+            index: Arc::default(),
+            replacing: Arc::default(),
+            overrides: Overrides::default(),
+            overridden: Overridden::default(),
+            version: 0,
+            tiers_max: TIERS_MAX,
+        }
+    }
+}
+
 fn plan_text(plan: Option<&str>) -> String {
     plan.map_or_else(|| "every plan".into(), |plan| format!("plan `{plan}`"))
 }
@@ -90,8 +131,20 @@ impl RuleSet {
     /// # Errors
     ///
     /// Every clash between two of them: the same id, or the same key pattern and plan (active or not); ids above
-    /// 2^53 - 1; and more than [`RULES_MAX`] rules.
-    pub fn new(mut rules: Vec<Rule>) -> Result<Self, RuleSetErrors> {
+    /// 2^53 - 1; more than [`RULES_MAX`] rules; and more than [`TIERS_MAX`] of one plan that are active, have no
+    /// conditions and so apply to the same requests.
+    pub fn new(rules: Vec<Rule>) -> Result<Self, RuleSetErrors> {
+        Self::bounded(rules, TIERS_MAX)
+    }
+
+    /// A [`new`](Self::new) set with another bound than [`TIERS_MAX`], at most [`TIERS_MAX_MAX`], for the rules that
+    /// one request may meet, shadow rules included. A request that meets more is denied and charges nothing: see
+    /// [`Verdict::too_many_rules`](crate::Verdict::too_many_rules).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn bounded(mut rules: Vec<Rule>, tiers_max: usize) -> Result<Self, RuleSetErrors> {
         if rules.len() > RULES_MAX {
             return Err(RuleSetErrors(vec![RuleSetError::TooMany { rules: rules.len() }]));
         }
@@ -106,10 +159,21 @@ impl RuleSet {
         if !clashes.is_empty() {
             return Err(RuleSetErrors(clashes));
         }
+        let tiers_max = tiers_max.min(TIERS_MAX_MAX);
+        if let Some(error) = unconditional::too_many(&rules, tiers_max) {
+            return Err(RuleSetErrors(vec![error]));
+        }
         rules.sort_unstable_by_key(Rule::rule_id);
         let index = Arc::new(Index::new(&rules));
         let replacing = Arc::new(Replacing::new(&rules));
-        Ok(Self { rules: rules.into(), index, replacing, ..Self::default() })
+        Ok(Self { rules: rules.into(), index, replacing, tiers_max, ..Self::default() })
+    }
+
+    /// The most rules that one request may meet.
+    #[inline]
+    #[must_use]
+    pub fn tiers_max(&self) -> usize {
+        self.tiers_max
     }
 
     /// The same rules with these overrides instead of any they had. The rules and their index are shared with this set,
@@ -169,10 +233,10 @@ impl RuleSet {
     }
 
     /// Removes the rules that another matching rule of the same call replaces. These are the [`matches`](Self::matches)
-    /// of the requests of one call.
+    /// of the requests of one call. Matches that were not compared stay as they are, and deny.
     #[inline]
     pub(crate) fn drop_replaced(&self, matched: &mut [Matches]) {
-        if self.has_replacing() {
+        if self.has_replacing() && matched.iter().all(|matches| matches.len() <= COMPARED_MAX) {
             self.replacing.drop_replaced(matched);
         }
     }

@@ -179,8 +179,11 @@ fn a_file_may_be_written_elsewhere() {
 
 #[test]
 fn as_many_rules_as_there_may_be_fit_into_a_file() {
-    let rules = (1..=RULES_MAX)
-        .map(|id| format!("[[rule]]\nkey_pattern = 'r{id}:{{user_id}}'\nrate_per_second = 10\n"));
+    let rules = (1..=RULES_MAX).map(|id| {
+        format!(
+            "[[rule]]\nkey_pattern = 'r{id}:{{user_id}}'\nplan = 'p{id}'\nrate_per_second = 10\n"
+        )
+    });
     let text: String = rules.collect();
     assert!(text.len() <= sluicegate::rules::RULES_FILE_BYTES_MAX, "{}", text.len());
     assert_eq!(read(&text).len(), RULES_MAX);

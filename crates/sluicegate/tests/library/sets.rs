@@ -1,7 +1,7 @@
-//! Clashes between two rules of a set.
+//! Bounds of a set, and clashes between its rules.
 
-use sluicegate::RuleSet;
 use sluicegate::rules::{RULES_MAX, RuleSetError};
+use sluicegate::{Ask, Limiter, MemoryStore, OnError, Quota, Request, RuleSet};
 
 use crate::library::support::rule;
 
@@ -62,10 +62,37 @@ fn one_pattern_may_have_many_plans() {
 
 #[test]
 fn there_is_an_end_to_rules() {
-    let rules = |count| (1..=count).map(|id| rule(id, &format!("r{id}"), "1/s")).collect();
+    let rules =
+        |count| (1..=count).map(|id| rule(id, &format!("r{id}:{{a{id}}}"), "1/s")).collect();
     assert!(RuleSet::new(rules(RULES_MAX as u64)).is_ok());
     let errors = RuleSet::new(rules(RULES_MAX as u64 + 1)).unwrap_err();
     assert_eq!(errors.to_string(), "10001 rules exceed the maximum of 10000");
+}
+
+/// A request that meets more rules than it may is denied by every call, charges nothing, and has no tiers.
+#[test]
+fn a_request_that_meets_too_many_rules_is_denied() {
+    let everywhere = |id| rule(id, &format!("r{id}"), "1/s").with_condition("endpoint", "/**");
+    let rules: Vec<_> = (1..=4).map(|id| everywhere(id).unwrap()).collect();
+    let met = Request::new().endpoint("/");
+    let at_most =
+        |max| Limiter::new(MemoryStore::new(), RuleSet::bounded(rules.clone(), max).unwrap());
+    assert_eq!(at_most(4).check_now(&met).tiers().len(), 4);
+
+    let limiter = at_most(3);
+    let verdict = limiter.check_now(&met);
+    assert!(!verdict.is_allowed() && verdict.violated().is_none());
+    assert_eq!((verdict.too_many_rules(), verdict.retry_after()), (Some(4), None));
+    assert_eq!((verdict.tiers().len(), verdict.tiers_max()), (0, 3));
+    let reservation = limiter.reserve_now(&met);
+    assert!(!reservation.verdict().is_allowed());
+    reservation.refund_now();
+    // It denies all that is checked with it, and nothing of that is charged.
+    let (quota, is_probe) = (Quota::per_minute(5).unwrap(), false);
+    let take = Ask::Take { key: "k", quota: &quota, cost: 5, on_error: OnError::Local, is_probe };
+    let asks = [Ask::Request { request: &met, is_probe }, take];
+    assert!(!limiter.check_together_now(&asks).is_allowed());
+    assert_eq!(limiter.peek_now("k", &quota).remaining, 5);
 }
 
 #[test]

@@ -41,7 +41,7 @@ use self::error::Problems;
 pub use self::error::{FileError, FileErrors};
 use self::row::Row;
 pub use self::write::to_toml;
-use super::set::{RULES_MAX, RuleSet, RuleSetError, clashes};
+use super::set::{RULES_MAX, RuleSet, RuleSetError, RuleSetErrors, TIERS_MAX, clashes};
 use crate::compat::floor_char_boundary;
 use crate::suggest::unknown;
 
@@ -77,13 +77,22 @@ impl RuleSet {
     /// );
     /// ```
     pub fn from_toml(name: &str, text: &str) -> Result<Self, FileErrors> {
+        Self::from_toml_bounded(name, text, TIERS_MAX)
+    }
+
+    /// Reads a set of rules with another [bound](Self::bounded) for the rules that one request may meet.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_toml_bounded(name: &str, text: &str, tiers_max: usize) -> Result<Self, FileErrors> {
         let mut problems = Problems::new(text);
-        read(text, &mut problems).ok_or_else(|| problems.into_errors(name))
+        read(text, tiers_max, &mut problems).ok_or_else(|| problems.into_errors(name))
     }
 }
 
 /// The rules of a file; `None` only if there is a problem.
-fn read(text: &str, problems: &mut Problems<'_>) -> Option<RuleSet> {
+fn read(text: &str, tiers_max: usize, problems: &mut Problems<'_>) -> Option<RuleSet> {
     if text.len() > RULES_FILE_BYTES_MAX {
         let end = floor_char_boundary(text, RULES_FILE_BYTES_MAX);
         problems.add(end..end, format_args!("a file has at most {RULES_FILE_BYTES_MAX} bytes"));
@@ -119,10 +128,23 @@ fn read(text: &str, problems: &mut Problems<'_>) -> Option<RuleSet> {
     report_clashes(&rows, problems);
     let rules = rows.iter().filter_map(|row| row.rule(problems)).collect();
     if problems.is_empty() {
-        let set = RuleSet::new(rules);
-        return set.map_err(|clash| problems.add(0..0, clash)).ok();
+        let set = RuleSet::bounded(rules, tiers_max);
+        return set.map_err(|errors| report_set(&errors, &rows, problems)).ok();
     }
     None
+}
+
+/// Reports why rules that are valid one by one are not valid together.
+fn report_set(errors: &RuleSetErrors, rows: &[Row<'_>], problems: &mut Problems<'_>) {
+    for error in errors.as_slice() {
+        let span = match error {
+            RuleSetError::TooManyUnconditional { position, .. } => {
+                rows[*position].span_of("key_pattern")
+            }
+            _ => 0..0,
+        };
+        problems.add(span, error);
+    }
 }
 
 /// The tables of the rules, in the order of the file.
@@ -153,7 +175,9 @@ fn report_clashes(rows: &[Row<'_>], problems: &mut Problems<'_>) {
         let (first, second, column) = match clash {
             RuleSetError::SameId { first, second, .. } => (first, second, "rule_id"),
             RuleSetError::SamePattern { first, second, .. } => (first, second, "key_pattern"),
-            RuleSetError::TooMany { .. } | RuleSetError::IdTooLarge { .. } => continue,
+            RuleSetError::TooMany { .. }
+            | RuleSetError::IdTooLarge { .. }
+            | RuleSetError::TooManyUnconditional { .. } => continue,
         };
         let line = problems.line_of(rows[first].span_of(column).start);
         problems.add(rows[second].span_of(column), format_args!("{clash}, first in line {line}"));
