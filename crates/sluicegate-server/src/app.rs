@@ -10,9 +10,11 @@ use sluicegate::{
     MemoryStore, OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
 };
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::auth::guard::Guard;
 use crate::config::Authorize;
+use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
 use crate::observe::live::Live;
 use crate::observe::metrics::{Metrics, Taken};
@@ -23,6 +25,9 @@ use crate::rules::snapshot::Keeper;
 
 /// Policy for buckets without a rule while the store is in trouble.
 pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
+
+/// Log lines about requests that meet too many rules.
+static TOO_MANY_RULES: LogLimit = LogLimit::new();
 
 /// State that all doors and the administration share.
 #[derive(Debug)]
@@ -104,6 +109,24 @@ impl App {
         self.recent.note(request, verdict.is_allowed());
         self.audit.note(request, verdict);
         self.live.note(request, verdict);
+        self.note_too_many_rules(verdict);
+    }
+
+    /// Counts and logs a verdict that denied because the request meets too many rules.
+    #[inline]
+    fn note_too_many_rules(&self, verdict: &Verdict) {
+        let Some(rules) = verdict.too_many_rules() else { return };
+        self.metrics.met_too_many_rules();
+        if let Some(suppressed) = TOO_MANY_RULES.admit() {
+            let (tiers_max, version) = (verdict.tiers_max(), verdict.version());
+            warn!(
+                rules,
+                tiers_max,
+                version,
+                suppressed,
+                "request denied: it meets more rules than limits.tiers_max; `sluicegate explain` lists them"
+            );
+        }
     }
 
     /// Takes tokens from the bucket of a key without a rule. Returns true beside the decision if it was made
@@ -158,6 +181,7 @@ impl App {
                 }
                 self.audit.note(request, verdict);
                 self.live.note(request, verdict);
+                self.note_too_many_rules(verdict);
             }
         }
         Ok(together)

@@ -181,8 +181,8 @@ fn with(rules: &RuleSet, rule: &Rule, replaced: Option<&Rule>) -> RuleSet {
             && (other.key_pattern(), other.plan()) != (rule.key_pattern(), rule.plan())
     };
     let others = rules.rules().iter().filter(stays).cloned();
-    let set = RuleSet::new(others.chain([rule.clone()]).collect());
-    // Conflicts were removed above: the only possible error is too many rules.
+    let set = RuleSet::bounded(others.chain([rule.clone()]).collect(), rules.tiers_max());
+    // Conflicts were removed above: the only possible errors are too many rules.
     let set = set.or_else(|_| RuleSet::new(vec![rule.clone()])).unwrap_or_default();
     set.with_overrides(rules.overrides().clone())
 }

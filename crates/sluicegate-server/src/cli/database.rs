@@ -53,6 +53,7 @@ impl Target {
         };
         let mut config = Config { audit: settings.audit, ..Config::default() };
         config.database.url = Some(url.clone());
+        config.limits.tiers_max = settings.limits.tiers_max;
         config.database.timeout = TIMEOUT;
         config.database.snapshot = None;
         // Nothing is checked or charged here.
@@ -63,6 +64,7 @@ impl Target {
     /// Connects, whatever version the database has.
     pub(super) async fn open(&self) -> CliResult<Database> {
         let opened = Database::open(&self.url, TIMEOUT).await;
+        let opened = opened.map(|opened| opened.with_tiers_max(self.config.limits.tiers_max));
         opened.map_err(|error| Failure::unavailable(format!("{}: {error}", self.url)))
     }
 

@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
         return Exit::Usage;
     }
     let source = RulesSource::new(&loaded.config);
-    match source.load() {
+    match source.load(loaded.config.limits.tiers_max) {
         Ok(rules) => {
             let read = loaded
                 .file

@@ -299,6 +299,7 @@ pub struct Limits {
     pub body_timeout: Duration,
     pub batch_max: usize,
     pub attributes_max: usize,
+    pub tiers_max: usize,
     pub value_bytes_max: usize,
     pub connections_max: usize,
     pub header_timeout: Duration,

@@ -31,6 +31,7 @@ type Rules = BTreeMap<u64, StoredRule>;
 pub(super) async fn create(
     session: &mut Session,
     spec: &RuleSpec,
+    tiers_max: usize,
     by: &str,
 ) -> Result<StoredRule, DataError> {
     let mut spec = normalised(spec)?;
@@ -49,7 +50,7 @@ pub(super) async fn create(
     let version = first_versions(session, &[rule_id]).await?.version(rule_id);
     let new = StoredRule { spec, created_at: Timestamp::now(), version };
     rules.insert(rule_id, new.clone());
-    check(&rules, Some(rule_id))?;
+    check(&rules, tiers_max, Some(rule_id))?;
     write(session, vec![Change { old: None, new: Some(new.clone()) }], by).await?;
     Ok(new)
 }
@@ -58,6 +59,7 @@ pub(super) async fn create(
 pub(super) async fn update(
     session: &mut Session,
     rule_id: u64,
+    tiers_max: usize,
     by: &str,
     changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
 ) -> Result<StoredRule, DataError> {
@@ -69,7 +71,7 @@ pub(super) async fn update(
     }
     let new = StoredRule { spec, created_at: old.created_at, version: old.version + 1 };
     rules.insert(rule_id, new.clone());
-    check(&rules, Some(rule_id))?;
+    check(&rules, tiers_max, Some(rule_id))?;
     write(session, vec![Change { old: Some(old), new: Some(new.clone()) }], by).await?;
     Ok(new)
 }
@@ -92,6 +94,7 @@ pub(super) async fn replace(
     session: &mut Session,
     specs: &[RuleSpec],
     generation: Option<u64>,
+    tiers_max: usize,
     by: &str,
 ) -> Result<Replaced, DataError> {
     let current = super::generation(session).await?;
@@ -117,7 +120,7 @@ pub(super) async fn replace(
             return Err(DataError::Conflict { field: "rule_id", detail, rule_id: Some(rule_id) });
         }
     }
-    check(&new, None)?;
+    check(&new, tiers_max, None)?;
     write(session, differences(old.clone(), new.clone()), by).await?;
     // A dry run does not change the generation.
     let generation =
@@ -231,7 +234,7 @@ pub(super) fn is_current(current: u64, asked: Option<u64>) -> Result<(), DataErr
 }
 
 /// Validates each rule and the whole set. If only one rule is changed, a conflict names the other.
-fn check(rules: &Rules, changed: Option<u64>) -> Result<(), DataError> {
+fn check(rules: &Rules, tiers_max: usize, changed: Option<u64>) -> Result<(), DataError> {
     let built = rules.values().map(|rule| {
         rule.spec.build().map_err(|errors| {
             let wrong = DataError::Refused(errors);
@@ -240,7 +243,7 @@ fn check(rules: &Rules, changed: Option<u64>) -> Result<(), DataError> {
     });
     let built = built.collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<u64> = rules.keys().copied().collect();
-    RuleSet::new(built).map(drop).map_err(|errors| clash(&errors, &ids, changed))
+    RuleSet::bounded(built, tiers_max).map(drop).map_err(|errors| clash(&errors, &ids, changed))
 }
 
 fn clash(errors: &RuleSetErrors, ids: &[u64], changed: Option<u64>) -> DataError {
@@ -256,6 +259,10 @@ fn clash(errors: &RuleSetErrors, ids: &[u64], changed: Option<u64>) -> DataError
             DataError::Conflict { field: "key_pattern", detail, rule_id: Some(other) }
         }
         Some(error @ RuleSetError::TooMany { .. }) => DataError::field("rules", error.to_string()),
+        Some(error @ RuleSetError::TooManyUnconditional { .. }) => {
+            let field = if changed.is_some() { "conditions" } else { "rules" };
+            DataError::field(field, error.to_string())
+        }
         Some(error) => DataError::field("rule_id", error.to_string()),
         None => DataError::Unexpected(errors.to_string()),
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::rules::RuleSpec;
+use sluicegate::rules::{RuleSpec, TIERS_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -33,6 +33,8 @@ pub struct Database {
     timeout: Duration,
     /// Changes of rules and overrides are rolled back.
     is_dry_run: bool,
+    /// Maximum number of rules that one request may meet: a set of which every request meets more is refused.
+    tiers_max: usize,
     /// Permits of queries on violations.
     surveys: Arc<Semaphore>,
 }
@@ -104,7 +106,19 @@ impl Database {
     pub async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Self, DataError> {
         let opened = within(timeout, open::open(url, timeout)).await?;
         let surveys = Arc::new(Semaphore::new(SURVEYS_MAX));
-        Ok(Self { opened, timeout, is_dry_run: false, surveys })
+        Ok(Self { opened, timeout, is_dry_run: false, tiers_max: TIERS_MAX, surveys })
+    }
+
+    /// A handle with another bound than [`TIERS_MAX`] for the rules that one request may meet.
+    #[must_use]
+    pub fn with_tiers_max(self, tiers_max: usize) -> Self {
+        Self { tiers_max, ..self }
+    }
+
+    /// Maximum number of rules that one request may meet.
+    #[must_use]
+    pub fn tiers_max(&self) -> usize {
+        self.tiers_max
     }
 
     /// A handle for dry runs: a change of a rule, an override or a token runs as one that is saved, with the same
@@ -231,7 +245,7 @@ impl Database {
     /// As every call, [`DataError::Refused`] if it is invalid, and [`DataError::Conflict`] if another rule has its id,
     /// or its key pattern and plan.
     pub async fn create_rule(&self, spec: &RuleSpec, by: &str) -> Result<StoredRule, DataError> {
-        transaction!(self, Aim::Change, session => change_rules::create(session, spec, by))
+        transaction!(self, Aim::Change, session => change_rules::create(session, spec, self.tiers_max, by))
     }
 
     /// Changes a rule if it has this version. A rule without a difference keeps its version.
@@ -265,7 +279,7 @@ impl Database {
         changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
     ) -> Result<StoredRule, DataError> {
         transaction!(self, Aim::Change, session => {
-            change_rules::update(session, rule_id, by, changed)
+            change_rules::update(session, rule_id, self.tiers_max, by, changed)
         })
     }
 
@@ -298,7 +312,7 @@ impl Database {
         by: &str,
     ) -> Result<Replaced, DataError> {
         transaction!(self, Aim::Change, session => {
-            change_rules::replace(session, specs, generation, by)
+            change_rules::replace(session, specs, generation, self.tiers_max, by)
         })
     }
 

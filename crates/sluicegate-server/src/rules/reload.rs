@@ -94,7 +94,9 @@ impl Reloader {
     async fn reload(&mut self, path: PathBuf, is_requested: bool) {
         let seen = self.last.clone();
         // Reading and parsing would block other answers.
-        let look = spawn_blocking(move || look_at(&path, &seen, is_requested)).await;
+        let tiers_max = self.keeper.tiers_max();
+        let look = move || look_at(&path, &seen, is_requested, tiers_max);
+        let look = spawn_blocking(look).await;
         let Ok(Some((last, rules))) = look else { return };
         self.last = last;
         match rules {
@@ -126,13 +128,14 @@ fn look_at(
     path: &Path,
     seen: &Found,
     is_requested: bool,
+    tiers_max: usize,
 ) -> Option<(Found, Result<RuleSet, RulesError>)> {
     let read = source::read(path);
     let found = read.as_ref().map(String::clone).map_err(ToString::to_string);
     if found == *seen && !is_requested {
         return None;
     }
-    let rules = read.and_then(|text| source::parse(path, &text));
+    let rules = read.and_then(|text| source::parse(path, &text, tiers_max));
     Some((found, rules))
 }
 

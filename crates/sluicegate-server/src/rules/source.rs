@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sluicegate::RuleSet;
-use sluicegate::rules::{FileErrors, RULES_FILE_BYTES_MAX};
+use sluicegate::rules::{FileErrors, RULES_FILE_BYTES_MAX, RuleSetErrors};
 use thiserror::Error;
 
 use crate::config::{Config, DatabaseUrl, RulesFrom, reason};
@@ -36,6 +36,9 @@ pub enum RulesError {
     /// The file's contents are invalid.
     #[error("{0}")]
     Refused(FileErrors),
+    /// The starter rules exceed a bound.
+    #[error("the starter rules: {0}")]
+    Starter(#[from] RuleSetErrors),
 }
 
 impl RulesSource {
@@ -49,17 +52,21 @@ impl RulesSource {
         }
     }
 
-    /// Loads the rules and the text they were parsed from; `None` if they are in a database.
+    /// Loads the rules, of which a request may meet `tiers_max`, and the text they were parsed from; `None` if they are in
+    /// a database.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the file.
-    pub fn load(&self) -> Result<Option<(RuleSet, String)>, RulesError> {
+    pub fn load(&self, tiers_max: usize) -> Result<Option<(RuleSet, String)>, RulesError> {
         match self {
-            Self::Starter => Ok(Some((RuleSet::starter(), String::new()))),
+            Self::Starter => {
+                let rules = RuleSet::starter().rules().to_vec();
+                Ok(Some((RuleSet::bounded(rules, tiers_max)?, String::new())))
+            }
             Self::File(path) => {
                 let text = read(path)?;
-                Ok(Some((parse(path, &text)?, text)))
+                Ok(Some((parse(path, &text, tiers_max)?, text)))
             }
             Self::Database(_) => Ok(None),
         }
@@ -89,7 +96,8 @@ pub(crate) fn read(path: &Path) -> Result<String, RulesError> {
     String::from_utf8(bytes).map_err(not_utf8).map_err(unreadable)
 }
 
-/// Parses the text of a file.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<RuleSet, RulesError> {
-    RuleSet::from_toml(&path.to_string_lossy(), text).map_err(RulesError::Refused)
+/// Parses the text of a file, of whose rules a request may meet `tiers_max`.
+pub(crate) fn parse(path: &Path, text: &str, tiers_max: usize) -> Result<RuleSet, RulesError> {
+    let name = path.to_string_lossy();
+    RuleSet::from_toml_bounded(&name, text, tiers_max).map_err(RulesError::Refused)
 }

@@ -29,7 +29,7 @@ use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
-/// Maximum number of rules shown that do not apply.
+/// Maximum number of rules shown that apply, and of those that do not.
 const EXPLAIN_RULES_MAX: usize = 1000;
 
 /// Maximum number of buckets read from the store concurrently.
@@ -48,8 +48,10 @@ pub(crate) struct Explanation {
     degraded: Option<bool>,
     /// Rules that apply, then rules that do not, each by `rule_id`.
     rules: Vec<Explained>,
-    /// Number of rules that do not apply and are not shown.
+    /// Number of rules that are not shown.
     more: usize,
+    /// Hints at rules that the request escapes or meets by mistake, as text.
+    hints: Vec<String>,
 }
 
 /// One rule, and its bucket for the request.
@@ -162,6 +164,16 @@ impl App {
                 not => others.push(Explained::new(rule, &not, request)),
             }
         }
+        let mut hints = Vec::new();
+        let is_too_many = shown.len() > rules.tiers_max();
+        if is_too_many {
+            let (met, tiers_max) = (shown.len(), rules.tiers_max());
+            hints.push(format!(
+                "{met} rules apply, and limits.tiers_max is {tiers_max}: every check of this request is denied"
+            ));
+            more += met.saturating_sub(EXPLAIN_RULES_MAX);
+            shown.truncate(EXPLAIN_RULES_MAX);
+        }
         let mut explained = Vec::with_capacity(shown.len() + others.len());
         let mut is_degraded = false;
         for together in shown.chunks(TOGETHER_MAX) {
@@ -174,11 +186,12 @@ impl App {
         let denies =
             |rule: &Explained| rule.mode == Mode::Enforce.name() && rule.would_allow == Some(false);
         Ok(Explanation {
-            allowed: !explained.iter().any(denies),
+            allowed: !is_too_many && !explained.iter().any(denies),
             cost: request.get_cost(),
             degraded: is_degraded.then_some(true),
             rules: explained.into_iter().chain(others).collect(),
             more,
+            hints,
         })
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use sluicegate::rules::{RULES_FILE_BYTES_MAX, RuleSpec};
+use sluicegate::rules::{RULES_FILE_BYTES_MAX, RuleSpec, TIERS_MAX_MAX};
 use sluicegate::{Algorithm, Rule, RuleSet};
 
 use super::{build, diff, rule_set};
@@ -137,7 +137,8 @@ fn body(rules: &[Rule]) -> Value {
 /// The rules of a `rules.toml`.
 pub(super) fn read_rules(path: &Path) -> CliResult<Vec<Rule>> {
     let text = files::read(path, RULES_FILE_BYTES_MAX as u64)?;
-    match RuleSet::from_toml(&path.display().to_string(), &text) {
+    // The service knows its own bound.
+    match RuleSet::from_toml_bounded(&path.display().to_string(), &text, TIERS_MAX_MAX) {
         Ok(set) => Ok(set.rules().to_vec()),
         Err(errors) if Audience::of_stderr().in_colours => {
             Err(Failure::report(errors.coloured().to_string()))

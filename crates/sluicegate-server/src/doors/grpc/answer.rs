@@ -81,7 +81,13 @@ fn metadata(
     is_degraded: bool,
 ) -> Option<Struct> {
     let mut fields = Vec::new();
-    if let Some(violated) = policies.tightest().filter(|policy| policy.is_violated()) {
+    let met = |(_, answer): &Answered<'_, '_>| match answer {
+        Some(Answer::Verdict(verdict)) => verdict.too_many_rules(),
+        _ => None,
+    };
+    if let Some(rules) = answered.iter().find_map(met) {
+        fields.push(("too_many_rules", number(rules.into())));
+    } else if let Some(violated) = policies.tightest().filter(|policy| policy.is_violated()) {
         let rule = violated.rule();
         let or_null = |kind: Option<Kind>| kind.unwrap_or(Kind::NullValue(0));
         fields.extend([

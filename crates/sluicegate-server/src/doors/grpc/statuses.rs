@@ -30,7 +30,8 @@ pub(super) fn status(
     let (limit, decision) = match (&part.buckets, answer) {
         (_, Some(Answer::Verdict(verdict))) => match verdict.tightest() {
             Some(tier) => (of_rule(&tier.into(), policies), tier.decision),
-            None => return unlimited(verdict.is_unlimited()),
+            None if verdict.is_allowed() => return unlimited(verdict.is_unlimited()),
+            None => return too_many_rules(),
         },
         (Buckets::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
             (of_own(part, limit), limit.decision(decision))
@@ -56,6 +57,11 @@ fn unlimited(is_by_rule: bool) -> DescriptorStatus {
         limit_remaining: if is_by_rule { UNLIMITED } else { 0 },
         ..DescriptorStatus::default()
     }
+}
+
+/// Status of a descriptor that meets too many rules.
+fn too_many_rules() -> DescriptorStatus {
+    DescriptorStatus { code: Code::OverLimit.into(), ..DescriptorStatus::default() }
 }
 
 fn of_rule(policy: &Policy<'_>, policies: &Policies<'_>) -> RateLimit {

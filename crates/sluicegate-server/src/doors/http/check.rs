@@ -50,6 +50,11 @@ pub(crate) struct CheckAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     degraded: Option<bool>,
+    /// Number of the rules that apply, if they are more than `limits.tiers_max`: the request is then denied without asking
+    /// any of them, and `tiers` is empty; else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    too_many_rules: Option<u32>,
     /// Scope of the rule that denied it; null if allowed.
     #[schema(value_type = Option<ScopeName>)]
     violated_tier: Option<&'a str>,
@@ -163,10 +168,14 @@ impl<'a> CheckAnswer<'a> {
             allowed: verdict.is_allowed(),
             limit: tightest.map(|tier| tier.decision.limit),
             remaining: tightest.map(|tier| tier.decision.remaining),
-            retry_after_ms: violated.map_or(Some(0), |tier| tier.decision.retry_after_ms()),
+            retry_after_ms: match violated {
+                Some(tier) => tier.decision.retry_after_ms(),
+                None => verdict.is_allowed().then_some(0),
+            },
             reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),
             delay_ms: longest_delay_ms(verdict),
             degraded: verdict.is_degraded().then_some(true),
+            too_many_rules: verdict.too_many_rules(),
             violated_tier: violated.map(|tier| tier.rule.scope().name()),
             violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
             rule_id: violated.map(|tier| tier.rule.rule_id()),

@@ -59,6 +59,7 @@ pub(crate) struct Metrics {
     untrusted: Counter,
     proxies_refused: Family<ProxyLabels, Counter>,
     panics: Counter,
+    too_many_rules: Counter,
     /// Violations recorded, written and dropped.
     pub(crate) audit: AuditMetrics,
     /// Envoy's rate limit protocol.
@@ -151,6 +152,7 @@ impl Metrics {
             untrusted: Counter::default(),
             proxies_refused: Family::default(),
             panics: Counter::default(),
+            too_many_rules: Counter::default(),
             audit: AuditMetrics::default(),
             grpc: GrpcMetrics::default(),
             resp: RespMetrics::default(),
@@ -219,6 +221,11 @@ impl Metrics {
         );
         let panics = self.panics.clone();
         registry.register("panics", "Requests ended by a panic", panics);
+        registry.register(
+            "too_many_rules",
+            "Requests denied because they meet more rules than limits.tiers_max",
+            self.too_many_rules.clone(),
+        );
         registry.register(
             "live_watchers",
             "Open streams of live events",
@@ -428,6 +435,11 @@ impl Metrics {
     /// Counts a connection without a valid PROXY protocol header.
     pub(crate) fn proxy_refused(&self, reason: &'static str) {
         self.proxies_refused.get_or_create(&ProxyLabels { reason }).inc();
+    }
+
+    /// Counts a request that was denied because it meets too many rules.
+    pub(crate) fn met_too_many_rules(&self) {
+        self.too_many_rules.inc();
     }
 
     /// Counts a request ended by a panic.

@@ -8,12 +8,12 @@ use sluicegate::rules::Overrides;
 use crate::data::{StoredOverride, StoredRule};
 use crate::time::Timestamp;
 
-/// Builds a rule set.
+/// Builds a rule set of which a request may meet `tiers_max` rules.
 ///
 /// # Errors
 ///
 /// Everything that is wrong with the rows, rule by rule.
-pub(super) fn rules(rows: &[StoredRule]) -> Result<RuleSet, String> {
+pub(super) fn rules(rows: &[StoredRule], tiers_max: usize) -> Result<RuleSet, String> {
     let mut wrong = String::new();
     let mut rules = Vec::with_capacity(rows.len());
     for row in rows {
@@ -30,7 +30,7 @@ pub(super) fn rules(rows: &[StoredRule]) -> Result<RuleSet, String> {
     if !wrong.is_empty() {
         return Err(wrong.trim_end().into());
     }
-    RuleSet::new(rules).map_err(|errors| errors.to_string())
+    RuleSet::bounded(rules, tiers_max).map_err(|errors| errors.to_string())
 }
 
 /// Builds the overrides in force at this time.

@@ -43,6 +43,8 @@ pub(crate) struct Parts {
 pub(super) struct Inner {
     pub(super) url: Option<DatabaseUrl>,
     pub(super) timeout: Duration,
+    /// Maximum number of rules that one request may meet.
+    pub(super) tiers_max: usize,
     pub(super) file: Option<PathBuf>,
     /// Content of the snapshot file.
     pub(super) latest: watch::Sender<Option<Arc<Loaded>>>,
@@ -89,6 +91,7 @@ impl Keeper {
             inner: Arc::new(Inner {
                 url: config.database.url.clone(),
                 timeout: config.database.timeout,
+                tiers_max: config.limits.tiers_max,
                 file: config.database.snapshot.clone(),
                 latest: watch::Sender::new(first),
                 source: start.source,
@@ -125,6 +128,11 @@ impl Keeper {
     /// The limiter whose rules are kept up to date.
     pub(crate) fn limiter(&self) -> &Limiter<AnyStore> {
         &self.inner.parts.limiter
+    }
+
+    /// Maximum number of rules that one request may meet.
+    pub(crate) fn tiers_max(&self) -> usize {
+        self.inner.tiers_max
     }
 
     /// Handle to the database, shared with this keeper.
@@ -236,9 +244,10 @@ impl Keeper {
         let has_expired = state.next_expiry.is_some_and(|at| at <= now);
         let is_new = has_expired || !has_same_overrides || (of_database && !has_same_rules);
         let known_rules = (!of_database || has_same_rules).then(|| state.rules.clone());
+        let tiers_max = self.inner.tiers_max;
         // Building many rules and overrides would block other answers.
         let composed = spawn_blocking(move || {
-            let rules = known_rules.map_or_else(|| compose::rules(&loaded.rules), Ok);
+            let rules = known_rules.map_or_else(|| compose::rules(&loaded.rules, tiers_max), Ok);
             let overrides = compose::overrides(&loaded.overrides, now);
             (rules.and_then(|rules| Ok((rules, overrides?))), loaded)
         });

@@ -36,6 +36,8 @@ pub(crate) struct Start {
     /// The database; `None` if it could not be reached.
     pub(super) database: Option<Database>,
     pub(super) status: Status,
+    /// Maximum number of rules that one request may meet.
+    pub(super) tiers_max: usize,
 }
 
 /// Error of starting without rules.
@@ -76,7 +78,8 @@ impl Start {
     /// If there are none.
     pub(crate) async fn find(config: &Config) -> Result<Self, SnapshotError> {
         let source = RulesSource::new(config);
-        let file_rules = source.load()?;
+        let tiers_max = config.limits.tiers_max;
+        let file_rules = source.load(tiers_max)?;
         let Some(url) = &config.database.url else {
             let (rules, text) = file_rules.unwrap_or_default();
             let (overrides, status) = (Overrides::default(), Status::default());
@@ -88,10 +91,11 @@ impl Start {
                 loaded: None,
                 database: None,
                 status,
+                tiers_max,
             });
         };
         let reached = match must_not_be_made(url, config.database.snapshot.as_deref()) {
-            Ok(()) => reach(url, config.database.timeout).await,
+            Ok(()) => reach(url, config).await,
             Err(error) => Reached { database: None, loaded: Err(error) },
         };
         let mut start = Self {
@@ -102,6 +106,7 @@ impl Start {
             loaded: None,
             database: reached.database,
             status: Status::default(),
+            tiers_max,
         };
         let is_file = file_rules.is_some();
         if let Some((rules, text)) = file_rules {
@@ -134,6 +139,7 @@ impl Start {
             loaded: None,
             database: None,
             status: Status::default(),
+            tiers_max: database.tiers_max(),
         };
         let loaded = database.load().await;
         start.database = Some(database);
@@ -169,7 +175,7 @@ impl Start {
 
     fn compose(&mut self, loaded: &Loaded) -> Result<(), String> {
         let rules = match self.source {
-            RulesSource::Database(_) => Some(compose::rules(&loaded.rules)?),
+            RulesSource::Database(_) => Some(compose::rules(&loaded.rules, self.tiers_max)?),
             RulesSource::Starter | RulesSource::File(_) => None,
         };
         self.overrides = compose::overrides(&loaded.overrides, Timestamp::now())?;
@@ -214,9 +220,9 @@ impl Start {
     }
 }
 
-async fn reach(url: &DatabaseUrl, timeout: Duration) -> Reached {
-    let database = match Database::open(url, timeout).await {
-        Ok(database) => database,
+async fn reach(url: &DatabaseUrl, config: &Config) -> Reached {
+    let database = match Database::open(url, config.database.timeout).await {
+        Ok(database) => database.with_tiers_max(config.limits.tiers_max),
         Err(error) => return Reached { database: None, loaded: Err(error) },
     };
     // A database that could not be migrated is opened again later.

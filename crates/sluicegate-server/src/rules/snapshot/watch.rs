@@ -78,6 +78,7 @@ impl Keeper {
     async fn open(&self, url: &DatabaseUrl) -> Result<Database, DataError> {
         must_not_be_made(url, self.inner.file.as_deref())?;
         let database = Database::open(url, self.inner.timeout).await?;
+        let database = database.with_tiers_max(self.inner.tiers_max);
         migrate(&database).await?;
         Ok(database)
     }

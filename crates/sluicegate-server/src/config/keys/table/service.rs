@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sluicegate::rules::{TIERS_MAX, TIERS_MAX_MAX};
+
 use super::{TIMEOUT_MS_MAX, TIMEOUT_MS_MIN};
 use crate::config::LogFormat;
 use crate::config::keys::{Key, Kind, log_filter};
@@ -67,6 +69,18 @@ pub(super) const KEYS: &[Key] = &[
             min: 1,
             max: 1024,
             set: |config, number| config.limits.attributes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.tiers_max",
+        flag: Some("limits-tiers-max"),
+        value: "N",
+        doc: "Maximum number of rules that one request may meet, shadow rules included; a request that meets more is denied",
+        kind: Kind::Number {
+            default: TIERS_MAX as u64,
+            min: 1,
+            max: TIERS_MAX_MAX as u64,
+            set: |config, number| config.limits.tiers_max = number as usize,
         },
     },
     Key {

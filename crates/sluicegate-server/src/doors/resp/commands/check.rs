@@ -123,7 +123,11 @@ pub(crate) fn answer(verdict: &Verdict, replies: &mut Replies) {
         Some(tier) => replies.unsigned(figure(tier)),
         None => replies.null(),
     };
-    let retry_after_ms = violated.map_or(0, |tier| retry_after_ms(tier.decision));
+    let retry_after_ms = match violated {
+        Some(tier) => retry_after_ms(tier.decision),
+        None if verdict.is_allowed() => 0,
+        None => -1,
+    };
     let delay_ms = u64::try_from(verdict.delay().as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
     replies.record(10);
     replies.named("allowed").boolean(verdict.is_allowed());
