@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sluicegate_core::{Decision, Quota};
 
 use crate::clock::{Clock, SystemClock};
-use crate::store::memory::{MemoryKey, MemoryStore};
+use crate::store::memory::{MemoryKey, MemoryStore, ReservedRoom};
 use crate::store::{Charge, LocalStore, Space, Store};
 
 /// A limiter for keys of any type that can be hashed, in this process, without rules.
@@ -38,6 +38,7 @@ pub struct KeyedLimiter<K: ?Sized, C = SystemClock> {
     store: Arc<MemoryStore<C>>,
     name: MemoryKey,
     quota: Quota,
+    room: Arc<ReservedRoom>,
     keys: PhantomData<fn(&K)>,
 }
 
@@ -45,15 +46,17 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// A limiter over a store of its own.
     #[must_use]
     pub fn new(name: &str, quota: Quota) -> Self {
-        Self::on(Arc::new(MemoryStore::new()), name, quota)
+        let store = MemoryStore::builder().take_buckets_max(0).build();
+        Self::on(Arc::new(store), name, quota)
     }
 }
 
 impl<K: Hash + ?Sized, C: Clock> KeyedLimiter<K, C> {
-    /// A limiter over a shared store.
+    /// A limiter over a shared store. It has a reserve of room there, as a rule has.
     pub fn on(store: Arc<MemoryStore<C>>, name: &str, quota: Quota) -> Self {
         let name = store.key(Space::Named(name), &[]);
-        Self { store, name, quota, keys: PhantomData }
+        let room = Arc::new(store.reserve_room_named(&name, &quota));
+        Self { store, name, quota, room, keys: PhantomData }
     }
 
     /// Takes `cost` tokens from the bucket of a key.
@@ -113,6 +116,7 @@ impl<K: ?Sized, C> Clone for KeyedLimiter<K, C> {
             store: Arc::clone(&self.store),
             name: self.name,
             quota: self.quota,
+            room: Arc::clone(&self.room),
             keys: PhantomData,
         }
     }

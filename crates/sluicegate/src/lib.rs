@@ -95,7 +95,7 @@ pub use sluicegate_core::{
 pub use store::any::{AnyKey, AnyStore};
 pub use store::memory::{
     MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, MemoryKey, MemoryStats, MemoryStore, MemoryStoreBuilder,
-    OnFull,
+    OnFull, ReservedRoom, RoomOwner,
 };
 #[cfg(feature = "redis")]
 pub use store::redis::{

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
 use crate::rules::{OnError, RuleSet};
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{MemoryStore, ReservedRoom};
 use crate::store::{Charge, Charged, Decisions, LocalStore, Space, Store};
 use crate::sync::Mutex;
 use crate::tiers::Tiers;
@@ -49,8 +49,8 @@ pub struct Limiter<S = MemoryStore> {
 #[derive(Debug)]
 struct Rules {
     current: ArcSwap<RuleSet>,
-    /// Held while a set replaces another, so that versions only grow.
-    replacing: Mutex<()>,
+    /// Room in the store for the current set. Locked while a set replaces another, so that versions only grow.
+    room: Mutex<ReservedRoom>,
 }
 
 impl<S> Clone for Limiter<S> {
@@ -67,8 +67,9 @@ impl<S: Store> Limiter<S> {
 
     /// A limiter over a shared store.
     pub fn on(store: Arc<S>, rules: RuleSet) -> Self {
+        let room = Mutex::new(store.reserve_room(&rules));
         let current = ArcSwap::from_pointee(rules.with_version(1));
-        Self { store, rules: Arc::new(Rules { current, replacing: Mutex::new(()) }) }
+        Self { store, rules: Arc::new(Rules { current, room }) }
     }
 
     /// Store of its buckets.
@@ -86,9 +87,11 @@ impl<S: Store> Limiter<S> {
     /// Puts another set of rules with its overrides in force, atomically, and returns its version. Spent tokens stay
     /// spent: a rule or a subject whose quota changed continues with the tokens that are left, without a free refill.
     pub fn replace_rules(&self, rules: RuleSet) -> u64 {
-        let _one_at_a_time = self.rules.replacing.lock();
+        let mut room = self.rules.room.lock();
         let version = self.rules.current.load().version() + 1;
+        let new_room = self.store.reserve_room(&rules);
         self.rules.current.store(Arc::new(rules.with_version(version)));
+        *room = new_room;
         version
     }
 

@@ -11,9 +11,11 @@ use sluicegate::{Clock, MemoryStore, Quota};
 
 use crate::workloads::{BURST, PERIOD_SECS};
 
-/// A store for this number of keys and a few more: endpoints have buckets too.
+/// A store for this number of keys and a few more: endpoints have buckets too. With rules, half of it may be reserved for
+/// other rules.
 fn memory<C: Clock>(clock: C, keys: u64) -> MemoryStore<C> {
-    MemoryStore::builder().clock(clock).max_buckets(keys as usize * 11 / 10 + 16).build()
+    let max_buckets = keys as usize * 11 / 10 + 16;
+    MemoryStore::builder().clock(clock).max_buckets(max_buckets).take_buckets_max(0).build()
 }
 
 fn quota() -> Quota {

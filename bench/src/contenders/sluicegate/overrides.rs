@@ -45,7 +45,7 @@ impl Overridden {
         let all = known.chain((11..=rules).map(other_rule)).collect::<Result<_, _>>()?;
         let overrides = Overrides::new((0..overrides).map(an_override))?;
         let rules = RuleSet::new(all)?.with_overrides(overrides);
-        Ok(Self(Limiter::new(memory(SystemClock::new(), keys), rules)))
+        Ok(Self(Limiter::new(memory(SystemClock::new(), 2 * keys), rules)))
     }
 }
 

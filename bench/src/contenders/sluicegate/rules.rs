@@ -47,7 +47,7 @@ impl Whole {
         for id in 4..=rules {
             all.push(other_rule(id)?);
         }
-        Ok(Self(Limiter::new(memory(SystemClock::new(), keys), RuleSet::new(all)?)))
+        Ok(Self(Limiter::new(memory(SystemClock::new(), 2 * keys), RuleSet::new(all)?)))
     }
 }
 

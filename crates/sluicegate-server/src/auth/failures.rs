@@ -42,8 +42,8 @@ struct LastWrong {
 impl Failures {
     /// Allows `per_minute` wrong tokens from each address.
     pub(crate) fn new(per_minute: u64) -> Result<Self, QuotaError> {
-        let store = MemoryStore::builder().max_buckets(ADDRESSES_MAX).build();
-        Self::on(Arc::new(store), per_minute)
+        let store = MemoryStore::builder().max_buckets(ADDRESSES_MAX).take_buckets_max(0);
+        Self::on(Arc::new(store.build()), per_minute)
     }
 }
 

@@ -3,9 +3,10 @@
 use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 
-use super::memory::{MemoryKey, MemoryStats, MemoryStore};
+use super::memory::{MemoryKey, MemoryStats, MemoryStore, ReservedRoom, RoomOwner};
 use super::redis::{RedisKey, RedisStore, Trouble, TroubleKind};
 use super::{Charge, Charged, InProcess, LocalStore, Space, Store, sealed};
+use crate::rules::RuleSet;
 
 /// A store in memory or in Redis, chosen at run time.
 #[derive(Debug)]
@@ -44,6 +45,15 @@ impl AnyStore {
         match self {
             Self::Memory(store) => store.stats(),
             Self::Redis(store) => store.health().local,
+        }
+    }
+
+    /// Charges that found no room in this process, by the keys that needed it.
+    #[must_use]
+    pub fn overflows(&self) -> Vec<(RoomOwner, u64)> {
+        match self {
+            Self::Memory(store) => store.overflows(),
+            Self::Redis(store) => store.overflows(),
         }
     }
 
@@ -148,6 +158,13 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => Some(store),
             Self::Redis(_) => None,
+        }
+    }
+
+    fn reserve_room(&self, rules: &RuleSet) -> ReservedRoom {
+        match self {
+            Self::Memory(store) => store.reserve_room(rules),
+            Self::Redis(store) => store.reserve_room(rules),
         }
     }
 

@@ -15,7 +15,8 @@ use std::future::Future;
 use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 
-use crate::rules::{Mode, OnError};
+use self::memory::ReservedRoom;
+use crate::rules::{Mode, OnError, RuleSet};
 
 /// Decisions of one charge, in the order of its parts; up to four without allocating.
 pub type Decisions = SmallVec<[Decision; 4]>;
@@ -133,6 +134,12 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     /// The same store without futures; `None` unless it is in this process.
     fn in_process(&self) -> Option<&dyn InProcess<Self::Key, Self::Error>> {
         None
+    }
+
+    /// Reserves room for the buckets of these rules, as long as the returned value lives. [`Limiter`](crate::Limiter)
+    /// does it for the rules in force. Stores that have no bound of their own reserve nothing.
+    fn reserve_room(&self, _rules: &RuleSet) -> ReservedRoom {
+        ReservedRoom::default()
     }
 
     /// Charges all buckets or none, in one atomic step.

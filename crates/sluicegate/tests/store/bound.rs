@@ -97,7 +97,7 @@ proptest! {
     ) {
         let clock = ManualClock::new(NOON);
         let on_full = if deny { OnFull::Deny } else { OnFull::Overflow };
-        let builder = MemoryStore::builder().max_buckets(max_buckets).on_full(on_full);
+        let builder = MemoryStore::builder().max_buckets(max_buckets).take_buckets_max(0).on_full(on_full);
         let mut small = Small { store: builder.clock(clock.clone()).build(), clock, quotas };
         for step in steps {
             small.step(step);
@@ -131,7 +131,7 @@ fn a_charge_that_forgets_one_of_its_own_buckets_counts_it_again() {
 /// A full store of one bucket.
 fn full_store(on_full: OnFull) -> (ManualStore, ManualClock) {
     let clock = ManualClock::new(NOON);
-    let builder = MemoryStore::builder().max_buckets(1).on_full(on_full);
+    let builder = MemoryStore::builder().max_buckets(1).take_buckets_max(0).on_full(on_full);
     let store = builder.clock(clock.clone()).build();
     assert!(store.charge_one_now(part(&key(&store, "first"), &tokens(1), 1)).is_granted());
     (store, clock)

@@ -26,7 +26,8 @@ struct Flood {
 impl Flood {
     fn new(on_full: OnFull) -> Self {
         let clock = ManualClock::new(NOON);
-        let builder = MemoryStore::builder().max_buckets(MAX_BUCKETS).on_full(on_full);
+        let builder =
+            MemoryStore::builder().max_buckets(MAX_BUCKETS).take_buckets_max(0).on_full(on_full);
         let store = builder.clock(clock.clone()).build();
         let (quota, victim) = (tokens(TOKENS), key(&store, "victim"));
         assert!(store.charge_one_now(part(&victim, &quota, TOKENS)).is_granted());

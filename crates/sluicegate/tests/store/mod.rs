@@ -12,6 +12,7 @@
 //! | `churn` | the same with thousands of buckets added and removed in every shard |
 //! | `bound` | the bound holds, and the counted room is the used room |
 //! | `quotas_at_the_bound` | the same with quotas that come with the charges, and buckets that are logs |
+//! | `room` | a flood of one kind of key denies no subject of another rule |
 //! | `flood` | E1, T41: random keys can neither reset a bucket nor lift a limit |
 //! | `allocation` | T41: no charge of a stored bucket allocates; bytes are bounded and freed |
 //! | `resident` | T41: the memory of a flood, as reported by the operating system |
@@ -37,6 +38,7 @@ pub(crate) mod naive;
 pub(crate) mod quotas;
 mod quotas_at_the_bound;
 mod resident;
+mod room;
 mod support;
 mod sweep;
 mod together;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, LocalStore, Quota, Space, Store};
 
-use crate::store::support::{key, manual_store, part, tokens};
+use crate::store::support::{key, manual_store, part, store_with_take, tokens};
 
 /// Keys without a rule and with different quotas do not share an overflow bucket: the denial of a small one
 /// would clamp the debt of the large one.
 #[test]
 fn t41_small_quotas_do_not_refill_large_ones() {
-    let (store, _) = manual_store(1);
+    let (store, _) = store_with_take(1, 1);
     let take = |name: &str, quota: &Quota, cost| {
         let key = store.key(Space::Take, &[name.as_bytes()]);
         store.charge_one_now(part(&key, quota, cost))
@@ -60,7 +60,7 @@ fn t41_overridden_subjects_do_not_refill_their_rule() {
 /// A client that chooses quotas freely meets a bound of overflow buckets too.
 #[test]
 fn t41_overflow_buckets_are_bounded() {
-    let (store, _) = manual_store(1);
+    let (store, _) = store_with_take(1, 1);
     let take = |name: &str, quota: &Quota| {
         let key = store.key(Space::Take, &[name.as_bytes()]);
         store.charge_one_now(part(&key, quota, 1)).is_granted()
@@ -87,7 +87,7 @@ fn t41_overflow_buckets_of_rules_are_bounded() {
 /// A log is as long as its admissions: all of them together are bounded as well.
 #[test]
 fn t41_logs_are_bounded() {
-    let (store, clock) = manual_store(10);
+    let (store, clock) = store_with_take(10, 10);
     let hour = Duration::from_secs(3600);
     let quota = Quota::new(1000, hour).unwrap().with_algorithm(Algorithm::SlidingWindow).unwrap();
     let key = store.key(Space::Take, &[b"log"]);

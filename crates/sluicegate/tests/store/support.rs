@@ -15,10 +15,19 @@ pub(crate) const NOON: Micros = Micros::new(1_700_000_000_000_000);
 /// A store whose time stands still until the test moves it.
 pub(crate) type ManualStore = MemoryStore<ManualClock>;
 
-/// A store of this many buckets, and its clock.
+/// A store of this many buckets of rules, and its clock.
 pub(crate) fn manual_store(max_buckets: usize) -> (ManualStore, ManualClock) {
+    store_with_take(max_buckets, 0)
+}
+
+/// A store of this many buckets, of which so many may be without a rule, and its clock.
+pub(crate) fn store_with_take(
+    max_buckets: usize,
+    take_buckets_max: usize,
+) -> (ManualStore, ManualClock) {
     let clock = ManualClock::new(NOON);
-    let store = MemoryStore::builder().max_buckets(max_buckets).clock(clock.clone()).build();
+    let builder = MemoryStore::builder().max_buckets(max_buckets);
+    let store = builder.take_buckets_max(take_buckets_max).clock(clock.clone()).build();
     (store, clock)
 }
 

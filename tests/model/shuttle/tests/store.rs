@@ -15,7 +15,7 @@ use std::time::Duration;
 use shuttle::thread;
 use sluicegate_shuttle::{
     Algorithm, Charge, Decision, LocalStore, ManualClock, MemoryKey, MemoryStore, Micros, Quota,
-    Space, Store,
+    Rule, RuleSet, Space, Store,
 };
 
 /// Schedules per test, of each kind.
@@ -29,7 +29,8 @@ type ManualStore = MemoryStore<ManualClock>;
 
 fn store(max_buckets: usize) -> (Arc<ManualStore>, ManualClock) {
     let clock = ManualClock::new(Micros::new(1_700_000_000_000_000));
-    let store = MemoryStore::builder().max_buckets(max_buckets).clock(clock.clone()).build();
+    let builder = MemoryStore::builder().max_buckets(max_buckets).take_buckets_max(0);
+    let store = builder.clock(clock.clone()).build();
     (Arc::new(store), clock)
 }
 
@@ -329,6 +330,42 @@ fn e1_the_bound_holds_and_room_is_given_back() {
         assert!(store.stats().buckets <= 3);
         clock.advance(Duration::from_millis(1));
         store.sweep(2 * 65 * 256);
+        assert_eq!(store.stats().buckets, 0);
+    });
+}
+
+/// Threads flood one rule, and the rules are put in force again meanwhile: keys of another rule within its reserve have a
+/// bucket each, the bound holds, and all room is released.
+#[test]
+fn s5_a_reserve_is_available_whatever_others_do() {
+    check(|| {
+        let (store, clock) = store(8);
+        let slow = Quota::per_day(2).unwrap();
+        let rules = [(1, "user:{user_id}"), (2, "ip:{ip}")];
+        let rules = rules.map(|(id, pattern)| Rule::new(id, pattern, slow).unwrap());
+        let rules = RuleSet::new(rules.to_vec()).unwrap();
+        let mut room = store.reserve_room(&rules);
+        let threads = [0, 1].map(|thread| {
+            spawn(&store, move |store| {
+                for name in 0..4 {
+                    take(store, &key(store, &format!("{thread} {name}")), &slow, 1);
+                }
+                assert!(store.stats().buckets <= 8);
+                store.reset_now(&key(store, &format!("{thread} 0")));
+            })
+        });
+        for name in ["one", "two"] {
+            let key = store.key(Space::Rule(2), &[name.as_bytes()]);
+            assert!(take(&store, &key, &slow, 1));
+            assert_eq!(remaining(&store, &key, &slow), 1, "a bucket of its own");
+            room = store.reserve_room(&rules);
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        drop(room);
+        clock.advance(Duration::from_hours(24));
+        store.sweep(2 * 66 * 256);
         assert_eq!(store.stats().buckets, 0);
     });
 }

@@ -54,7 +54,8 @@ pub(crate) struct TopSubject {
 #[must_use]
 pub(crate) fn replay(rule: &Rule, among: &RuleSet, requests: &[RecentRequest]) -> Figures {
     let clock = ManualClock::new(Micros::new(0));
-    let store = MemoryStore::builder().clock(clock.clone()).max_buckets(requests.len()).build();
+    let store = MemoryStore::builder().max_buckets(requests.len()).take_buckets_max(0);
+    let store = store.clock(clock.clone()).build();
     // A rule that is in a set can be in one by itself.
     let alone = RuleSet::new(vec![rule.clone()]).unwrap_or_default();
     let limiter = Limiter::new(store, alone.with_overrides(among.overrides().clone()));

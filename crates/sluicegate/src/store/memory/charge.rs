@@ -1,31 +1,32 @@
 //! Slow path: charges of buckets that are new, were written under another quota, keep
 //! a log, or appear twice in one charge; and probes.
 
+use std::sync::Arc;
+
 use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
 
+use super::account::{Account, Place};
 use super::hot::Locks;
 use super::shard::Locked;
 use super::view::{View, Write};
-use super::{
-    LOG_ENTRIES_PER_BUCKET, MemoryKey, MemoryStore, OVERFLOW_BUCKETS_MAX, OnFull, SWEEP_PER_LOCK,
-};
+use super::{MemoryKey, MemoryStore, OnFull, SWEEP_PER_LOCK};
 use crate::clock::Clock;
 use crate::store::{Charge, Decisions, is_granted};
 use crate::sync::Ordering;
 
-/// `retry_after` of a new key that is denied because the store is full. The time at which there will be room is
+/// `retry_after` of a key that is denied because there is no room. The time at which there will be room is
 /// unknown, so this is a guess.
 const FULL_RETRY_US: u64 = 1_000_000;
 
 /// Room of a bucket in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// The bucket is stored, or only peeked at, which needs no room.
+    /// The bucket is stored, or is only peeked at, or is the only one of its rule: it needs no room.
     Held,
-    /// The bucket is new, and room for it is reserved.
-    Reserved,
-    /// The bucket is new, and the store is full: its overflow bucket is charged instead.
+    /// The bucket is new, and room for it is taken.
+    Taken,
+    /// The bucket is new, and there is no room: its overflow bucket is charged instead.
     None,
     /// There is no room for an overflow bucket either, or new keys are denied.
     Refused,
@@ -38,6 +39,8 @@ struct Part {
     lock: usize,
     key: MemoryKey,
     room: Room,
+    /// Account of a bucket that is not stored; `None` if it is stored.
+    account: Option<Arc<Account>>,
     /// Sum of the costs of all charged parts of this bucket; of a probe, its own cost.
     cost: u64,
     is_probe: bool,
@@ -48,6 +51,9 @@ struct Part {
 }
 
 type Parts = SmallVec<[Part; 4]>;
+
+/// Account and place of a bucket, whose log may grow.
+type LogRoom<'a> = (Option<&'a Account>, Place);
 
 impl<C: Clock> MemoryStore<C> {
     /// Charges one bucket that is new, was written under another form, or keeps a log.
@@ -62,8 +68,9 @@ impl<C: Clock> MemoryStore<C> {
         };
         let now = self.now(&mut locked);
         let view = View::read(&locked, Some(index), charge.quota, now);
-        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe);
-        self.write(&mut locked, charge.key, Some(index), charge.quota, write);
+        let logs = (locked.account(index).map(|account| &**account), locked.place());
+        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe, logs);
+        self.write(&mut locked, charge.key, Some(index), charge.quota, write, None);
         locked.set_denied_last(!decision.is_granted());
         decision
     }
@@ -74,30 +81,32 @@ impl<C: Clock> MemoryStore<C> {
         mut locked: Locked<'a>,
         charge: &Charge<'_, MemoryKey>,
     ) -> Decision {
+        let account = self.room.account(charge.key);
         if charge.cost > 0 {
-            self.sweep_for(&mut locked, 1);
+            self.sweep_for(&mut locked, &account, 1);
         }
-        let room = self.take_room(is_charged(charge));
+        let room = self.take_room(charge.key, &account, is_charged(charge));
         let mut overflow;
         let (locked, key) = match room {
             Room::Refused => return no_room(charge.quota, charge.cost),
             Room::None => {
-                overflow = self.shards[self.overflow_shard()].lock();
+                overflow = self.shards[self.overflow_shard(charge.key)].lock();
                 let key = charge.key.overflow(charge.quota);
-                if !self.has_overflow_room(&mut overflow, &key) {
+                if !self.has_overflow_room(&mut overflow, &key, &account) {
                     return no_room(charge.quota, charge.cost);
                 }
                 (&mut overflow, key)
             }
-            Room::Held | Room::Reserved => (&mut locked, *charge.key),
+            Room::Held | Room::Taken => (&mut locked, *charge.key),
         };
         let now = self.now(locked);
         let index = locked.find(key.hash);
         let view = View::read(locked, index, charge.quota, now);
-        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe);
-        let stored = self.write(locked, &key, index, charge.quota, write);
-        if room == Room::Reserved && !stored {
-            self.release(locked, 1);
+        let logs = (Some(&*account), locked.place());
+        let (decision, write) = self.judge(&view, charge.quota, charge.cost, charge.is_probe, logs);
+        let stored = self.write(locked, &key, index, charge.quota, write, Some(&account));
+        if room == Room::Taken && !stored {
+            account.release_bucket();
         }
         decision
     }
@@ -120,7 +129,12 @@ impl<C: Clock> MemoryStore<C> {
                 if part.room == Room::Refused {
                     return (no_room(quota, part.cost), Write::Nothing);
                 }
-                self.judge(&view(locks, part, quota, now), quota, part.cost, part.is_probe)
+                let locked = &locks[part.lock].1;
+                let stored = locked.find(part.key.hash);
+                let account = stored.and_then(|index| locked.account(index));
+                let account = account.or(part.account.as_ref()).map(|account| &**account);
+                let view = View::read(locked, stored, quota, now);
+                self.judge(&view, quota, part.cost, part.is_probe, (account, locked.place()))
             })
             .collect();
         let decisions: Decisions = decided.iter().map(|(decision, _)| *decision).collect();
@@ -150,19 +164,21 @@ impl<C: Clock> MemoryStore<C> {
             let locked = &mut locks[lock].1;
             if charge.cost > 0 && locked.find(charge.key.hash).is_none() {
                 new += 1;
-                self.sweep_for(locked, new);
+                self.sweep_for(locked, &self.room.account(charge.key), new);
             }
         }
         let mut parts = Parts::new();
         for (number, charge) in charges.iter().enumerate() {
             let lock = lock_of(locks, self.shard_of(charge.key));
             let twin = parts.iter().find(|part| part.key == *charge.key);
-            let room = match twin {
-                Some(twin) => twin.room,
-                None if locks[lock].1.find(charge.key.hash).is_some() => Room::Held,
-                // A peek needs room too if a later part charges the same bucket.
+            let (room, account) = match twin {
+                Some(twin) => (twin.room, twin.account.clone()),
+                None if locks[lock].1.find(charge.key.hash).is_some() => (Room::Held, None),
                 None => {
-                    self.take_room(charges.iter().any(|c| c.key == charge.key && is_charged(c)))
+                    let account = self.room.account(charge.key);
+                    // A peek needs room too if a later part charges the same bucket.
+                    let needs_room = charges.iter().any(|c| c.key == charge.key && is_charged(c));
+                    (self.take_room(charge.key, &account, needs_room), Some(account))
                 }
             };
             let Charge { key, cost, is_probe, .. } = *charge;
@@ -170,6 +186,7 @@ impl<C: Clock> MemoryStore<C> {
                 lock,
                 key: *key,
                 room,
+                account,
                 cost,
                 is_probe,
                 first: number,
@@ -181,23 +198,24 @@ impl<C: Clock> MemoryStore<C> {
         parts
     }
 
-    /// Redirects the parts without room to their overflow buckets, whose shard is the last in lock order.
+    /// Redirects the parts without room to their overflow buckets, whose shards are the last in lock order.
     fn redirect<'a>(
         &'a self,
         locks: &mut Locks<'a>,
         parts: &mut Parts,
         charges: &[Charge<'_, MemoryKey>],
     ) {
-        if parts.iter().all(|part| part.room != Room::None) {
-            return;
-        }
-        let number = self.overflow_shard();
-        locks.push((number, self.shards[number].lock()));
-        let lock = locks.len() - 1;
+        let without_room = parts.iter().filter(|part| part.room == Room::None);
+        let mut shards: SmallVec<[usize; 2]> =
+            without_room.map(|part| self.overflow_shard(&part.key)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        locks.extend(shards.into_iter().map(|number| (number, self.shards[number].lock())));
         for (part, charge) in parts.iter_mut().zip(charges) {
-            if part.room == Room::None {
+            if let (Room::None, Some(account)) = (part.room, &part.account) {
+                let lock = lock_of(locks, self.overflow_shard(&part.key));
                 let key = part.key.overflow(charge.quota);
-                if self.has_overflow_room(&mut locks[lock].1, &key) {
+                if self.has_overflow_room(&mut locks[lock].1, &key, account) {
                     (part.lock, part.key) = (lock, key);
                 } else {
                     part.room = Room::Refused;
@@ -206,14 +224,18 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    /// Is this overflow bucket stored, or is there room for it? There are few of them: one for each quota of a
-    /// rule, and for each quota that comes with a charge.
-    fn has_overflow_room(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
-        if locked.find(key.hash).is_some() || locked.buckets() < OVERFLOW_BUCKETS_MAX {
-            return true;
+    /// Is this overflow bucket stored, or is there room for it?
+    fn has_overflow_room(
+        &self,
+        locked: &mut Locked<'_>,
+        key: &MemoryKey,
+        account: &Account,
+    ) -> bool {
+        let has_room = || account.has_overflow_room(key.hash);
+        locked.find(key.hash).is_some() || has_room() || {
+            self.sweep_here(locked, SWEEP_PER_LOCK);
+            has_room()
         }
-        self.sweep_here(locked, SWEEP_PER_LOCK);
-        locked.buckets() < OVERFLOW_BUCKETS_MAX
     }
 
     /// Decides on one part. A granted probe takes nothing.
@@ -223,46 +245,60 @@ impl<C: Clock> MemoryStore<C> {
         quota: &Quota,
         cost: u64,
         is_probe: bool,
+        logs: LogRoom<'_>,
     ) -> (Decision, Write) {
-        let (decision, write) = self.decide_within_logs(view, quota, cost);
+        let (decision, write) = self.decide_within_logs(view, quota, cost, logs);
         let is_spared = is_probe && decision.is_granted() && cost > 0;
         if is_spared { view.hold() } else { (decision, write) }
     }
 
-    /// Decides, and denies a grant that would grow a log while all logs together are at their
-    /// maximum.
-    fn decide_within_logs(&self, view: &View<'_>, quota: &Quota, cost: u64) -> (Decision, Write) {
+    /// Decides, and denies a grant that would grow a log while there is no room for that.
+    fn decide_within_logs(
+        &self,
+        view: &View<'_>,
+        quota: &Quota,
+        cost: u64,
+        logs: LogRoom<'_>,
+    ) -> (Decision, Write) {
         let (decision, write) = view.decide(cost);
         let grows = matches!(&write, Write::Log(edit)
             if edit.keep.len() + usize::from(edit.tail.is_some()) > view.log_len());
-        if grows && !self.has_log_room() {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        if let (true, (Some(account), place)) = (grows, logs)
+            && !self.has_log_room(account, place)
+        {
+            self.note_overflow(account);
             return (no_room(quota, cost), Write::Nothing);
         }
         (decision, write)
     }
 
-    /// May logs grow? Sweeps first if they may not, so that expired logs do not block others.
-    fn has_log_room(&self) -> bool {
-        let entries_max = self.max_buckets.saturating_mul(LOG_ENTRIES_PER_BUCKET);
-        let has_room = || self.log_entries.load(Ordering::Relaxed) < entries_max;
-        has_room() || {
-            self.sweep_hard(None);
-            has_room()
+    /// May logs of this account grow? Sweeps first if they may not, so that expired logs do not block others.
+    fn has_log_room(&self, account: &Account, place: Place) -> bool {
+        account.has_log_room(place) || {
+            self.sweep_hard(None, account);
+            account.has_log_room(place)
         }
     }
 
-    /// Room for one more bucket; a peek reserves none.
-    fn take_room(&self, is_charged: bool) -> Room {
+    /// Room for one more bucket; a peek takes none. The only bucket of a rule needs none.
+    fn take_room(&self, key: &MemoryKey, account: &Account, is_charged: bool) -> Room {
+        if key.is_shared() {
+            return Room::Held;
+        }
         if !is_charged {
-            let is_full = self.held.load(Ordering::Relaxed) >= self.max_buckets;
-            return if is_full { self.no_room() } else { Room::Held };
+            return if account.has_room(1) { Room::Held } else { self.no_room() };
         }
-        if self.try_reserve() {
-            return Room::Reserved;
+        if account.try_take_bucket() {
+            return Room::Taken;
         }
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        self.note_overflow(account);
         self.no_room()
+    }
+
+    /// Counts a charge that found no room.
+    fn note_overflow(&self, account: &Account) {
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        account.note_overflow();
     }
 
     fn no_room(&self) -> Room {
@@ -283,14 +319,14 @@ impl<C: Clock> MemoryStore<C> {
     ) {
         let locked = &mut locks[part.lock].1;
         let index = locked.find(part.key.hash);
-        let stored = self.write(locked, &part.key, index, quota, write);
-        if part.room == Room::Reserved && !stored {
-            self.release(locked, 1);
+        let stored = self.write(locked, &part.key, index, quota, write, part.account.as_ref());
+        if let (Room::Taken, false, Some(account)) = (part.room, stored, &part.account) {
+            account.release_bucket();
         }
         locked.set_denied_last(!granted);
     }
 
-    /// Applies a write. Returns whether a bucket was added.
+    /// Applies a write. A bucket that is not stored needs an account. Returns whether a bucket was added.
     #[inline]
     pub(super) fn write(
         &self,
@@ -299,6 +335,7 @@ impl<C: Clock> MemoryStore<C> {
         index: Option<usize>,
         quota: &Quota,
         write: Write,
+        account: Option<&Arc<Account>>,
     ) -> bool {
         let form = quota.form();
         let same_form = index.filter(|index| locked.stored_as(*index, form).is_some());
@@ -308,14 +345,14 @@ impl<C: Clock> MemoryStore<C> {
                 locked.update(index, state);
                 false
             }
-            (Write::State(state), None) => locked.put(key.hash, form, state),
+            (Write::State(state), None) => locked.put(key.hash, form, state, account),
             (Write::Log(edit), Some(index)) => {
                 locked.edit(index, &edit);
                 false
             }
-            (Write::Log(edit), None) => locked.put_log(key.hash, form, &edit),
+            (Write::Log(edit), None) => locked.put_log(key.hash, form, &edit, account),
             (Write::Forget, _) => {
-                self.forget(locked, key);
+                locked.remove(key.hash);
                 false
             }
         }

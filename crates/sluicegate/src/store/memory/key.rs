@@ -16,6 +16,9 @@ use crate::store::Space;
 /// Names of up to this many bytes, lengths included, are hashed from the stack in one call.
 const INLINE_BYTES: usize = 192;
 
+/// Number of the space of buckets without a rule. Those of rules end in 0 or 1, those of named limiters in 3.
+const TAKE: u64 = 2;
+
 /// Hash key of this process.
 static SECRET: LazyLock<[u64; 2]> = LazyLock::new(|| {
     let draw = || RandomState::new().build_hasher().finish();
@@ -36,9 +39,8 @@ impl MemoryKey {
     #[inline]
     pub(super) fn new(space: Space<'_>, parts: &[&[u8]]) -> Self {
         let space = match space {
-            // A rule either has placeholders or has none, so the bit is a property of the rule.
-            Space::Rule(id) => id << 2 | u64::from(!parts.is_empty()),
-            Space::Take => 2,
+            Space::Rule(id) => rule_space(id, !parts.is_empty()),
+            Space::Take => TAKE,
             Space::Named(name) => hash_under(*SECRET, &[name.as_bytes()])[0] | 3,
         };
         let [first, second] = *SECRET;
@@ -55,6 +57,18 @@ impl MemoryKey {
         Self { hash: sound([hash.h1, hash.h2]), space: limiter.space }
     }
 
+    /// The key of a rule without values: of its only bucket, or one that merely names its space.
+    pub(super) fn of_rule(id: u64, is_keyed: bool) -> Self {
+        let [first, second] = *SECRET;
+        let space = rule_space(id, is_keyed);
+        Self { hash: sound(hash_under([first ^ space, second], &[])), space }
+    }
+
+    /// Is it a bucket without a rule?
+    pub(super) fn is_take(&self) -> bool {
+        self.space == TAKE
+    }
+
     /// Is it the one bucket of a rule without placeholders?
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
@@ -69,6 +83,12 @@ impl MemoryKey {
         let hash = hash_under(*SECRET, &[words.as_flattened()]);
         Self { hash: sound(hash), space: self.space }
     }
+}
+
+/// Number of a rule's space. A rule either has placeholders or has none, so the bit is a property of the rule.
+#[inline]
+fn rule_space(id: u64, is_keyed: bool) -> u64 {
+    id << 2 | u64::from(is_keyed)
 }
 
 /// Hashes parts. All but the last are preceded by their lengths, so that different parts of the same number

@@ -1,5 +1,6 @@
 //! Buckets in this process: the embedded default.
 
+mod account;
 mod charge;
 mod hot;
 mod key;
@@ -7,6 +8,8 @@ mod logs;
 #[cfg(test)]
 #[cfg(loom)]
 mod model;
+mod pool;
+mod room;
 mod sequence;
 mod shard;
 mod table;
@@ -18,11 +21,16 @@ use std::sync::Arc;
 
 use sluicegate_core::{Decision, Quota};
 
+pub use self::account::RoomOwner;
+use self::account::{Account, Place};
 pub use self::key::MemoryKey;
+pub use self::room::ReservedRoom;
+use self::room::Room;
 use self::shard::{Locked, Shard};
 use self::view::View;
 use super::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sealed};
 use crate::clock::{Clock, SystemClock};
+use crate::rules::RuleSet;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Default maximum of buckets in a store: about 50 MB of them.
@@ -46,7 +54,7 @@ const SWEEP_SHARDS: usize = 32;
 /// Distance between the shards of successive sweeps, so that a few sweeps sample all kinds of shards.
 /// A prime larger than the number of shards: every shard has its turn.
 const SWEEP_STRIDE: usize = 1_000_003;
-/// Pause after a hard sweep that evicted nothing. Charges that find the store full sweep hard, and during
+/// Pause after a hard sweep for an account that evicted nothing. Charges that find no room sweep hard, and during
 /// a flood of new keys every charge would pay for that.
 const SWEEP_PAUSE_US: u64 = 1000;
 
@@ -56,16 +64,11 @@ pub const MAX_BUCKETS_MAX: usize = 1 << 30;
 
 const _: () = assert!(MAX_BUCKETS_MAX / SHARDS_MAX * 64 <= table::FORMS_MAX);
 
-/// Maximum of overflow buckets: one for each quota of a rule, and for each quota that comes with a charge. Beyond
-/// that, new keys are denied.
-const OVERFLOW_BUCKETS_MAX: usize = 4096;
+/// Part of [`MemoryStoreBuilder::max_buckets`] that is for buckets without a rule by default: a quarter.
+const TAKE_BUCKETS_PART: usize = 4;
 
-/// Maximum of entries in all logs of exact sliding windows together, per bucket of `max_buckets`. Beyond
-/// that nothing is added to a log: its bucket denies.
-const LOG_ENTRIES_PER_BUCKET: usize = 4;
-
-/// Policy for a new key when the store is full and no bucket may be evicted. Keys that are
-/// in the store are not affected (except exact sliding windows, whose logs share one bound).
+/// Policy for a new key when there is no room for its rule and no bucket may be evicted. Keys that are
+/// in the store are not affected (except exact sliding windows, whose logs share the room of their rule).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFull {
     /// New keys of a rule share one overflow bucket per quota: that of the rule, and that of each override.
@@ -82,46 +85,54 @@ pub enum OnFull {
 ///
 /// # Memory
 ///
-/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are stored, at 40 to 50 bytes each.
-/// Buckets of the exact sliding window also have a log, of 16 bytes an entry; all logs together have
-/// at most four entries per bucket of `max_buckets`, and charges beyond that are denied.
+/// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are stored, at 40 to 50 bytes each, besides one bucket for
+/// every rule without placeholders and the overflow buckets. Buckets of the exact sliding window also have a log, of
+/// 16 bytes an entry; all logs together have at most four entries per bucket of `max_buckets`, and charges beyond that
+/// are denied.
 ///
-/// Only full buckets are evicted, which changes no decision. When the store is full and no bucket is,
+/// Only full buckets are evicted, which changes no decision. When there is no room and no bucket is full,
 /// new keys share an overflow bucket of their rule and quota or are denied ([`OnFull`]), so a flood of random keys
 /// can neither reset an exhausted bucket nor lift a limit.
+///
+/// # Room
+///
+/// A flood of one kind of key takes no room from another kind: buckets without a rule have a budget of their own
+/// ([`take_buckets_max`](MemoryStoreBuilder::take_buckets_max)); half of the rest is reserved for the rules in force and
+/// for [named limiters](crate::KeyedLimiter), in equal parts, and the other half is common. The bucket of a rule without
+/// placeholders and the overflow bucket of each rule's quota are always available. Entries of logs are divided
+/// likewise.
 ///
 /// # Panics
 ///
 /// Never.
 pub struct MemoryStore<C = SystemClock> {
     /// The regular shards, then those of buckets that all requests share, then one for overflow
-    /// buckets. Locks are taken in this order.
+    /// buckets without a rule, then one for all other overflow buckets. Locks are taken in this order.
     shards: Box<[Shard]>,
     /// Number of regular shards less one: a bit mask.
     regular: usize,
     clock: C,
-    max_buckets: usize,
     on_full: OnFull,
-    held: AtomicUsize,
+    room: Arc<Room>,
     forgotten: AtomicU64,
     overflowed: AtomicU64,
     next_sweep: AtomicUsize,
-    /// Time of the last hard sweep that evicted nothing.
-    swept_in_vain_us: AtomicU64,
-    /// Entries in all logs.
-    log_entries: Arc<AtomicUsize>,
 }
 
 /// Figures of a [`MemoryStore`], for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Buckets in the store now.
+    /// Buckets in the store now, except overflow buckets and those of rules without placeholders.
     pub buckets: usize,
-    /// Maximum of buckets in the store.
+    /// Maximum of these buckets.
     pub max_buckets: usize,
+    /// Buckets without a rule among them.
+    pub take_buckets: usize,
+    /// Maximum of buckets without a rule.
+    pub take_buckets_max: usize,
     /// Full buckets that were evicted since the start.
     pub forgotten: u64,
-    /// Charges of new keys that found the store full.
+    /// Charges that found no room: of new keys, and of logs that could not grow.
     pub overflowed: u64,
 }
 
@@ -130,6 +141,8 @@ pub struct MemoryStats {
 pub struct MemoryStoreBuilder<C = SystemClock> {
     clock: C,
     max_buckets: usize,
+    /// A quarter of `max_buckets`, if `None`.
+    take_buckets_max: Option<usize>,
     on_full: OnFull,
 }
 
@@ -138,7 +151,7 @@ pub struct MemoryStoreBuilder<C = SystemClock> {
 impl Default for MemoryStoreBuilder {
     fn default() -> Self {
         let (max_buckets, on_full) = (MAX_BUCKETS_DEFAULT, OnFull::default());
-        Self { clock: SystemClock::new(), max_buckets, on_full }
+        Self { clock: SystemClock::new(), max_buckets, take_buckets_max: None, on_full }
     }
 }
 
@@ -150,7 +163,15 @@ impl<C: Clock> MemoryStoreBuilder<C> {
         self
     }
 
-    /// Sets the policy for new keys when the store is full.
+    /// Sets the maximum of buckets without a rule, which are part of `max_buckets`; the others are for rules and named
+    /// limiters. A quarter by default.
+    #[must_use]
+    pub fn take_buckets_max(mut self, take_buckets_max: usize) -> Self {
+        self.take_buckets_max = Some(take_buckets_max);
+        self
+    }
+
+    /// Sets the policy for new keys when there is no room.
     #[must_use]
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
@@ -160,7 +181,8 @@ impl<C: Clock> MemoryStoreBuilder<C> {
     /// Replaces the clock.
     #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> MemoryStoreBuilder<D> {
-        MemoryStoreBuilder { clock, max_buckets: self.max_buckets, on_full: self.on_full }
+        let Self { max_buckets, take_buckets_max, on_full, .. } = self;
+        MemoryStoreBuilder { clock, max_buckets, take_buckets_max, on_full }
     }
 
     /// Builds the store.
@@ -168,21 +190,20 @@ impl<C: Clock> MemoryStoreBuilder<C> {
     pub fn build(self) -> MemoryStore<C> {
         let shards = (self.max_buckets / BUCKETS_PER_SHARD).next_power_of_two();
         let shards = shards.clamp(SHARDS_MIN, SHARDS_MAX);
-        let log_entries = Arc::new(AtomicUsize::new(0));
-        let shard = |bounded| Shard::new(bounded, Arc::clone(&log_entries));
-        let all = (0..shards + SHARDS_SHARED).map(|_| shard(true)).chain([shard(false)]).collect();
+        let regular = (0..shards).map(|_| Place::Keyed);
+        let shared = (0..SHARDS_SHARED).map(|_| Place::Keyless);
+        let places = regular.chain(shared).chain([Place::Overflow; 2]);
+        let take_buckets_max =
+            self.take_buckets_max.unwrap_or(self.max_buckets / TAKE_BUCKETS_PART);
         MemoryStore {
-            shards: all,
+            shards: places.map(Shard::new).collect(),
             regular: shards - 1,
             clock: self.clock,
-            max_buckets: self.max_buckets,
             on_full: self.on_full,
-            held: AtomicUsize::new(0),
+            room: Arc::new(Room::new(self.max_buckets, take_buckets_max)),
             forgotten: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
             next_sweep: AtomicUsize::new(0),
-            swept_in_vain_us: AtomicU64::new(u64::MAX),
-            log_entries,
         }
     }
 }
@@ -218,11 +239,24 @@ impl<C: Clock> MemoryStore<C> {
     /// Current figures.
     pub fn stats(&self) -> MemoryStats {
         MemoryStats {
-            buckets: self.held.load(Ordering::Relaxed),
-            max_buckets: self.max_buckets,
+            buckets: self.room.buckets(),
+            max_buckets: self.room.max_buckets(),
+            take_buckets: self.room.take_buckets(),
+            take_buckets_max: self.room.take_buckets_max(),
             forgotten: self.forgotten.load(Ordering::Relaxed),
             overflowed: self.overflowed.load(Ordering::Relaxed),
         }
+    }
+
+    /// Charges that found no room, by the keys that needed it, in order, with every rule in force. The count of a rule
+    /// ends with the rule.
+    pub fn overflows(&self) -> Vec<(RoomOwner, u64)> {
+        self.room.overflows()
+    }
+
+    /// Reserves room for the keys of a named limiter.
+    pub(crate) fn reserve_room_named(&self, name: &MemoryKey, quota: &Quota) -> ReservedRoom {
+        self.room.reserve_for_named(name, quota)
     }
 
     /// Visits about `slots` more slots of the store and evicts the full buckets among them, holding
@@ -249,30 +283,29 @@ impl<C: Clock> MemoryStore<C> {
         let forgotten = locked.sweep(self.clock.now(), slots);
         if forgotten > 0 {
             self.forgotten.fetch_add(forgotten as u64, Ordering::Relaxed);
-            self.release(locked, forgotten);
         }
         forgotten
     }
 
-    /// Evicts full buckets to make room for `new` more: a few of this shard with every new bucket,
-    /// and many when the store is full.
-    fn sweep_for(&self, locked: &mut Locked<'_>, new: usize) {
+    /// Evicts full buckets to make room for `new` more of an account: a few of this shard with every new bucket,
+    /// and many when there is no room.
+    fn sweep_for(&self, locked: &mut Locked<'_>, account: &Account, new: usize) {
         self.sweep_here(locked, SWEEP_PER_INSERT);
-        if self.held.load(Ordering::Relaxed) + new > self.max_buckets {
-            self.sweep_hard(Some(locked));
+        if locked.place() == Place::Keyed && !account.has_room(new) {
+            self.sweep_hard(Some(locked), account);
         }
     }
 
-    /// Sweeps hard: many slots of this shard, if one is given, and as many of others.
-    fn sweep_hard(&self, locked: Option<&mut Locked<'_>>) {
+    /// Sweeps hard for an account: many slots of this shard, if one is given, and as many of others.
+    fn sweep_hard(&self, locked: Option<&mut Locked<'_>>, account: &Account) {
         let now_us = self.clock.now().get();
-        if now_us.abs_diff(self.swept_in_vain_us.load(Ordering::Relaxed)) < SWEEP_PAUSE_US {
+        if account.swept_in_vain(now_us, SWEEP_PAUSE_US) {
             return;
         }
         let here = locked.map_or(0, |locked| self.sweep_here(locked, SWEEP_PER_LOCK));
         let elsewhere = |_| self.sweep_elsewhere(SWEEP_PER_LOCK / SWEEP_SHARDS);
         if here + (0..SWEEP_SHARDS).map(elsewhere).sum::<usize>() == 0 {
-            self.swept_in_vain_us.store(now_us, Ordering::Relaxed);
+            account.note_swept_in_vain(now_us);
         }
     }
 
@@ -287,30 +320,10 @@ impl<C: Clock> MemoryStore<C> {
         }
     }
 
-    fn overflow_shard(&self) -> usize {
-        self.shards.len() - 1
-    }
-
-    /// Reserves room for one bucket. False if the store is full.
-    fn try_reserve(&self) -> bool {
-        let one_more = |held| (held < self.max_buckets).then_some(held + 1);
-        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
-    }
-
-    /// Releases the room of buckets of this shard that were removed, or reserved and not stored.
-    fn release(&self, locked: &Locked<'_>, buckets: usize) {
-        if locked.is_bounded() {
-            self.held.fetch_sub(buckets, Ordering::Relaxed);
-        }
-    }
-
-    /// Removes a bucket. False if there was none.
-    fn forget(&self, locked: &mut Locked<'_>, key: &MemoryKey) -> bool {
-        let forgotten = locked.remove(key.hash);
-        if forgotten {
-            self.release(locked, 1);
-        }
-        forgotten
+    /// Shard of the overflow bucket that this key uses when there is no room. Clients choose the quotas of buckets
+    /// without a rule: their overflow buckets are apart, so that others are not slowed down by their number.
+    fn overflow_shard(&self, key: &MemoryKey) -> usize {
+        self.shards.len() - 1 - usize::from(key.is_take())
     }
 }
 
@@ -327,6 +340,10 @@ impl<C: Clock> Store for MemoryStore<C> {
 
     fn in_process(&self) -> Option<&dyn InProcess<MemoryKey, Infallible>> {
         Some(self)
+    }
+
+    fn reserve_room(&self, rules: &RuleSet) -> ReservedRoom {
+        self.room.reserve_for_rules(rules)
     }
 
     async fn charge(&self, charges: &[Charge<'_, MemoryKey>]) -> Result<Charged, Infallible> {
@@ -373,13 +390,13 @@ impl<C: Clock> LocalStore for MemoryStore<C> {
         let now = self.now(&mut locked);
         if let Some(index) = locked.find(key.hash) {
             let write = View::read(&locked, Some(index), quota, now).credit(amount);
-            self.write(&mut locked, key, Some(index), quota, write);
+            self.write(&mut locked, key, Some(index), quota, write, None);
         }
         View::read(&locked, locked.find(key.hash), quota, now).decide(0).0
     }
 
     fn reset_now(&self, key: &MemoryKey) -> bool {
-        self.forget(&mut self.shards[self.shard_of(key)].lock(), key)
+        self.shards[self.shard_of(key)].lock().remove(key.hash)
     }
 }
 

@@ -14,6 +14,8 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use sluicegate_core::{Form, State};
 
+use super::account::{Account, Budget, Place, RoomOwner};
+use super::pool::Pool;
 use super::sequence::Sequence;
 use super::shard::Shard;
 use super::table::{Record, Table};
@@ -199,8 +201,10 @@ fn no_two_changes_are_taken_for_one() {
 
 /// A shard with one bucket.
 fn shard() -> Shard {
-    let shard = Shard::new(true, Default::default());
-    shard.lock().put(ONE, PER_SECOND, whole(1));
+    let shard = Shard::new(Place::Keyless);
+    let budget = Arc::new(Budget { buckets: Pool::new(1), logs: Pool::new(1) });
+    let account = Account::new(RoomOwner::Other, &budget);
+    shard.lock().put(ONE, PER_SECOND, whole(1), Some(&account));
     // A read without a concurrent writer succeeds.
     assert!(shard.glimpse(ONE, PER_SECOND).is_some_and(|glimpse| shard.is_current(glimpse)));
     shard

@@ -10,6 +10,10 @@
 //! Reading without the lock is for denials: they change nothing, so many threads that hammer one
 //! exhausted bucket share its cache line instead of invalidating it for each other.
 //!
+//! Every bucket belongs to the account whose room it takes (see `room`). The account is not in the slot: a form id names a
+//! form together with an account, so that a charge of a stored bucket reads no more than before, and evicting the bucket
+//! finds the account under the lock.
+//!
 //! A table that grows or shrinks is copied and swapped. Old tables live until their last reader has
 //! finished (`arc-swap`). Shards are small, so a copy takes microseconds.
 
@@ -19,10 +23,11 @@ use arc_swap::ArcSwap;
 use sluicegate_core::sliding_window::{self, Edit, Log};
 use sluicegate_core::{Form, Micros, Quota, State, is_full};
 
+use super::account::{Account, Place};
 use super::logs::Logs;
 use super::sequence::Sequence;
 use super::table::{FORMS_MAX, Record, Table};
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// Maximum load. A table above it grows by a quarter: between 64 and 80 percent of slots are used.
 const LOAD_MAX: (usize, usize) = (4, 5);
@@ -38,10 +43,8 @@ pub(super) struct Shard {
     sequence: Sequence,
     /// The last charge under the lock was denied. The next one probably is too, so the read without a lock is tried.
     denied_last: AtomicBool,
-    /// Its buckets count towards the store's maximum. Those of the overflow shard do not.
-    bounded: bool,
-    /// Entries in the logs of all shards of the store.
-    log_entries: Arc<AtomicUsize>,
+    /// Place of all its buckets.
+    place: Place,
     shown: ArcSwap<Table>,
     inner: Mutex<Inner>,
 }
@@ -54,11 +57,19 @@ struct Inner {
     /// Time of the latest charge in this shard.
     latest: Micros,
     buckets: usize,
-    /// Number of buckets written under each form, by form id.
-    users: Vec<u32>,
+    /// Buckets written under each form, by form id.
+    users: Vec<Users>,
     logs: Logs,
     /// Slot at which the next sweep continues.
     swept_to: usize,
+}
+
+/// Buckets of one form and one account.
+#[derive(Clone, Debug, Default)]
+struct Users {
+    buckets: u32,
+    /// `None` if there are no buckets.
+    account: Option<Arc<Account>>,
 }
 
 /// A shard whose lock is held.
@@ -89,7 +100,7 @@ pub(super) struct Glimpse {
 // ===== impl Shard =====
 
 impl Shard {
-    pub(super) fn new(bounded: bool, log_entries: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(place: Place) -> Self {
         let table = Table::new(0, 0);
         let inner = Inner {
             table: table.clone(),
@@ -102,8 +113,7 @@ impl Shard {
         Self {
             sequence: Sequence::new(),
             denied_last: AtomicBool::new(false),
-            bounded,
-            log_entries,
+            place,
             shown: ArcSwap::from_pointee(table),
             inner: Mutex::new(inner),
         }
@@ -154,9 +164,15 @@ impl Drop for Locked<'_> {
 }
 
 impl Locked<'_> {
-    /// Do its buckets count towards the store's maximum?
-    pub(super) fn is_bounded(&self) -> bool {
-        self.shard.bounded
+    /// Place of all its buckets.
+    pub(super) fn place(&self) -> Place {
+        self.shard.place
+    }
+
+    /// Account of the bucket in a slot.
+    pub(super) fn account(&self, index: usize) -> Option<&Arc<Account>> {
+        let form = self.inner.table.record(index).form;
+        self.inner.users.get(form as usize)?.account.as_ref()
     }
 
     /// The table for writing. Begins a change, so that reads without the lock fail from here on.
@@ -242,36 +258,40 @@ impl Locked<'_> {
         self.set_record(index, Record { form, state });
     }
 
-    /// Changes the logs and updates the store's count of entries.
-    fn change_logs<T>(&mut self, change: impl FnOnce(&mut Logs) -> T) -> T {
+    /// Changes the logs of an account, and counts its entries.
+    fn change_logs<T>(&mut self, account: &Account, change: impl FnOnce(&mut Logs) -> T) -> T {
         let before = self.inner.logs.len();
         let result = change(&mut self.inner.logs);
-        let after = self.inner.logs.len();
-        if after > before {
-            self.shard.log_entries.fetch_add(after - before, Ordering::Relaxed);
-        } else if after < before {
-            self.shard.log_entries.fetch_sub(before - after, Ordering::Relaxed);
-        }
+        account.log_changed(self.shard.place, before, self.inner.logs.len());
         result
-    }
-
-    /// Number of buckets in this shard.
-    pub(super) fn buckets(&self) -> usize {
-        self.inner.buckets
     }
 
     /// Edits the log of a slot that was written under the same form.
     pub(super) fn edit(&mut self, index: usize, edit: &Edit) {
         let State { a: number, .. } = self.inner.table.record(index).state;
-        self.change_logs(|logs| logs.apply(number, edit));
+        if let Some(account) = self.account(index).cloned() {
+            self.change_logs(&account, |logs| logs.apply(number, edit));
+        }
         self.update(index, State { a: number, b: edit.base });
     }
 
-    /// Stores a new bucket, or one under another form. Returns whether it is new.
-    pub(super) fn put(&mut self, key: [u64; 2], form: Form, state: State) -> bool {
-        let is_new = !self.remove(key);
-        self.reserve(form);
-        let id = self.adopt(form);
+    /// Stores a bucket, or one under another form, which stays with its account. A new one goes to the given account;
+    /// without one it is not stored. Returns whether a bucket was added.
+    pub(super) fn put(
+        &mut self,
+        key: [u64; 2],
+        form: Form,
+        state: State,
+        account: Option<&Arc<Account>>,
+    ) -> bool {
+        let stored = self.find(key).map(|index| self.clear(index));
+        let is_new = stored.is_none();
+        let Some(account) = stored.flatten().or_else(|| account.cloned()) else { return false };
+        self.reserve(form, &account);
+        if is_new {
+            account.added(self.shard.place);
+        }
+        let id = self.adopt(form, account);
         // After `reserve` there is an empty slot, and the search for a new key ends at it.
         if let Err(Some(index)) = self.inner.table.find(key) {
             self.table_to_change().fill(index, key, Record { form: id, state });
@@ -280,27 +300,52 @@ impl Locked<'_> {
         is_new
     }
 
-    /// Stores a new log, or one that replaces a state of another form. Returns whether the bucket is new.
-    pub(super) fn put_log(&mut self, key: [u64; 2], form: Form, edit: &Edit) -> bool {
-        let number = self.change_logs(|logs| logs.insert(edit.tail.into_iter().collect()));
-        self.put(key, form, State { a: number, b: edit.base })
+    /// Stores a new log, or one that replaces a state of another form. Returns whether a bucket was added.
+    pub(super) fn put_log(
+        &mut self,
+        key: [u64; 2],
+        form: Form,
+        edit: &Edit,
+        account: Option<&Arc<Account>>,
+    ) -> bool {
+        let stored = self.find(key).and_then(|index| self.account(index));
+        let Some(account) = stored.or(account).cloned() else { return false };
+        let entries = edit.tail.into_iter().collect();
+        let number = self.change_logs(&account, |logs| logs.insert(entries));
+        self.put(key, form, State { a: number, b: edit.base }, Some(&account))
     }
 
-    /// Removes a bucket. False if there was none.
+    /// Removes a bucket and releases its room. False if there was none.
     pub(super) fn remove(&mut self, key: [u64; 2]) -> bool {
         let Some(index) = self.find(key) else { return false };
-        self.clear(index);
+        self.evict(index);
         true
     }
 
-    fn clear(&mut self, index: usize) {
-        let Record { form, state } = self.inner.table.record(index);
-        if let Some(Form::SlidingWindow { .. }) = self.inner.table.form(form) {
-            self.change_logs(|logs| logs.remove(state.a));
+    /// Empties a slot and releases the room of its bucket.
+    fn evict(&mut self, index: usize) {
+        if let Some(account) = self.clear(index) {
+            account.removed(self.shard.place);
         }
-        self.inner.users[form as usize] -= 1;
+    }
+
+    /// Empties a slot. Returns the account of its bucket, whose room is still taken; that of its log is released.
+    fn clear(&mut self, index: usize) -> Option<Arc<Account>> {
+        let Record { form, state } = self.inner.table.record(index);
+        let account = self.account(index).cloned();
+        if let (Some(Form::SlidingWindow { .. }), Some(account)) =
+            (self.inner.table.form(form), &account)
+        {
+            self.change_logs(account, |logs| logs.remove(state.a));
+        }
+        let users = &mut self.inner.users[form as usize];
+        users.buckets -= 1;
+        if users.buckets == 0 {
+            users.account = None;
+        }
         self.table_to_change().clear(index);
         self.inner.buckets -= 1;
+        account
     }
 
     /// Evicts the full buckets among the next `slots` slots and returns their number.
@@ -310,7 +355,7 @@ impl Locked<'_> {
             let index = self.inner.swept_to;
             if self.inner.table.key(index).is_some() && self.is_full(index, now) {
                 // Another bucket may move into the slot, so the sweep does not advance.
-                self.clear(index);
+                self.evict(index);
                 forgotten += 1;
             } else {
                 self.inner.swept_to = (index + 1) % self.inner.table.slots();
@@ -339,11 +384,12 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes room for one more bucket of this form.
-    fn reserve(&mut self, form: Form) {
+    /// Makes room for one more bucket of this form and account.
+    fn reserve(&mut self, form: Form, account: &Arc<Account>) {
         let (slots, forms) = (self.inner.table.slots(), self.inner.table.forms());
         let no_slot = (self.inner.buckets + 1) * LOAD_MAX.1 > slots * LOAD_MAX.0;
-        let no_form = self.form_id(form).is_none() && !self.inner.users.contains(&0);
+        let no_form = self.form_id(form, account).is_none()
+            && !self.inner.users.iter().any(|users| users.buckets == 0);
         if no_slot || no_form {
             let slots = if no_slot { slots_for(self.inner.buckets + 1) } else { slots };
             let forms = if no_form { (forms * 2).clamp(FORMS_MIN, FORMS_MAX) } else { forms };
@@ -374,26 +420,32 @@ impl Locked<'_> {
         let (slots, slots_before) = (table.slots(), self.table_to_change().slots());
         // Buckets keep their order, so the sweep continues at the same relative position.
         self.inner.swept_to = self.inner.swept_to * slots / slots_before.max(1);
-        self.inner.users.resize(table.forms(), 0);
+        self.inner.users.resize(table.forms(), Users::default());
         self.inner.users.shrink_to_fit();
         self.inner.table = table.clone();
         self.shard.shown.store(Arc::new(table));
     }
 
-    fn form_id(&self, form: Form) -> Option<u32> {
-        let table = &self.inner.table;
-        (0..table.forms() as u32).find(|id| table.is_form(*id, form))
+    fn form_id(&self, form: Form, account: &Arc<Account>) -> Option<u32> {
+        let (table, users) = (&self.inner.table, &self.inner.users);
+        let is_same = |id: &u32| {
+            let held_by = users[*id as usize].account.as_ref();
+            table.is_form(*id, form) && held_by.is_some_and(|held_by| Arc::ptr_eq(held_by, account))
+        };
+        (0..table.forms() as u32).find(is_same)
     }
 
-    /// Counts one more bucket of a form and returns the form's id. `reserve` has made sure that
+    /// Counts one more bucket of a form and account, and returns their id. `reserve` has made sure that
     /// an id is free.
-    fn adopt(&mut self, form: Form) -> u32 {
-        let id = self.form_id(form).unwrap_or_else(|| {
-            let unused = self.inner.users.iter().position(|users| *users == 0);
+    fn adopt(&mut self, form: Form, account: Arc<Account>) -> u32 {
+        let id = self.form_id(form, &account).unwrap_or_else(|| {
+            let unused = self.inner.users.iter().position(|users| users.buckets == 0);
             unused.unwrap_or_default() as u32
         });
         self.table_to_change().set_form(id, form);
-        self.inner.users[id as usize] += 1;
+        let users = &mut self.inner.users[id as usize];
+        users.buckets += 1;
+        users.account = Some(account);
         id
     }
 }

@@ -8,7 +8,7 @@ use super::key::RedisKey;
 use super::share::share_of;
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{Mode, OnError};
-use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore};
+use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore, RoomOwner};
 use crate::store::{Charge, Decisions, LocalStore, Space, Store, is_granted};
 
 /// `retry_after` of buckets whose policy is to deny. The time at which Redis will be back is unknown, so this
@@ -47,7 +47,11 @@ impl Local {
 impl<C: Clock> Local<C> {
     /// The same with another clock.
     pub(super) fn with_clock(max_buckets: usize, share_percent: u8, clock: C) -> Self {
-        let store = MemoryStore::builder().max_buckets(max_buckets).clock(clock).build();
+        let store = MemoryStore::builder()
+            .max_buckets(max_buckets)
+            .take_buckets_max(0)
+            .clock(clock)
+            .build();
         Self { store, share_percent: share_percent.clamp(1, 100) }
     }
 
@@ -105,6 +109,11 @@ impl<C: Clock> Local<C> {
     /// Figures of the local buckets.
     pub(super) fn stats(&self) -> MemoryStats {
         self.store.stats()
+    }
+
+    /// Charges that found no room, by the keys that needed it.
+    pub(super) fn overflows(&self) -> Vec<(RoomOwner, u64)> {
+        self.store.overflows()
     }
 
     /// Evicts full buckets among this many slots.

@@ -22,7 +22,7 @@ use super::topology::Nodes;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::{RedisUrl, RedisUrlError};
 use crate::clock::SystemClock;
-use crate::store::memory::MemoryStats;
+use crate::store::memory::{MemoryStats, RoomOwner};
 use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed};
 
 /// Buckets in Redis or Valkey: one server, the master of a sentinel group, or a cluster.
@@ -136,6 +136,12 @@ impl RedisStore {
     /// those that are full again, as [`MemoryStore::sweep`](crate::MemoryStore::sweep) does.
     pub fn sweep(&self, slots: usize) {
         self.local.sweep(slots);
+    }
+
+    /// Charges that found no room in the local buckets, by the keys that needed it, as
+    /// [`MemoryStore::overflows`](crate::MemoryStore::overflows).
+    pub fn overflows(&self) -> Vec<(RoomOwner, u64)> {
+        self.local.overflows()
     }
 
     pub(super) fn settings(&self) -> &Settings {
