@@ -9,6 +9,7 @@ use sluicegate::{
     Answer, AnyStore, Ask, Charge, Charged, Decision, InProcessLimiter, Limiter, LocalStore,
     MemoryStore, OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
 };
+use thiserror::Error;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -18,6 +19,7 @@ use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
 use crate::observe::live::Live;
 use crate::observe::metrics::{Metrics, Taken};
+use crate::observe::overflow::OverflowWatch;
 use crate::observe::ready::Readiness;
 use crate::observe::recent::Recent;
 use crate::observe::stats::Stats;
@@ -38,6 +40,8 @@ pub(crate) struct App {
     pub metrics: Metrics,
     /// State of the readiness checks.
     pub ready: Readiness,
+    /// Notices charges that find no room in the store.
+    pub overflow: OverflowWatch,
     /// Authenticates administrators and refuses requests of foreign sites.
     pub guard: Arc<Guard>,
     /// Bounds of requests.
@@ -77,6 +81,37 @@ pub(crate) struct RequestLimits {
     pub attributes_max: usize,
     /// Most bytes in a key or the value of an attribute.
     pub value_bytes_max: usize,
+    /// Longest time to full of a bucket without a rule: it takes room for that long.
+    pub take_full_max: Duration,
+}
+
+/// Reason for refusing the quota of a bucket without a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("would take {} s to fill, more than the {} s that store.take_full_max allows",
+    seconds_up(*.time_to_full), .take_full_max.as_secs())]
+pub(crate) struct FillsTooSlowly {
+    time_to_full: Duration,
+    take_full_max: Duration,
+}
+
+/// Whole seconds, rounded up.
+fn seconds_up(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+impl RequestLimits {
+    /// Checks the quota of a bucket without a rule.
+    ///
+    /// # Errors
+    ///
+    /// A time to full above the maximum.
+    pub(crate) fn check_take(&self, quota: &Quota) -> Result<(), FillsTooSlowly> {
+        let (time_to_full, take_full_max) = (quota.time_to_full(), self.take_full_max);
+        if time_to_full > take_full_max {
+            return Err(FillsTooSlowly { time_to_full, take_full_max });
+        }
+        Ok(())
+    }
 }
 
 impl App {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::{
-    AnyStore, BreakerState, MemoryStore, RedisStartError, RedisStore, SettingsError, TroubleKind,
-    Unfit,
+    AnyStore, BreakerState, RedisStartError, RedisStore, SettingsError, TroubleKind, Unfit,
 };
 use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -42,8 +41,7 @@ pub(crate) enum StoreError {
 /// error.
 pub(crate) async fn open(config: &Store) -> Result<AnyStore, StoreError> {
     let Some(builder) = config.redis() else {
-        let store = MemoryStore::builder().max_buckets(config.max_buckets).on_full(config.on_full);
-        return Ok(store.build().into());
+        return Ok(config.memory().into());
     };
     let store = builder.build()?;
     probe(&store, &config.url.to_string()).await?;
@@ -98,9 +96,6 @@ pub(crate) async fn sweep(store: Arc<AnyStore>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if store.local_stats().buckets == 0 {
-            continue;
-        }
         store.sweep(SWEEP_SLOTS);
     }
 }

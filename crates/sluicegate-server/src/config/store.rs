@@ -5,7 +5,8 @@ use std::fs::File;
 use std::time::Duration;
 
 use sluicegate::{
-    OnEviction, OnFull, RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError, TlsFiles,
+    MemoryStore, OnEviction, OnFull, RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError,
+    TlsFiles,
 };
 
 use super::load::reason;
@@ -29,6 +30,10 @@ pub struct Store {
     pub tls: TlsFiles,
     /// Maximum number of buckets in this process.
     pub max_buckets: usize,
+    /// Maximum number of buckets without a rule among them; a quarter if absent.
+    pub take_buckets_max: Option<usize>,
+    /// Longest time to full of a bucket without a rule.
+    pub take_full_max: Duration,
     /// Treatment of new keys when the memory store is full.
     pub on_full: OnFull,
 }
@@ -80,8 +85,21 @@ impl Store {
         Some(builder)
     }
 
+    /// The memory store of these settings.
+    pub(crate) fn memory(&self) -> MemoryStore {
+        let builder = MemoryStore::builder().max_buckets(self.max_buckets).on_full(self.on_full);
+        match self.take_buckets_max {
+            Some(take_buckets_max) => builder.take_buckets_max(take_buckets_max).build(),
+            None => builder.build(),
+        }
+    }
+
     /// Checks these settings against each other. The error names the key at fault.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if let Some(take) = self.take_buckets_max.filter(|take| *take > self.max_buckets) {
+            let why = format!("{take} is above `store.max_buckets`, which is {}", self.max_buckets);
+            return Err(("store.take_buckets_max", why));
+        }
         let Some(redis) = self.redis() else { return Ok(()) };
         let tls = &self.tls;
         if tls.certificate.is_some() != tls.key.is_some() {

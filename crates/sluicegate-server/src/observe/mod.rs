@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod live;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+pub(crate) mod overflow;
 pub(crate) mod ready;
 pub(crate) mod recent;
 pub(crate) mod snapshot_status;

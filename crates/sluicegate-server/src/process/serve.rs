@@ -26,6 +26,7 @@ use crate::observe::audit::Audit;
 use crate::observe::live::{Live, Sources};
 use crate::observe::logging::{self, Audience};
 use crate::observe::metrics::Metrics;
+use crate::observe::overflow::OverflowWatch;
 use crate::observe::ready::{Check, Readiness};
 use crate::observe::recent::Recent;
 use crate::observe::stats::Stats;
@@ -175,6 +176,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         limiter,
         metrics,
         ready,
+        overflow: OverflowWatch::default(),
         guard,
         limits: RequestLimits {
             body_bytes_max: config.limits.body_bytes_max,
@@ -182,6 +184,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
             batch_max: config.limits.batch_max,
             attributes_max: config.limits.attributes_max,
             value_bytes_max: config.limits.value_bytes_max,
+            take_full_max: config.store.take_full_max,
         },
         client_ip: config.proxies.client_ip(),
         has_trusted_proxies: !config.proxies.trusted.is_empty(),
@@ -291,6 +294,7 @@ impl Service {
         };
         tokio::spawn(app.live.clone().run(sources));
         tokio::spawn(store::sweep(Arc::clone(app.limiter.store())));
+        tokio::spawn(app.overflow.clone().run(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
         Ok(Self { app, phases, source, store, listening, slots, is_tls, grace })

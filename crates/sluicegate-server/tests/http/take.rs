@@ -100,18 +100,19 @@ fn deleting_a_bucket_fills_it() {
 #[test]
 fn a_full_store_sends_new_keys_to_the_overflow_bucket_or_denies_them() {
     let key = |n: usize| json!({"key": format!("k{n}"), "capacity": 2, "refill_rate": 1, "refill_interval": 86400});
-    let overflow = Launch::serve(&[]).env("SLUICEGATE_STORE_MAX_BUCKETS", "10").start();
+    let overflow = Launch::serve(&[]).env("SLUICEGATE_STORE_MAX_BUCKETS", "40").start();
     let admitted = (0..50).filter(|n| take(&overflow, &key(*n))["allowed"] == true).count();
-    assert_eq!(admitted, 10 + 2, "ten buckets of their own, and two tokens for all the others");
+    assert_eq!(admitted, 10 + 2, "a quarter of all buckets, and two tokens for all the others");
     assert_eq!(take(&overflow, &key(3))["remaining"], 0, "a known key keeps its own bucket");
 
     let deny = Launch::serve(&[])
-        .env("SLUICEGATE_STORE_MAX_BUCKETS", "10")
+        .env("SLUICEGATE_STORE_MAX_BUCKETS", "11")
+        .env("SLUICEGATE_STORE_TAKE_BUCKETS_MAX", "10")
         .env("SLUICEGATE_STORE_ON_FULL", "deny")
         .start();
     let admitted = (0..50).filter(|n| take(&deny, &key(*n))["allowed"] == true).count();
     assert_eq!(admitted, 10);
-    assert!(deny.get("/metrics").body.contains("sluicegate_overflow_total 40"));
+    assert!(deny.get("/metrics").body.contains("sluicegate_overflow_total{rule_id=\"take\"} 40"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) fn patient(redis: &RedisServer) -> Launch {
 /// Takes a token from a bucket of this capacity that hardly refills.
 pub(crate) fn take(server: &Server, key: &str, capacity: u64) -> Value {
     let body = json!({
-        "key": key, "capacity": capacity, "refill_rate": 1, "refill_interval": 86_400,
+        "key": key, "capacity": capacity, "refill_rate": 1, "refill_interval": 3000,
     });
     let response = server.post_json("/v1/take", &body.to_string());
     assert_eq!(response.status, 200, "{response:?}");

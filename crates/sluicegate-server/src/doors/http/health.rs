@@ -48,8 +48,11 @@ pub(crate) async fn ready(
     let text = match (is_verbose, is_ready) {
         (true, _) => {
             let store = app.limiter.store();
-            app.ready.note(Check::Store, store::note(store));
-            app.ready.trouble(Check::Store, store::is_in_trouble(store));
+            let notes = [store::note(store), app.overflow.note(store)].into_iter().flatten();
+            let note = notes.reduce(|notes, note| format!("{notes}\n{note}"));
+            app.ready.note(Check::Store, note);
+            let is_in_trouble = store::is_in_trouble(store) || app.overflow.is_recent();
+            app.ready.trouble(Check::Store, is_in_trouble);
             app.ready.describe(app.is_reader(&parts))
         }
         (false, true) => "ok\n".into(),

@@ -126,6 +126,7 @@ pub(crate) async fn take(
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
     limits.check_length("key", body.key.0.len())?;
     let quota = body.quota()?;
+    limits.check_take(&quota).map_err(|error| Problem::field(slow_field(&quota), error))?;
     let cost = body.cost.map_or(1, |cost| cost.0);
     let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
     let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
@@ -185,6 +186,11 @@ impl TakeBody<'_> {
         let capacity = capacity.map(|Whole(capacity)| capacity);
         Quota::build(rate, algorithm, refill, capacity, max_wait).map_err(quota_problem)
     }
+}
+
+/// The field of the body to lower where a bucket takes too long to fill.
+fn slow_field(quota: &Quota) -> &'static str {
+    if quota.algorithm().has_capacity() { "capacity" } else { "refill_interval" }
 }
 
 /// Names the field of the body that a quota error concerns.

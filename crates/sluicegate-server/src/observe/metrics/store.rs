@@ -8,7 +8,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use sluicegate::{AnyStore, BreakerState, MemoryStats, RedisHealth, TroubleKind};
+use sluicegate::{AnyStore, BreakerState, MemoryStats, RedisHealth, RoomOwner, TroubleKind};
+
+use crate::observe::overflow::owner_name;
 
 /// Collector of the store's metrics.
 #[derive(Debug)]
@@ -26,14 +28,32 @@ impl StoreFigures {
 impl Collector for StoreFigures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         match &*self.0 {
-            AnyStore::Memory(store) => encode_buckets(&mut encoder, &store.stats()),
+            AnyStore::Memory(store) => {
+                encode_buckets(&mut encoder, &store.stats())?;
+                encode_overflows(&mut encoder, store.overflows())
+            }
             AnyStore::Redis(store) => {
                 let health = store.health();
                 encode_buckets(&mut encoder, &health.local)?;
+                encode_overflows(&mut encoder, store.overflows())?;
                 encode_redis(&mut encoder, &health)
             }
         }
     }
+}
+
+/// Encodes charges that found no room, by rule. Every rule in force is present.
+fn encode_overflows(
+    encoder: &mut DescriptorEncoder<'_>,
+    overflows: Vec<(RoomOwner, u64)>,
+) -> Result<(), Error> {
+    let help = "Charges that found no room in memory, by rule";
+    let mut family = encoder.encode_descriptor("overflow", help, None, MetricType::Counter)?;
+    for (owner, charges) in overflows {
+        let counter = ConstCounter::new(charges);
+        counter.encode(family.encode_family(&[("rule_id", owner_name(owner))])?)?;
+    }
+    Ok(())
 }
 
 /// Encodes the buckets in this process's memory.
@@ -43,15 +63,15 @@ fn encode_buckets(encoder: &mut DescriptorEncoder<'_>, stats: &MemoryStats) -> R
         &[
             ("buckets", "Buckets in memory", stats.buckets as u64),
             ("buckets_max", "Maximum number of buckets in memory", stats.max_buckets as u64),
+            ("take_buckets", "Buckets without a rule in memory", stats.take_buckets as u64),
+            (
+                "take_buckets_max",
+                "Maximum number of buckets without a rule in memory",
+                stats.take_buckets_max as u64,
+            ),
         ],
     )?;
-    counters(
-        encoder,
-        &[
-            ("buckets_forgotten", "Full buckets evicted from memory", stats.forgotten),
-            ("overflow", "Charges of new keys while the store was full", stats.overflowed),
-        ],
-    )
+    counters(encoder, &[("buckets_forgotten", "Full buckets evicted from memory", stats.forgotten)])
 }
 
 fn encode_redis(encoder: &mut DescriptorEncoder<'_>, health: &RedisHealth) -> Result<(), Error> {

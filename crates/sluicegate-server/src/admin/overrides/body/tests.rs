@@ -9,6 +9,7 @@ fn limits() -> RequestLimits {
         batch_max: 1,
         attributes_max: 1,
         value_bytes_max: 64,
+        take_full_max: Duration::MAX,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate::{MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder};
+use sluicegate::{
+    MAX_BUCKETS_DEFAULT, MAX_BUCKETS_MAX, OnEviction, OnFull, RedisStoreBuilder, parse_duration,
+};
 
 use crate::config::StoreUrl;
 use crate::config::keys::{Key, Kind};
@@ -126,10 +128,41 @@ pub(super) const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "store.take_buckets_max",
+        flag: Some("store-take-buckets-max"),
+        value: "N",
+        doc: "Maximum number of buckets without a rule, as a part of `store.max_buckets`; the others are for rules. 0 for a quarter",
+        kind: Kind::Number {
+            default: 0,
+            min: 0,
+            max: MAX_BUCKETS_MAX as u64,
+            set: |config, number| {
+                config.store.take_buckets_max = (number > 0).then_some(number as usize);
+            },
+        },
+    },
+    Key {
+        name: "store.take_full_max",
+        flag: Some("store-take-full-max"),
+        value: "TIME",
+        doc: "Longest time to full of a bucket without a rule, such as `12h`; quotas above it are refused, because a bucket takes room until it is full",
+        kind: Kind::Text {
+            default: "366d",
+            set: |config, text| {
+                let time = parse_duration(text).map_err(|error| format!("`{text}`: {error}"))?;
+                if time.is_zero() {
+                    return Err("must be above zero".into());
+                }
+                config.store.take_full_max = time;
+                Ok(())
+            },
+        },
+    },
+    Key {
         name: "store.on_full",
         flag: Some("store-on-full"),
         value: "POLICY",
-        doc: "Treatment of new keys when the store is full: one overflow bucket per rule, or denied",
+        doc: "Treatment of new keys when there is no room for their rule: one overflow bucket per rule, or denied",
         kind: Kind::Choice {
             default: "overflow",
             choices: &["overflow", "deny"],

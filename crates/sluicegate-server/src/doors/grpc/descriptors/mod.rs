@@ -149,7 +149,7 @@ impl<'a> Descriptor<'a> {
             }
             check_length(limits, key, || field(&format!("entries[{place}].key")))?;
         }
-        let own_limit = descriptor.limit.as_ref().map(OwnLimit::read).transpose();
+        let own_limit = descriptor.limit.as_ref().map(|limit| OwnLimit::read(limit, limits));
         Ok(Self {
             domain: &call.domain,
             entries: entries
@@ -157,7 +157,9 @@ impl<'a> Descriptor<'a> {
                 .map(|entry| KeyValue::read(entry, limits.value_bytes_max))
                 .collect(),
             keys: keys(entries),
-            own_limit: own_limit.map_err(|(name, why)| CallError::field(field(name), why))?,
+            own_limit: own_limit
+                .transpose()
+                .map_err(|(name, why)| CallError::field(field(name), why))?,
             hits: Hits::of(call, descriptor),
         })
     }
@@ -238,7 +240,10 @@ impl<'a> KeyValue<'a> {
 // ===== impl OwnLimit, Hits =====
 
 impl OwnLimit {
-    fn read(limit: &RateLimitOverride) -> Result<Self, (&'static str, String)> {
+    fn read(
+        limit: &RateLimitOverride,
+        limits: &RequestLimits,
+    ) -> Result<Self, (&'static str, String)> {
         let RateLimitOverride { requests_per_unit, .. } = *limit;
         let unit = limit.unit();
         let Some(seconds) = unit_seconds(unit.as_str_name()) else {
@@ -248,6 +253,7 @@ impl OwnLimit {
         let period = Duration::from_secs(seconds);
         let quota = quota(requests_per_unit.max(1), period)
             .map_err(|error| ("limit.requests_per_unit", error.to_string()))?;
+        limits.check_take(&quota).map_err(|error| ("limit.unit", error.to_string()))?;
         Ok(Self { requests_per_unit, unit, quota })
     }
 

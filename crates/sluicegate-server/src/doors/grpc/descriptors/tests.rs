@@ -12,6 +12,7 @@ fn limits() -> RequestLimits {
         batch_max: 1,
         attributes_max: 8,
         value_bytes_max: 64,
+        take_full_max: Duration::from_hours(24 * 365),
     }
 }
 
@@ -35,7 +36,7 @@ proptest! {
         (ones, others) in (entries(), entries()),
     ) {
         let (one, other) = (call(&domain, &ones), call(&other_domain, &others));
-        let limit = OwnLimit::read(&RateLimitOverride { requests_per_unit: 1, unit: 1 }).unwrap();
+        let limit = OwnLimit::read(&RateLimitOverride { requests_per_unit: 1, unit: 1 }, &limits()).unwrap();
         let key = |call| read(call, &limits()).unwrap()[0].own_key(&limit);
         let is_same = domain == other_domain && ones == others;
         prop_assert_eq!(key(&one) == key(&other), is_same);
@@ -67,7 +68,7 @@ proptest! {
 fn every_unit_takes_the_largest_limit() {
     for unit in 1..=6 {
         let limit = RateLimitOverride { requests_per_unit: u32::MAX, unit };
-        let read = OwnLimit::read(&limit).unwrap();
+        let read = OwnLimit::read(&limit, &limits()).unwrap();
         assert_eq!(read.quota.capacity(), u64::from(u32::MAX), "{:?}", read.unit);
     }
 }

@@ -9,6 +9,7 @@ use sluicegate::{
 
 use super::Take;
 use super::number::whole;
+use crate::app::RequestLimits;
 use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
@@ -32,6 +33,7 @@ pub(crate) struct LastQuota {
 pub(crate) fn read_throttle<'i>(
     command: &Command<'_, 'i>,
     known: &CommandSpec,
+    limits: &RequestLimits,
     last: &mut Option<LastQuota>,
 ) -> Result<Take<'i>, Fault> {
     if command.len() > 6 {
@@ -46,7 +48,7 @@ pub(crate) fn read_throttle<'i>(
             last.quota
         }
         _ => {
-            let quota = throttle_quota(max_burst, count, period)?;
+            let quota = throttle_quota(max_burst, count, period, limits)?;
             *last = Some(LastQuota { max_burst, count, period, quota });
             quota
         }
@@ -55,13 +57,32 @@ pub(crate) fn read_throttle<'i>(
 }
 
 /// The capacity is one more than `max_burst`, as in redis-cell.
-fn throttle_quota(max_burst: u64, count: u64, period: u64) -> Result<Quota, Fault> {
+fn throttle_quota(
+    max_burst: u64,
+    count: u64,
+    period: u64,
+    limits: &RequestLimits,
+) -> Result<Quota, Fault> {
+    let names = ["max_burst", "count_per_period", "period"];
     let quota =
         Rate::new(count, Duration::from_secs(period)).map_err(QuotaError::Rate).and_then(|rate| {
             let capacity = Some(max_burst.saturating_add(1));
             Quota::build(rate, Algorithm::TokenBucket, Refill::Continuous, capacity, None)
         });
-    quota.map_err(|error| no_quota(error, ["max_burst", "count_per_period", "period"]))
+    checked(quota.map_err(|error| no_quota(error, names))?, limits, names)
+}
+
+/// Refuses a quota that takes too long to fill. The names are those of the capacity, the tokens and the period.
+#[inline]
+fn checked(
+    quota: Quota,
+    limits: &RequestLimits,
+    [capacity, tokens, period]: [&str; 3],
+) -> Result<Quota, Fault> {
+    match limits.check_take(&quota) {
+        Ok(()) => Ok(quota),
+        Err(error) => Err(Fault::field(format_args!("{capacity}, {tokens} and {period}"), error)),
+    }
 }
 
 /// Names the argument that a quota error concerns. The names are those of the capacity, the tokens and the period.
@@ -106,6 +127,7 @@ fn seconds(micros: u64) -> i64 {
 pub(crate) fn read_take<'i>(
     command: &Command<'_, 'i>,
     known: &CommandSpec,
+    limits: &RequestLimits,
 ) -> Result<Take<'i>, Fault> {
     let capacity = whole("capacity", command.argument(2))?;
     let tokens = whole("tokens", command.argument(3))?;
@@ -149,10 +171,12 @@ pub(crate) fn read_take<'i>(
     let refill = refill.unwrap_or_default();
     // A window's capacity is its tokens, whatever is given here.
     let capacity = algorithm.has_capacity().then_some(capacity);
+    let names = ["capacity", "tokens", "period_ms"];
     let quota = Rate::new(tokens, Duration::from_millis(period_ms))
         .map_err(QuotaError::Rate)
         .and_then(|rate| Quota::build(rate, algorithm, refill, capacity, max_wait))
-        .map_err(|error| no_quota(error, ["capacity", "tokens", "period_ms"]))?;
+        .map_err(|error| no_quota(error, names))?;
+    let quota = checked(quota, limits, names)?;
     Ok(Take { key: command.argument(1), quota, cost, is_throttle: false })
 }
 

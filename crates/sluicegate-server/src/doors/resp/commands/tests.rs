@@ -3,11 +3,23 @@ use std::time::Duration;
 use sluicegate::{LocalStore, ManualClock, MemoryStore, Micros, Space, Store};
 
 use super::*;
+use crate::app::RequestLimits;
 use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::parser::Parser;
 
 /// Recorded answers of redis-cell. The file says how they were recorded.
 const RECORDED: &str = include_str!("redis_cell.txt");
+
+fn limits() -> RequestLimits {
+    RequestLimits {
+        body_bytes_max: 1,
+        body_timeout: Duration::from_secs(1),
+        batch_max: 1,
+        attributes_max: 1,
+        value_bytes_max: 64,
+        take_full_max: Duration::from_hours(24 * 366),
+    }
+}
 
 /// Numbers of a reply, as sent.
 fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
@@ -15,7 +27,7 @@ fn answer(store: &MemoryStore<ManualClock>, line: &str) -> Vec<i64> {
     let mut parser = Parser::default();
     let command = parser.next(input.as_bytes()).unwrap().unwrap();
     let known = CommandSpec::find(command.argument(0)).unwrap();
-    let take = read_throttle(&command, known, &mut None).unwrap();
+    let take = read_throttle(&command, known, &limits(), &mut None).unwrap();
     let key = store.key(Space::Take, &[take.key]);
     let charge = sluicegate::Charge::new(&key, &take.quota, take.cost);
     let mut replies = Replies::default();
@@ -59,6 +71,29 @@ fn redis_cell_answers_the_same() {
         }
     }
     assert_eq!(corrections, 4, "some of redis-cell's answers are rounded down");
+}
+
+#[test]
+fn quotas_that_fill_too_slowly_are_refused() {
+    let fault = |line: &str| {
+        let input = format!("{line}\r\n");
+        let mut parser = Parser::default();
+        let command = parser.next(input.as_bytes()).unwrap().unwrap();
+        let known = CommandSpec::find(command.argument(0)).unwrap();
+        let read = match known.name {
+            table::Name::Take => read_take(&command, known, &limits()),
+            _ => read_throttle(&command, known, &limits(), &mut None),
+        };
+        read.err().map(|fault| fault.to_string())
+    };
+    assert_eq!(fault("CL.THROTTLE key 365 1 86400"), None);
+    assert_eq!(fault("SG.TAKE key 366 1 86400000"), None);
+    let refused = fault("CL.THROTTLE key 366 1 86400").unwrap();
+    assert!(refused.contains("max_burst, count_per_period and period"), "{refused}");
+    assert!(refused.contains("31708800 s") && refused.contains("store.take_full_max"), "{refused}");
+    let refused = fault("SG.TAKE key 367 1 86400000").unwrap();
+    assert!(refused.contains("capacity, tokens and period_ms"), "{refused}");
+    assert!(fault("SG.TAKE key 1 1 31622400001 ALGORITHM fixed_window").is_some());
 }
 
 /// Most commands charge one bucket: the other variant must not make the enum larger, or need a box.

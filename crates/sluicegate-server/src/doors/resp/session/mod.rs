@@ -142,16 +142,16 @@ impl ClientSession {
         if !known.takes(command.len()) {
             return Parsed::Invalid(Fault::arguments(known));
         }
+        let limits = &shared_config.limits;
         let asked = match known.name {
-            Name::Throttle => read_throttle(command, known, &mut self.quota).map(Ask::Take),
-            Name::Take => read_take(command, known).map(Ask::Take),
-            Name::Check => Check::read(command, known, &shared_config.limits).map(Ask::Check),
+            Name::Throttle => read_throttle(command, known, limits, &mut self.quota).map(Ask::Take),
+            Name::Take => read_take(command, known, limits).map(Ask::Take),
+            Name::Check => Check::read(command, known, limits).map(Ask::Check),
             Name::Connection(name) => return Parsed::Connection(name, known),
         };
         match asked {
-            Ok(Ask::Take(take)) if take.key.len() > shared_config.limits.value_bytes_max => {
-                let most =
-                    format_args!("has more than {} bytes", shared_config.limits.value_bytes_max);
+            Ok(Ask::Take(take)) if take.key.len() > limits.value_bytes_max => {
+                let most = format_args!("has more than {} bytes", limits.value_bytes_max);
                 Parsed::Invalid(Fault::field("key", most))
             }
             Ok(ask) => Parsed::Ask(ask),
