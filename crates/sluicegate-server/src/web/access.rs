@@ -19,9 +19,9 @@ static REJECTED_LINES: LogLimit = LogLimit::new();
 static FORWARDED_LINES: LogLimit = LogLimit::new();
 static FOREIGN_SITE_LINES: LogLimit = LogLimit::new();
 
-/// Extractor for callers with the role `read` or `admin`.
+/// Extractor for callers with the role `read` or `admin`, with their name.
 #[derive(Debug)]
-pub(crate) struct Reader;
+pub(crate) struct Reader(pub(crate) String);
 
 /// Extractor for callers with the role `admin`, with the name that their changes are recorded under.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl FromRequestParts<Arc<App>> for Reader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        app.require(parts, Role::Read).map(|_| Self)
+        app.require(parts, Role::Read).map(Self)
     }
 }
 

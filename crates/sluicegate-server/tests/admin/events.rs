@@ -15,6 +15,9 @@ const TOKEN: &str = "correct-horse-battery-staple";
 /// Maximum number of concurrent watchers.
 const WATCHERS_MAX: usize = 64;
 
+/// Maximum number of concurrent watchers of one token or address.
+const WATCHERS_PER_CLIENT_MAX: usize = 16;
+
 const RULES: &str = r#"
 [[rule]]
 rule_id = 1
@@ -76,6 +79,21 @@ impl Events {
         }
         client.send((head + "\r\n").as_bytes()).unwrap();
         (client.read_head().unwrap(), Self { client, text: String::new() })
+    }
+
+    /// The same from the address 127.0.0.`host`.
+    fn ask_from(server: &Server, host: usize) -> (Response, Self) {
+        let from = std::net::Ipv4Addr::new(127, 0, 0, host as u8).into();
+        let mut client = Client::connect_from(from, server.address).unwrap();
+        let head = format!("GET /v1/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+        client.send(head.as_bytes()).unwrap();
+        (client.read_head().unwrap(), Self { client, text: String::new() })
+    }
+
+    fn open_from(server: &Server, host: usize) -> Self {
+        let (response, events) = Self::ask_from(server, host);
+        assert_eq!(response.status, 200, "{response:?}");
+        events
     }
 
     fn open(server: &Server) -> Self {
@@ -371,9 +389,11 @@ fn it_is_for_readers_and_for_nothing_but_looking() {
 fn so_many_may_watch_and_no_more() {
     let server = Server::start(&[]);
     // They are connected and do not read.
-    let mut watchers: Vec<_> = (0..WATCHERS_MAX).map(|_| Events::open(&server)).collect();
+    let mut watchers: Vec<_> = (0..WATCHERS_MAX)
+        .map(|n| Events::open_from(&server, 1 + n / WATCHERS_PER_CLIENT_MAX))
+        .collect();
     assert_eq!(metric(&server, "sluicegate_live_watchers "), WATCHERS_MAX as u64);
-    let refused = server.get("/v1/events");
+    let (refused, _) = Events::ask_from(&server, 5);
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
     assert_eq!(refused.header("content-type"), Some("application/problem+json"));
     assert_eq!(metric(&server, "sluicegate_live_watchers_refused_total "), 1);
@@ -384,7 +404,7 @@ fn so_many_may_watch_and_no_more() {
     // A watcher that disconnects frees its slot.
     drop(watchers.pop());
     let mut next = eventually("room", || {
-        let (response, events) = Events::ask(&server, "GET", &[]);
+        let (response, events) = Events::ask_from(&server, 5);
         (response.status == 200).then_some(events)
     });
     assert_eq!(next.next().unwrap().unwrap().name, "history");

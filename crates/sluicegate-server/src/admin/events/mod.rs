@@ -15,16 +15,19 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
 use futures_util::stream::unfold;
+use sluicegate::client_ip::canonical;
 use tokio::sync::watch;
 use utoipa::OpenApi;
 
 use self::view::{LiveHistory, LiveTick};
 use crate::app::App;
-use crate::auth::guard::{Guard, Pass};
+use crate::auth::guard::{Guard, LOCAL, Pass};
 use crate::data::Role;
-use crate::observe::live::{TICK, Tick, WATCHERS_MAX, Watcher};
+use crate::observe::live::{
+    TICK, Tick, TooManyWatchers, WATCHERS_MAX, WATCHERS_PER_CLIENT_MAX, Watcher,
+};
 use crate::observe::ready::Standing;
-use crate::web::access::Reader;
+use crate::web::access::{Reader, peer};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
@@ -55,7 +58,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 ///
 /// The first event is `history`, whose data is a `LiveHistory`; then follows a `tick` every second, whose data is a
 /// `LiveTick`. A client that reads slowly misses ticks. The stream ends when the process shuts down and when the
-/// token is revoked.
+/// token is revoked. At most 64 streams are open at once, and 16 of one token, or of one address where no token is
+/// needed; more are answered with 503 and 429.
 #[utoipa::path(
     get,
     operation_id = "watch_events",
@@ -70,17 +74,13 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     security(("token" = []))
 )]
 async fn watch(
-    _: Reader,
+    Reader(name): Reader,
     State(app): State<Arc<App>>,
     query: Query,
     parts: Parts,
 ) -> Result<Response, Problem> {
     query.only(&[])?;
-    let too_many = || {
-        let detail = format!("the limit of {WATCHERS_MAX} watchers is reached: try again");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-    };
-    let mut watcher = app.live.watch().await.ok_or_else(too_many)?;
+    let mut watcher = app.live.watch(&client(name, &parts)).await?;
     let events = Events {
         // Moved out: the history is not needed once it is sent.
         pending: history(&take(&mut watcher.history)).into(),
@@ -99,6 +99,32 @@ async fn watch(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(BUFFERING, HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// Client whose watchers are counted together: a token, or an address where no token is needed. There, the token of a
+/// request is not checked, and any could be sent.
+fn client(name: String, parts: &Parts) -> String {
+    match peer(parts) {
+        Some(peer) if name == LOCAL => canonical(peer).to_string(),
+        _ => name,
+    }
+}
+
+impl From<TooManyWatchers> for Problem {
+    fn from(too_many: TooManyWatchers) -> Self {
+        match too_many {
+            TooManyWatchers::OfClient => {
+                let detail = format!(
+                    "this token or address has {WATCHERS_PER_CLIENT_MAX} watchers, the maximum: close one of them"
+                );
+                Self::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(TICK)
+            }
+            TooManyWatchers::OfAll => {
+                let detail = format!("the limit of {WATCHERS_MAX} watchers is reached: try again");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            }
+        }
+    }
 }
 
 /// Event stream of one watcher.

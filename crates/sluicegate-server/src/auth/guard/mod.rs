@@ -25,6 +25,9 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_FORWARDED: &str = "x-forwarded";
 
+/// Name of callers that need no token: those on this machine, while no token exists.
+pub(crate) const LOCAL: &str = "local";
+
 /// Path of the page, which other sites may link to.
 pub(crate) const PAGE_PATH: &str = "/";
 
@@ -149,7 +152,7 @@ impl Guard {
                 (Some(true) | None, None) if is_forwarded(headers) => {
                     return Err(Refusal::Forwarded);
                 }
-                (Some(true), _) if !is_forwarded(headers) => return Ok("local".into()),
+                (Some(true), _) if !is_forwarded(headers) => return Ok(LOCAL.into()),
                 // Not loaded yet: the database may have tokens.
                 (None, None) => return Err(Refusal::Unknown),
                 _ => {}

@@ -8,6 +8,7 @@
 //! [`Live`] is the interface; `sample` makes the ticks.
 
 mod most_limited;
+mod places;
 mod sample;
 mod shared_tiers;
 mod tick;
@@ -22,11 +23,13 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use sluicegate::{Request, Verdict};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 pub(crate) use self::most_limited::LimitedSubject;
 use self::most_limited::MostLimited;
+use self::places::{Place, Places};
+pub(crate) use self::places::{TooManyWatchers, WATCHERS_MAX, WATCHERS_PER_CLIENT_MAX};
 pub(crate) use self::sample::Sources;
 use self::sample::{Sampler, Source};
 pub(crate) use self::shared_tiers::SharedTier;
@@ -39,9 +42,6 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// Number of ticks that a new watcher gets.
 pub(crate) const HISTORY_MAX: usize = 120;
-
-/// Maximum number of watchers.
-pub(crate) const WATCHERS_MAX: usize = 64;
 
 /// Time that ticks continue without watchers: one that returns by then misses nothing.
 const LINGER: Duration = Duration::from_secs(HISTORY_MAX as u64 * TICK.as_secs());
@@ -63,7 +63,7 @@ struct Inner {
     last: watch::Sender<Option<Arc<Tick>>>,
     /// True while ticks are made, for waiting.
     on: watch::Sender<bool>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     watcher_arrived: Notify,
     watchers: Gauge,
     refused: Counter,
@@ -76,7 +76,7 @@ pub(crate) struct Watcher {
     pub(crate) history: Vec<Arc<Tick>>,
     ticks: watch::Receiver<Option<Arc<Tick>>>,
     watchers: Gauge,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Live {
@@ -90,7 +90,7 @@ impl Live {
                 history: Mutex::default(),
                 last: watch::Sender::new(None),
                 on: watch::Sender::new(false),
-                places: Arc::new(Semaphore::new(WATCHERS_MAX)),
+                places: Arc::default(),
                 watcher_arrived: Notify::new(),
                 watchers: metrics.live_watchers(),
                 refused: metrics.live_refused(),
@@ -106,17 +106,20 @@ impl Live {
         }
     }
 
-    /// Begins to watch; `None` if the limit is reached.
+    /// Begins to watch for this client: a token, or an address.
+    ///
+    /// # Errors
+    ///
+    /// The limit of the client, or of all clients together, is reached.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future before it resolves does not watch.
-    pub(crate) async fn watch(&self) -> Option<Watcher> {
+    pub(crate) async fn watch(&self, client: &str) -> Result<Watcher, TooManyWatchers> {
         let inner = &*self.inner;
-        let Ok(place) = Arc::clone(&inner.places).try_acquire_owned() else {
+        let place = inner.places.take(client).inspect_err(|_| {
             inner.refused.inc();
-            return None;
-        };
+        })?;
         inner.watcher_arrived.notify_one();
         // The next tick covers everything after this.
         let _ = inner.on.subscribe().wait_for(|is_on| *is_on).await;
@@ -124,7 +127,7 @@ impl Live {
         let ticks = inner.last.subscribe();
         let history = history.iter().cloned().collect();
         inner.watchers.inc();
-        Some(Watcher { history, ticks, watchers: inner.watchers.clone(), _place: place })
+        Ok(Watcher { history, ticks, watchers: inner.watchers.clone(), _place: place })
     }
 
     /// Makes ticks while there are watchers. Never returns.
@@ -181,7 +184,7 @@ impl Live {
     }
 
     fn is_watched(&self) -> bool {
-        self.inner.places.available_permits() < WATCHERS_MAX
+        !self.inner.places.is_empty()
     }
 }
 

@@ -86,7 +86,7 @@ async fn it_ticks_every_second_while_a_client_watches_and_a_while_longer() {
     assert!(!is_on(&live));
     assert_eq!(*log.lock(), (0, 0), "no watcher");
 
-    let mut watcher = live.watch().await.unwrap();
+    let mut watcher = live.watch("token:test").await.unwrap();
     assert!(is_on(&live));
     assert_eq!((watcher.history.len(), live.inner.watchers.get()), (0, 1));
     for number in 1..=3 {
@@ -99,7 +99,7 @@ async fn it_ticks_every_second_while_a_client_watches_and_a_while_longer() {
     // A watcher that returns by then gets the whole history, each tick once.
     tokio::time::sleep(LINGER - TICK / 2).await;
     assert_eq!(*log.lock(), (1, 119));
-    let mut watcher = live.watch().await.unwrap();
+    let mut watcher = live.watch("token:test").await.unwrap();
     let numbers: Vec<_> = watcher.history.iter().map(|tick| tick.number).collect();
     assert_eq!(numbers, (3..=122).collect::<Vec<_>>());
     assert_eq!(next(&mut watcher).await.number, 123);
@@ -111,7 +111,7 @@ async fn it_ticks_every_second_while_a_client_watches_and_a_while_longer() {
     let ticks = log.lock().1;
     tokio::time::sleep(LINGER).await;
     assert_eq!(*log.lock(), (1, ticks), "no watcher");
-    let mut watcher = live.watch().await.unwrap();
+    let mut watcher = live.watch("token:test").await.unwrap();
     assert_eq!((watcher.history.len(), log.lock().0), (0, 2));
     assert!(next(&mut watcher).await.number > 123, "numbers grow");
 }
@@ -119,7 +119,8 @@ async fn it_ticks_every_second_while_a_client_watches_and_a_while_longer() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_watcher_misses_ticks_and_delays_no_other() {
     let (live, _) = live();
-    let (mut slow, mut quick) = (live.watch().await.unwrap(), live.watch().await.unwrap());
+    let (mut slow, mut quick) =
+        (live.watch("token:test").await.unwrap(), live.watch("token:test").await.unwrap());
     for number in 1..=5 {
         assert_eq!(next(&mut quick).await.number, number);
     }
@@ -131,13 +132,14 @@ async fn a_slow_watcher_misses_ticks_and_delays_no_other() {
 async fn the_number_of_watchers_is_bounded() {
     let (live, _) = live();
     let mut watchers = Vec::new();
-    for _ in 0..WATCHERS_MAX {
-        watchers.push(live.watch().await.unwrap());
+    for n in 0..WATCHERS_MAX {
+        watchers.push(live.watch(&format!("token:{}", n % 4)).await.unwrap());
     }
-    assert!(live.watch().await.is_none());
+    let refused = live.watch("token:test").await.unwrap_err();
+    assert_eq!(refused, TooManyWatchers::OfAll);
     assert_eq!((live.inner.watchers.get(), live.inner.refused.get()), (64, 1));
     drop(watchers.pop());
-    let mut last = live.watch().await.unwrap();
+    let mut last = live.watch("token:test").await.unwrap();
     assert_eq!(next(&mut last).await.number, 1);
 }
 
@@ -145,7 +147,7 @@ async fn the_number_of_watchers_is_bounded() {
 async fn a_watcher_that_gives_up_before_the_first_tick_is_not_counted() {
     let metrics = Metrics::new(Arc::new(AnyStore::from(MemoryStore::new())));
     let live = Live::new(&metrics, Pseudonyms::new(&config::Audit::default()));
-    assert!(timeout(TICK, live.watch()).await.is_err(), "nothing makes ticks");
+    assert!(timeout(TICK, live.watch("token:test")).await.is_err(), "nothing makes ticks");
     assert_eq!((live.is_watched(), live.inner.watchers.get()), (false, 0));
     tokio::spawn(live.clone().publish_ticks(Clock::default()));
     advance(TICK).await;
