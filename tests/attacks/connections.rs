@@ -6,8 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
+
 use crate::common::{Launch, Server, eventually, now, pause};
-use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, has_descriptors, is_open, open};
+use crate::sockets::{
+    ATTACKER, NEWCOMER, ask, connect, has_descriptors, is_open, open, read_to_end,
+};
 
 const LISTENERS: [&str; 3] = ["http", "grpc", "resp"];
 
@@ -148,5 +152,84 @@ fn a03_a_quiet_connection_of_the_redis_protocol_stays() {
             }
             assert!(is_answered(stream, "resp"));
         }
+    }
+}
+
+/// Service that expects a PROXY protocol header, or TLS, on every listener.
+fn serve_expecting(is_tls: bool, certificates: &Certificates) -> Server {
+    let Pair { certificate, key } = certificates.server(ServerCertificate::Good);
+    let launch = Launch::serve(&["--limits-header-timeout-ms", "500"])
+        .with_grpc()
+        .with_resp()
+        .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple");
+    if is_tls {
+        let files = (certificate.display().to_string(), key.display().to_string());
+        launch
+            .env("SLUICEGATE_LISTEN_TLS_CERTIFICATE", &files.0)
+            .env("SLUICEGATE_LISTEN_TLS_KEY", &files.1)
+            .start()
+    } else {
+        launch
+            .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "http,grpc,resp")
+            .env("SLUICEGATE_PROXIES_TRUSTED", "127.0.0.0/8")
+            .start()
+    }
+}
+
+#[test]
+fn slow_handshakes_and_proxy_headers_are_cut_on_every_listener() {
+    let certificates = Certificates::new();
+    let beginnings: [(bool, &[u8]); 6] = [
+        (true, b""),
+        (true, b"\x16\x03\x01\x02"),
+        (true, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+        (false, b""),
+        (false, b"PROXY TCP4 192.0.2.1 19"),
+        (false, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0"),
+    ];
+    for is_tls in [true, false] {
+        let server = serve_expecting(is_tls, &certificates);
+        let mut held = Vec::new();
+        for address in addresses(&server) {
+            for (_, begun) in beginnings.iter().filter(|(of, _)| *of == is_tls) {
+                let mut streams = open(ATTACKER, address, 20);
+                for stream in &mut streams {
+                    stream.write_all(begun).unwrap();
+                }
+                held.extend(streams);
+            }
+        }
+        let started = now();
+        for stream in &mut held {
+            assert_eq!(read_to_end(stream), "");
+        }
+        let took = now() - started;
+        eprintln!("  tls {is_tls}: {} slow connections cut after {took:?}", held.len());
+    }
+}
+
+#[test]
+fn a08_bad_connections_of_every_kind_write_few_lines() {
+    let certificates = Certificates::new();
+    for is_tls in [true, false] {
+        let server = serve_expecting(is_tls, &certificates);
+        let before = server.stderr().lines().count();
+        for address in addresses(&server) {
+            for n in 0..300 {
+                let mut stream = connect(ATTACKER, address).unwrap();
+                let _ = stream.write_all(match n % 4 {
+                    0 => b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+                    1 => b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\xff",
+                    2 => b"PROXY UNKNOWN \x1b[31m\r\n*1\r\n$-7\r\n",
+                    _ => &[0xff; 100][..],
+                });
+                if n % 50 == 0 {
+                    read_to_end(&mut stream);
+                }
+            }
+        }
+        let lines = server.stderr().lines().count() - before;
+        eprintln!("  tls {is_tls}: 900 bad connections, {lines} lines");
+        assert!(lines <= 10, "{}", server.stderr());
     }
 }

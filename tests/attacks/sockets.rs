@@ -74,3 +74,29 @@ pub(crate) fn has_descriptors(count: u64) -> bool {
         || (maximum.is_none_or(|maximum| maximum >= count)
             && setrlimit(Resource::Nofile, wanted).is_ok())
 }
+
+/// Reads until the connection is closed, and returns what was read. A reset counts as closed; an open connection fails
+/// the test after [`PATIENCE`].
+pub(crate) fn read_to_end(stream: &mut TcpStream) -> String {
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&piece[..read]),
+            Err(error) => {
+                let is_open =
+                    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+                assert!(!is_open, "the connection stays open");
+                break;
+            }
+        }
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Resident memory of a process in KiB.
+pub(crate) fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
