@@ -1,6 +1,7 @@
 //! Certificates, valid and invalid.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -128,6 +129,8 @@ fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, expir
 fn write(folder: &Path, name: &str, certificate: &str, key: Option<&str>) {
     fs::write(folder.join(format!("{name}.pem")), certificate).expect("the certificate is written");
     if let Some(key) = key {
-        fs::write(folder.join(format!("{name}.key")), key).expect("the key is written");
+        let path = folder.join(format!("{name}.key"));
+        fs::write(&path, key).expect("the key is written");
+        fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the key is private");
     }
 }

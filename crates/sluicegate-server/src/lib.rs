@@ -17,7 +17,7 @@
 //! 10 store     the store of buckets that the settings name
 //! 11 config    the table of settings
 //! 11 json      JSON forms of values and of a rule, with their schemas
-//! 12 envoy_names, lifecycle, log_limit, normalize, time: no knowledge of the service
+//! 12 envoy_names, lifecycle, log_limit, normalize, private_file, time: no knowledge of the service
 //! ```
 
 mod admin;
@@ -36,6 +36,7 @@ mod lifecycle;
 mod log_limit;
 mod normalize;
 mod observe;
+mod private_file;
 mod process;
 mod rules;
 mod store;

@@ -6,6 +6,7 @@ use std::path::Path;
 use sluicegate::closest;
 
 use super::error::{Place, Problem};
+use super::files;
 use super::keys::{Key, SECRET_BYTES_MAX, keys};
 use super::load::{Loader, Origin, read_bounded, reason};
 
@@ -35,7 +36,12 @@ pub(super) fn read(environment: &[(OsString, OsString)], loader: &mut Loader) {
         } else if let Some(key) = keys().find(|key| key.file_variable().as_deref() == Some(*name)) {
             let is_given_too = ours.iter().any(|(other, _)| *other == key.variable());
             match read_secret(key, text, is_given_too) {
-                Ok(secret) => loader.give(key, &secret, origin),
+                Ok(secret) => {
+                    loader.give(key, &secret, origin);
+                    if let Some(note) = files::readable(name, Path::new(text)) {
+                        loader.note(note);
+                    }
+                }
                 Err(wrong) => loader.problems.push(Problem::new(place(), wrong)),
             }
         } else {

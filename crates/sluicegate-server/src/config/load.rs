@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{Key, keys};
-use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file};
+use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file, files};
 
 /// File that is read if it exists and no other is named.
 pub const FILE_NAME: &str = "sluicegate.toml";
@@ -98,10 +98,13 @@ impl Sources {
     ///
     /// All errors of single settings.
     pub fn load_apart(&self) -> Result<Loaded, ConfigErrors> {
-        self.load_and(|_| {})
+        self.load_and(|_, _| {})
     }
 
-    fn load_and(&self, check: impl FnOnce(&mut Loader)) -> Result<Loaded, ConfigErrors> {
+    fn load_and(
+        &self,
+        check: impl FnOnce(&mut Loader, Option<&ConfigFile>),
+    ) -> Result<Loaded, ConfigErrors> {
         let mut loader = Loader::new();
         let file = self.read_file().unwrap_or_else(|problem| {
             loader.problems.push(problem);
@@ -118,7 +121,7 @@ impl Sources {
         }
         // Only valid settings can be checked against each other.
         if loader.problems.is_empty() {
-            check(&mut loader);
+            check(&mut loader, file.as_ref());
         }
         if loader.problems.is_empty() {
             Ok(Loaded { config: loader.config, settings: loader.settings, file })
@@ -170,6 +173,11 @@ impl Loader {
         }
     }
 
+    /// Adds a warning.
+    pub(super) fn note(&mut self, note: String) {
+        self.config.notes.push(note);
+    }
+
     /// Sets a value from a source, or records the error.
     pub(super) fn give(&mut self, key: &'static Key, text: &str, origin: Origin) {
         if let Err(wrong) = key.set(&mut self.config, text) {
@@ -189,7 +197,7 @@ impl Loader {
     }
 
     /// Checks settings against each other.
-    fn check_together(&mut self) {
+    fn check_together(&mut self, file: Option<&ConfigFile>) {
         self.check_rules();
         self.check_audit();
         self.check_tls();
@@ -203,6 +211,9 @@ impl Loader {
         }
         self.check_listeners();
         self.check_password();
+        self.check_token();
+        let notes = files::notes(&self.config, &self.settings, file);
+        self.config.notes.extend(notes);
     }
 }
 
@@ -232,15 +243,27 @@ impl Loader {
                 listener.setting()
             };
             let place = Place::from(&self.origin(setting));
-            if !self.check_token(address, place) {
+            if self.config.admin.token.is_none() {
+                let message =
+                    format!("other machines can reach {address}, and admin.token is not set");
+                let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
+                            or set token in [admin], or listen on 127.0.0.1";
+                self.problems.push(Problem::new(place, message).help(help));
                 return;
             }
         }
     }
 
-    /// Warns if other machines can reach the Redis protocol and it has no password.
+    /// Warns if other machines can reach the Redis protocol and it has no password, and if its password is short.
     fn check_password(&mut self) {
         let listen = &self.config.listen;
+        let password = self.config.resp.password.as_ref().filter(|_| listen.resp.is_some());
+        if password.is_some_and(|password| password.expose().len() < SECRET_BYTES_MIN) {
+            self.config.notes.push(format!(
+                "resp.password has less than {SECRET_BYTES_MIN} bytes and can be guessed: \
+                 generate one with `openssl rand -hex 32`"
+            ));
+        }
         let others = listen.resp.filter(|address| !listen.is_local(Door::Resp, *address));
         if let (Some(address), None) = (others, &self.config.resp.password) {
             self.config.notes.push(format!(
@@ -250,22 +273,15 @@ impl Loader {
         }
     }
 
-    /// Requires a token where other machines can connect, and warns if it is short. Returns `false` if there is none.
-    fn check_token(&mut self, address: SocketAddr, place: Place) -> bool {
-        let Some(token) = &self.config.admin.token else {
-            let message = format!("other machines can reach {address}, and admin.token is not set");
-            let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
-                        or set token in [admin], or listen on 127.0.0.1";
+    /// Requires a token that cannot be guessed.
+    fn check_token(&mut self) {
+        let token = self.config.admin.token.as_ref();
+        if token.is_some_and(|token| token.expose().len() < SECRET_BYTES_MIN) {
+            let place = Place::from(&self.origin("admin.token"));
+            let message = format!("admin.token must have at least {SECRET_BYTES_MIN} bytes");
+            let help = "generate one with `openssl rand -hex 32`: a short token can be guessed";
             self.problems.push(Problem::new(place, message).help(help));
-            return false;
-        };
-        if token.expose().len() < SECRET_BYTES_MIN {
-            self.config.notes.push(format!(
-                "other machines can reach {address}, and admin.token has less than {SECRET_BYTES_MIN} bytes: \
-                 make one with `openssl rand -hex 32`"
-            ));
         }
-        true
     }
 
     /// A file that is named is where rules come from, unless the database was asked for in the same place or a

@@ -7,6 +7,7 @@ mod database;
 mod env;
 mod error;
 mod file;
+mod files;
 mod keys;
 mod load;
 mod report;

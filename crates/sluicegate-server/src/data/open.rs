@@ -1,7 +1,7 @@
 //! Opens connections to a database.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use super::DataError;
 use super::session::Pool;
 use crate::config::DatabaseUrl;
+use crate::private_file;
 
 /// Maximum number of connections of a process to PostgreSQL.
 const POSTGRES_CONNECTIONS_MAX: u32 = 8;
@@ -48,7 +49,12 @@ pub(super) async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Opened,
 
 async fn open_sqlite(path: &Path, timeout: Duration) -> Result<Opened, DataError> {
     // Violations contain personal data. SQLite gives its other files the same mode.
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    let file = match private_file::create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().append(true).open(path)
+        }
+        created => created,
+    };
     file.map_err(|error| DataError::Unavailable(format!("{}: {error}", path.display())))?;
     let options = SqliteConnectOptions::new()
         .filename(path)

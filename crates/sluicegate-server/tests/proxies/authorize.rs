@@ -294,7 +294,7 @@ fn hostile_headers_are_answered() {
 /// Proxies forward the Host and the Origin of their clients, which other peers may not.
 #[test]
 fn a_foreign_host_may_ask_here_and_nowhere_else() {
-    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "correct-horse").start();
+    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple").start();
     let foreign = [
         ("host", "shop.example"),
         ("origin", "https://other.example"),

@@ -176,8 +176,9 @@ fn others_are_not_let_in_without_a_token() {
     assert_eq!(resp.code, Some(2));
     assert!(resp.stderr.starts_with("error: --listen-resp: other machines can reach 0.0.0.0:0"));
 
-    let short = launch().env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
-    short.wait_for_line(|line| line.contains("admin.token has less than 16 bytes"));
+    let short = launch().env("SLUICEGATE_ADMIN_TOKEN", "letmein").run();
+    assert_eq!(short.code, Some(2));
+    assert!(short.stderr.contains("admin.token must have at least 16 bytes"), "{short:?}");
 
     let long = "correct-horse-battery-staple";
     let mut server = launch().env("SLUICEGATE_ADMIN_TOKEN", long).start();

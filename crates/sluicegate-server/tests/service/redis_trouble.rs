@@ -146,12 +146,13 @@ fn without_redis_nothing_is_forgotten_and_probes_say_why() {
 fn errors_of_the_store_are_shown_with_a_token_only() {
     let redis = RedisServer::start(Flavour::Redis8);
     redis.kill();
-    let server = patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "letmein").start();
+    let server =
+        patient(&redis).env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple").start();
     server.wait_for_log("the store does not reply: its breaker is open");
     let ready = server.get("/readyz?verbose");
     let in_trouble = "[~]store degraded (does not affect readiness)\n[+]";
     assert!(ready.body.contains(in_trouble), "{}", ready.body);
-    let headers = [("authorization", "Bearer letmein")];
+    let headers = [("authorization", "Bearer correct-horse-battery-staple")];
     let ready = server.request("GET", "/readyz?verbose", &headers, "");
     assert!(ready.body.contains("Connection refused"), "{}", ready.body);
 }

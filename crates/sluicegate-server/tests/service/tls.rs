@@ -289,7 +289,9 @@ fn files_that_are_wrong_are_named_and_nothing_starts() {
         assert!(finished.stderr.contains(named), "{}", finished.stderr);
         assert!(finished.stderr.contains(reason), "{}", finished.stderr);
         let checked = serve(&pair).args(&["--check-config"]).run();
-        assert_eq!((checked.code, checked.stderr), (Some(2), finished.stderr));
+        assert_eq!(checked.code, Some(2));
+        // The start may also warn of files that every user can read.
+        assert!(finished.stderr.ends_with(&checked.stderr), "{checked:?}");
     }
     assert_eq!(serve(&good).args(&["--check-config"]).run().code, Some(0));
     let half = Launch::serve(&[])

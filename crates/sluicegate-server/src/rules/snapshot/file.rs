@@ -1,10 +1,9 @@
 //! The snapshot file: the last good rules, overrides and tokens, to start from while the database is down.
 //!
-//! It is written beside itself and renamed, so that it is whole or not there, and only its owner may read it.
+//! It is replaced as a whole, and only its owner may read it. It is read only if other users cannot have written it: it
+//! names the administrators.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use thiserror::Error;
 use crate::config::reason;
 use crate::data::{Loaded, OverrideSpec, StoredOverride, StoredRule, StoredToken, rule_json};
 use crate::json::rule::Columns;
+use crate::private_file;
 use crate::time::Timestamp;
 
 /// Ten thousand rules and a million overrides fit.
@@ -90,7 +90,7 @@ struct TokenRow {
     created_at: Timestamp,
 }
 
-/// Writes what is in force.
+/// Writes the rules, overrides and tokens in force.
 pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), FileError> {
     let snapshot = Snapshot {
         format: FORMAT,
@@ -101,32 +101,17 @@ pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), 
         tokens: loaded.tokens.iter().map(TokenRow::new).collect(),
     };
     let text = serde_json::to_vec(&snapshot).map_err(|error| content(&error))?;
-    let mut beside = path.as_os_str().to_owned();
-    // Several processes may run in one folder.
-    beside.push(format!(".{}", std::process::id()));
-    let beside = Path::new(&beside);
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(beside)
-        .and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(beside, path));
-    if written.is_err() {
-        // Perhaps it was never there.
-        let _ = fs::remove_file(beside);
-    }
-    Ok(written?)
+    Ok(private_file::replace(path, &text)?)
 }
 
-/// Reads what was in force, and when it was written.
+/// Reads the rules, overrides and tokens that were in force, and when they were written.
+///
+/// # Errors
+///
+/// If the file is invalid, or other users may have written it.
 pub(super) fn read(path: &Path) -> Result<(Loaded, Timestamp), FileError> {
     let mut text = Vec::new();
-    File::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    private_file::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
     let Snapshot { format, written_at, generation, rules, overrides, tokens } =
         serde_json::from_slice(&text).map_err(|error| content(&error))?;
     if format != FORMAT {
@@ -266,6 +251,7 @@ impl TokenRow {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use sluicegate::rules::RuleSpec;

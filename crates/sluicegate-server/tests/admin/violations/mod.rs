@@ -304,11 +304,11 @@ fn the_end_leaves_nothing_unwritten() {
 
 #[test]
 fn deleting_needs_more_than_reading() {
-    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "a-token").start();
+    let server = launch().env("SLUICEGATE_ADMIN_TOKEN", "a-token-of-some-length").start();
     assert_eq!(server.get("/v1/violations").status, 401);
     assert_eq!(server.get("/v1/violations/top?by=ip").status, 401);
     assert_eq!(server.request("DELETE", "/v1/violations?user_id=1", &[], "").status, 401);
-    let bearer = [("authorization", "Bearer a-token")];
+    let bearer = [("authorization", "Bearer a-token-of-some-length")];
     assert_eq!(server.request("DELETE", "/v1/violations?user_id=1", &bearer, "").status, 200);
 }
 

@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "admin.token",
         flag: None,
         value: "TOKEN",
-        doc: "Token for the administration; required as soon as a listener is not on a loopback address",
+        doc: "Token for the administration, at least 16 bytes; required as soon as a listener is not on a loopback address",
         kind: Kind::Secret { set: |config, secret| config.admin.token = secret },
     },
     Key {
