@@ -82,6 +82,10 @@ impl Store {
             .deny_cache_max(self.deny_cache_max)
             .local_share_percent(self.local_share_percent)
             .local_max_buckets(self.max_buckets);
+        let builder = match self.take_buckets_max {
+            Some(take_buckets_max) => builder.local_take_buckets_max(take_buckets_max),
+            None => builder,
+        };
         Some(builder)
     }
 

@@ -137,7 +137,7 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     }
 
     /// Reserves room for the buckets of these rules, as long as the returned value lives. [`Limiter`](crate::Limiter)
-    /// does it for the rules in force. Stores that have no bound of their own reserve nothing.
+    /// does it for the rules in force. With Redis, the room is that of its local buckets.
     fn reserve_room(&self, _rules: &RuleSet) -> ReservedRoom {
         ReservedRoom::default()
     }

@@ -112,6 +112,12 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Sets the maximum of these buckets that may be without a rule. A quarter by default.
+    pub fn local_take_buckets_max(mut self, buckets: usize) -> Self {
+        self.settings.local_take_buckets_max = Some(buckets);
+        self
+    }
+
     #[doc(hidden)]
     /// Replaces the server's clock: for tests and replay only. Keys still expire by the server's clock, so
     /// this one must not be behind it.

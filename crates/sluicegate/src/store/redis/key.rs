@@ -34,6 +34,18 @@ pub struct RedisKey {
     text: Arc<str>,
     /// Slot in a cluster.
     slot: u16,
+    owner: KeyOwner,
+}
+
+/// Space of a key, without a name: the local bucket that replaces it takes its room there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum KeyOwner {
+    /// The rule with this id, which has placeholders or not.
+    Rule { id: u64, is_keyed: bool },
+    /// Buckets without a rule.
+    Take,
+    /// A named limiter, or a key that is never stored.
+    Other,
 }
 
 impl RedisKey {
@@ -50,26 +62,39 @@ impl RedisKey {
         }
         let slot = slot_of(&text.as_bytes()[tag..]);
         text.push_str("}:");
-        match space {
-            Space::Rule(id) => push_number(&mut text, id),
-            Space::Take => text.push('t'),
+        let owner = match space {
+            Space::Rule(id) => {
+                push_number(&mut text, id);
+                KeyOwner::Rule { id, is_keyed: !parts.is_empty() }
+            }
+            Space::Take => {
+                text.push('t');
+                KeyOwner::Take
+            }
             Space::Named(name) => {
                 text.push_str("n:");
                 push_hash(&mut text, name.as_bytes());
+                KeyOwner::Other
             }
-        }
+        };
         for part in parts.iter().skip(1) {
             text.push(':');
             push_hash(&mut text, part);
         }
-        Self { text: text.into(), slot }
+        Self { text: text.into(), slot, owner }
     }
 
     /// A key in the same slot under which nothing is ever stored: stored keys have a number there, `t` or
     /// `n`.
     pub(super) fn reserved(&self) -> Self {
         let end = self.text.find("}:").map_or(self.text.len(), |brace| brace + 2);
-        Self { text: format!("{}p", &self.text[..end]).into(), slot: self.slot }
+        let text = format!("{}p", &self.text[..end]).into();
+        Self { text, slot: self.slot, owner: KeyOwner::Other }
+    }
+
+    /// Its space.
+    pub(super) fn owner(&self) -> KeyOwner {
+        self.owner
     }
 
     /// The key as stored in Redis.

@@ -4,19 +4,20 @@ use sluicegate_core::{Decision, Micros, Outcome, Quota};
 use smallvec::SmallVec;
 
 use super::decide::decide_full;
-use super::key::RedisKey;
+use super::key::{KeyOwner, RedisKey};
+use super::settings::Settings;
 use super::share::share_of;
 use crate::clock::{Clock, SystemClock};
-use crate::rules::{Mode, OnError};
-use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore, RoomOwner};
+use crate::rules::{Mode, OnError, RuleSet};
+use crate::store::memory::{MemoryKey, MemoryStats, MemoryStore, ReservedRoom, RoomOwner};
 use crate::store::{Charge, Decisions, LocalStore, Space, Store, is_granted};
 
 /// `retry_after` of buckets whose policy is to deny. The time at which Redis will be back is unknown, so this
 /// is a guess.
 pub(super) const TROUBLE_RETRY_US: u64 = 1_000_000;
 
-/// Space of local buckets in the memory store.
-const SPACE: Space<'static> = Space::Named("redis");
+/// Space of local buckets that belong to no rule and are not without a rule either.
+const OTHER: Space<'static> = Space::Named("redis");
 
 /// Buckets of this process, each with a share of its quota, and the policies.
 ///
@@ -37,22 +38,26 @@ struct LocalBucket {
 }
 
 impl Local {
-    /// Local buckets with this share of their quotas, clamped to 1 to 100 percent. At most `max_buckets` are
-    /// stored; beyond that new ones of one quota share an overflow bucket.
-    pub(super) fn new(max_buckets: usize, share_percent: u8) -> Self {
-        Self::with_clock(max_buckets, share_percent, SystemClock::new())
+    /// Local buckets with a share of their quotas, clamped to 1 to 100 percent. At most `local_max_buckets` are
+    /// stored; beyond that new ones of one rule and quota share an overflow bucket.
+    pub(super) fn new(settings: &Settings) -> Self {
+        let builder = MemoryStore::builder().max_buckets(settings.local_max_buckets);
+        let store = match settings.local_take_buckets_max {
+            Some(take_buckets_max) => builder.take_buckets_max(take_buckets_max).build(),
+            None => builder.build(),
+        };
+        Self::on(store, settings.local_share_percent)
     }
 }
 
 impl<C: Clock> Local<C> {
-    /// The same with another clock.
-    pub(super) fn with_clock(max_buckets: usize, share_percent: u8, clock: C) -> Self {
-        let store = MemoryStore::builder()
-            .max_buckets(max_buckets)
-            .take_buckets_max(0)
-            .clock(clock)
-            .build();
+    fn on(store: MemoryStore<C>, share_percent: u8) -> Self {
         Self { store, share_percent: share_percent.clamp(1, 100) }
+    }
+
+    /// Reserves room for the local buckets of these rules.
+    pub(super) fn reserve_room(&self, rules: &RuleSet) -> ReservedRoom {
+        self.store.reserve_room(rules)
     }
 
     /// Charges all or none, each by its policy:
@@ -136,7 +141,7 @@ impl<C: Clock> Local<C> {
         let locals = || charges.iter().filter(|charge| charge.on_error == OnError::Local);
         let stands: SmallVec<[LocalBucket; 4]> =
             locals().map(|charge| self.stand(charge)).collect();
-        let refuser = self.store.key(SPACE, &[]);
+        let refuser = self.store.key(OTHER, &[]);
         let mut parts: SmallVec<[Charge<'_, MemoryKey>; 4]> = locals()
             .zip(&stands)
             .map(|(charge, LocalBucket { key, quota })| charge.with_bucket(key, quota))
@@ -156,9 +161,15 @@ impl<C: Clock> Local<C> {
         decisions
     }
 
-    /// The local key of a bucket.
+    /// The local key of a bucket, in the space of its rule: floods take no room from other rules here either.
     fn key(&self, key: &RedisKey) -> MemoryKey {
-        self.store.key(SPACE, &[key.as_str().as_bytes()])
+        let text = &[key.as_str().as_bytes()][..];
+        match key.owner() {
+            KeyOwner::Rule { id, is_keyed: true } => self.store.key(Space::Rule(id), text),
+            KeyOwner::Rule { id, is_keyed: false } => self.store.key(Space::Rule(id), &[]),
+            KeyOwner::Take => self.store.key(Space::Take, text),
+            KeyOwner::Other => self.store.key(OTHER, text),
+        }
     }
 
     fn stand(&self, charge: &Charge<'_, RedisKey>) -> LocalBucket {
@@ -200,13 +211,15 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
+    use crate::rules::Rule;
 
     const GRANTED: Outcome = Outcome::Granted { delay: 0 };
     const REFUSED: Outcome = Outcome::Denied { retry_after: TROUBLE_RETRY_US };
 
     fn local(share_percent: u8) -> (Local<ManualClock>, ManualClock) {
         let clock = ManualClock::new(Micros::new(1_700_000_000_000_000));
-        (Local::with_clock(1000, share_percent, clock.clone()), clock)
+        let store = MemoryStore::builder().max_buckets(1000).clock(clock.clone()).build();
+        (Local::on(store, share_percent), clock)
     }
 
     /// One bucket of ten a second, and its charge.
@@ -244,6 +257,27 @@ mod tests {
         let refused = Decision { outcome: REFUSED, limit, remaining: 0, reset_after };
         assert_eq!(figures.as_slice(), [refused]);
         assert!(local.charge(&[]).is_empty());
+    }
+
+    /// Keys without a rule that flood the local buckets take no room from rules, with placeholders or without.
+    #[test]
+    fn a_flood_takes_no_room_from_rules() {
+        let (local, _) = local(100);
+        let rule = Rule::new(1, "user:{user_id}", Quota::per_second(10).unwrap()).unwrap();
+        let _room = local.reserve_room(&RuleSet::new(vec![rule]).unwrap());
+        let granted = |flood: u32| {
+            charge(&local, &[ask(&flood.to_string(), 10, OnError::Local)])[0].0 == GRANTED
+        };
+        assert_eq!((0..2000).filter(|flood| granted(*flood)).count(), 250 + 1);
+        let of_rule = |id, parts: &[&[u8]]| {
+            let key = RedisKey::new("sg", Space::Rule(id), parts);
+            Ask(key, Quota::per_second(10).unwrap(), 10, Mode::Enforce, OnError::Local)
+        };
+        for user in 0..750_u32 {
+            assert_eq!(charge(&local, &[of_rule(1, &[&user.to_le_bytes()])]), [(GRANTED, 0)]);
+        }
+        assert_eq!(charge(&local, &[of_rule(2, &[])]), [(GRANTED, 0)]);
+        assert_eq!(local.stats().buckets, 1000);
     }
 
     #[test]

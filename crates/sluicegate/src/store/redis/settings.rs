@@ -89,6 +89,8 @@ pub(super) struct Settings {
     pub(super) local_share_percent: u8,
     /// Maximum of local buckets while Redis is unavailable.
     pub(super) local_max_buckets: usize,
+    /// Maximum of local buckets without a rule; a quarter if `None`.
+    pub(super) local_take_buckets_max: Option<usize>,
     /// Clock that replaces the server's: for tests and replay.
     pub(super) clock: Option<ManualClock>,
 }
@@ -152,6 +154,7 @@ impl Settings {
             deny_cache_max: DENY_CACHE_MAX_DEFAULT,
             local_share_percent: LOCAL_SHARE_DEFAULT,
             local_max_buckets: LOCAL_MAX_BUCKETS_DEFAULT,
+            local_take_buckets_max: None,
             clock: None,
         }
     }

@@ -22,7 +22,8 @@ use super::topology::Nodes;
 use super::trouble::{Trouble, TroubleKind};
 use super::url::{RedisUrl, RedisUrlError};
 use crate::clock::SystemClock;
-use crate::store::memory::{MemoryStats, RoomOwner};
+use crate::rules::RuleSet;
+use crate::store::memory::{MemoryStats, ReservedRoom, RoomOwner};
 use crate::store::{Charge, Charged, Decisions, Space, Store, is_granted, sealed};
 
 /// Buckets in Redis or Valkey: one server, the master of a sentinel group, or a cluster.
@@ -110,7 +111,7 @@ impl RedisStore {
 
     pub(super) fn start(settings: Settings) -> Self {
         let settings = Arc::new(settings);
-        let local = Local::new(settings.local_max_buckets, settings.local_share_percent);
+        let local = Local::new(&settings);
         let nodes = Nodes::start(&settings, Arc::new(Stats::default()));
         let denied = DenyCache::new(settings.deny_cache_max, SystemClock::new());
         Self { shared: Arc::new(Shared { nodes, denied, settings }), local }
@@ -270,6 +271,10 @@ impl Store for RedisStore {
 
     fn key(&self, space: Space<'_>, parts: &[&[u8]]) -> RedisKey {
         RedisKey::new(&self.shared.settings.prefix, space, parts)
+    }
+
+    fn reserve_room(&self, rules: &RuleSet) -> ReservedRoom {
+        self.local.reserve_room(rules)
     }
 
     async fn charge(&self, charges: &[Charge<'_, RedisKey>]) -> Result<Charged, Trouble> {
