@@ -97,7 +97,11 @@ impl<'a> Load<'a> {
 
     /// Sends every request once.
     pub(crate) fn all(&mut self) -> io::Result<Tally> {
-        let count = self.requests.len() as u64;
+        self.closed_until(self.requests.len() as u64)
+    }
+
+    /// Runs the closed loop until this number of answers.
+    pub(crate) fn closed_until(&mut self, count: u64) -> io::Result<Tally> {
         self.closed(|answers| answers < count)
     }
 

@@ -6,6 +6,7 @@ mod align;
 mod cores;
 mod doors;
 mod idle;
+mod instructions;
 mod load;
 #[path = "../machine.rs"]
 mod machine;
@@ -23,7 +24,7 @@ mod targets;
 mod wire;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::doors::{Door, SLUICEGATE};
 use crate::idle::Idle;
+use crate::instructions::Instructions;
 use crate::measure::{Capacity, Entrant};
 use crate::null::Answers;
 use crate::report::Report;
@@ -63,6 +65,9 @@ struct Options {
     /// Parts to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "capacity,latency,idle,scale")]
     parts: Vec<Part>,
+    /// Another build of the service, to compare the part `instructions` with.
+    #[arg(long, value_name = "PROGRAM")]
+    base: Option<PathBuf>,
     /// Doors to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "http,grpc,resp,resp-check")]
     doors: Vec<Door>,
@@ -77,6 +82,8 @@ enum Part {
     Latency,
     Idle,
     Scale,
+    /// Instructions per request, counted by callgrind; takes minutes.
+    Instructions,
 }
 
 /// Number and length of rounds.
@@ -171,10 +178,15 @@ fn run(options: &Options) -> Result<Report, String> {
     let idle =
         if wants(Part::Idle) { idle(&doors, &requests, &effort, &mut notes) } else { Vec::new() };
     let scale = if wants(Part::Scale) { scale(&doors, &effort, &mut notes) } else { Vec::new() };
+    let instructions = if wants(Part::Instructions) {
+        instructions(&doors, options.base.as_deref(), &mut notes)
+    } else {
+        Vec::new()
+    };
     let found = Found { capacities: &capacities, idle: &idle, scale: &scale };
     let targets = targets::all(&found);
     let machine = machine::here(load_before, "--bin server ");
-    Ok(Report { machine, capacities, latencies, idle, scale, targets, absent, notes })
+    Ok(Report { machine, capacities, latencies, idle, scale, instructions, targets, absent, notes })
 }
 
 /// The doors of one request at a time, beside idle connections.
@@ -208,6 +220,19 @@ fn scale(doors: &[Door], effort: &Effort, notes: &mut Vec<String>) -> Vec<Capaci
         match scale::measure(door, effort.rounds, effort.round, notes) {
             Ok(one) => found.push(one),
             Err(error) => notes.push(format!("{} users, {door:?}: {error}.", scale::USERS)),
+        }
+    }
+    found
+}
+
+/// Instructions of one request at each door.
+fn instructions(doors: &[Door], base: Option<&Path>, notes: &mut Vec<String>) -> Vec<Instructions> {
+    eprintln!("instructions ...");
+    let mut found = Vec::new();
+    for door in doors {
+        match instructions::measure(*door, base) {
+            Ok(of_door) => found.extend(of_door),
+            Err(error) => notes.push(format!("Instructions of {door:?}: {error}.")),
         }
     }
     found

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::align::align;
 use crate::doors::{NULL, Place};
 use crate::idle::Idle;
+use crate::instructions::Instructions;
 use crate::machine::{self, Machine};
 use crate::measure::{Capacity, Latency};
 use crate::scale::USERS;
@@ -18,6 +19,7 @@ pub(crate) struct Report {
     pub(crate) idle: Vec<Idle>,
     /// A million users, the server on all cores.
     pub(crate) scale: Vec<Capacity>,
+    pub(crate) instructions: Vec<Instructions>,
     pub(crate) targets: Vec<Target>,
     /// Peers that are not on this machine.
     pub(crate) absent: Vec<String>,
@@ -36,6 +38,7 @@ impl Report {
         parts.extend((!self.latencies.is_empty()).then(|| self.latency()));
         parts.extend((!self.idle.is_empty()).then(|| self.idle()));
         parts.extend((!self.scale.is_empty()).then(|| self.scale()));
+        parts.extend((!self.instructions.is_empty()).then(|| self.instructions()));
         parts.push(self.wanted());
         parts.extend(self.absent.iter().chain(&self.notes).map(|note| format!("{note}\n")));
         parts.join("\n")
@@ -130,6 +133,18 @@ impl Report {
                 format!("{:.2}", one.load_us),
                 format!("{:.0} %", one.denied_share * 100.0),
             ]
+        }));
+        align(&table)
+    }
+
+    fn instructions(&self) -> String {
+        let header = ["one connection, one core", "instructions per request", "before", "ratio"];
+        let mut table = vec![header.map(str::to_owned).to_vec()];
+        table.extend(self.instructions.iter().map(|one| {
+            let base = one.base.map_or(String::new(), |base| format!("{base:.0}"));
+            let ratio = one.base.map(|base| format!("{:.3}x", one.per_request / base));
+            let count = format!("{:.0}", one.per_request);
+            vec![one.place.name(), count, base, ratio.unwrap_or_default()]
         }));
         align(&table)
     }
