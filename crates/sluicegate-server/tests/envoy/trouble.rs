@@ -4,7 +4,7 @@ use prost_types::value::Kind;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use tonic::Code as GrpcCode;
 
-use crate::common::{Launch, Server, eventually};
+use crate::common::{Server, eventually, with_rules};
 use crate::envoy::rls::{Code, RateLimitUnit, Rls, descriptor};
 
 const RULES: &str = r#"
@@ -31,8 +31,8 @@ on_error = "deny"
 "#;
 
 fn start(redis: &RedisServer) -> Server {
-    Launch::serve(&["--rules", "r.toml", "--grpc-refunds", "on"])
-        .file("r.toml", RULES)
+    with_rules(RULES)
+        .args(&["--grpc-refunds", "on"])
         .with_grpc()
         .env("SLUICEGATE_STORE_URL", &redis.url())
         .start()
