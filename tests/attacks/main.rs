@@ -16,6 +16,7 @@
 //! | `resp` | misuse of the listener for the Redis protocol |
 //! | `room` | floods of keys |
 //! | `rules` | rules that cost more than they should |
+//! | `secrets` | secrets of the operator in logs, answers and help |
 //! | `smuggling` | requests whose end two parsers would see at different places |
 //! | `watchers` | attempts to keep others from watching |
 //!
@@ -48,6 +49,7 @@ mod paths;
 mod resp;
 mod room;
 mod rules;
+mod secrets;
 mod smuggling;
 mod sockets;
 mod watchers;
