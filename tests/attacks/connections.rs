@@ -10,7 +10,7 @@ use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
 
 use crate::common::{Launch, Server, eventually, now, pause};
 use crate::sockets::{
-    ATTACKER, NEWCOMER, ask, connect, has_descriptors, is_open, open, read_to_end,
+    ATTACKER, EndOfAttack, NEWCOMER, ask, connect, has_descriptors, is_open, open, read_to_end,
 };
 
 const LISTENERS: [&str; 3] = ["http", "grpc", "resp"];
@@ -97,6 +97,7 @@ fn a03_one_address_with_busy_connections_shuts_no_listener() {
                 }
             });
         }
+        let _end = EndOfAttack(&is_over);
         eventually("the limit", || {
             let evicted = metric(&server, "sluicegate_connections_evicted_total");
             (evicted > 100).then_some(())
@@ -104,7 +105,6 @@ fn a03_one_address_with_busy_connections_shuts_no_listener() {
         for _ in 0..5 {
             gets_in_everywhere(&server);
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 
@@ -127,7 +127,7 @@ fn a03_ten_thousand_idle_connections_shut_no_listener() {
 }
 
 #[test]
-fn a03_free_room_is_for_all() {
+fn free_room_is_for_all_clients() {
     let server = serve(&["--limits-connections-max", "200"]);
     let mut held = open(ATTACKER, server.address_of("resp"), 170);
     for stream in &mut held {
@@ -209,7 +209,7 @@ fn slow_handshakes_and_proxy_headers_are_cut_on_every_listener() {
 }
 
 #[test]
-fn a08_bad_connections_of_every_kind_write_few_lines() {
+fn bad_connections_of_every_kind_write_few_lines() {
     let certificates = Certificates::new();
     for is_tls in [true, false] {
         let server = serve_expecting(is_tls, &certificates);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Launch, Server, eventually, now, pause};
-use crate::sockets::{ATTACKER, NEWCOMER, ask, connect};
+use crate::sockets::{ATTACKER, EndOfAttack, NEWCOMER, ask, connect};
 
 const PASSWORD: &str = "canary-password-of-resp";
 
@@ -57,6 +57,7 @@ fn a08_passwords_cannot_be_tried_quickly() {
                 }
             });
         }
+        let _end = EndOfAttack(&is_over);
         pause(Duration::from_secs(2));
         // A connection that is signed in, and other addresses, are not touched.
         let asked = now();
@@ -65,7 +66,6 @@ fn a08_passwords_cannot_be_tried_quickly() {
         assert_eq!(try_password(&mut other, PASSWORD), "+OK\r\n");
         eprintln!("  others are answered after {:?}", now() - asked);
         pause(Duration::from_secs(1));
-        is_over.store(true, Ordering::Relaxed);
     });
     let checked = metric(&server, "sluicegate_resp_auth_failures_total");
     let seconds = (now() - started).as_secs_f64();

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
@@ -12,6 +13,16 @@ use crate::common::PATIENCE;
 pub(crate) const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 1));
 /// Address of a client in another network.
 pub(crate) const NEWCOMER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 2, 1));
+
+/// End of an attack by other threads, which look at the flag: set when this is dropped, also by a failed assertion.
+#[derive(Debug)]
+pub(crate) struct EndOfAttack<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for EndOfAttack<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Opens a connection from a local address.
 pub(crate) fn connect(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {

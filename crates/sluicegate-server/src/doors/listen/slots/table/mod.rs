@@ -1,7 +1,8 @@
 //! Open connections in the order of their eviction.
 //!
 //! ```text
-//!   crowded: the newcomer would be above nine tenths of the limit, or finds no slot
+//!   crowded: the newcomer would be above nine tenths of the limit, and some network has more than a hundredth of it;
+//!   or it finds no slot
 //!     -> the network with the most connections loses the one whose last byte is the oldest
 //! ```
 //!
@@ -30,6 +31,8 @@ const IPV4_BITS: u8 = 24;
 const IPV6_BITS: u8 = 64;
 /// Part of the limit that stays free where connections can be evicted.
 const SPARE_PART: usize = 10;
+/// Networks with at most this part of the limit lose nothing while slots are free: they are not what fills them.
+const LARGE_PART: usize = 100;
 /// Maximum number of equally large networks that an eviction sorts in again.
 const NETWORKS_MAX: usize = 8;
 /// Maximum number of connections that an eviction sorts in again at each look at a network.
@@ -45,6 +48,8 @@ pub(super) struct Table {
     staying: Room,
     /// Number of connections from which on another one is crowded.
     crowded_from: usize,
+    /// Number of connections above which a network is large.
+    large_above: usize,
     connections: HashMap<u64, Connection>,
     networks: HashMap<IpNet, Network>,
     /// Networks by number of connections, then by stamp. The last one loses a connection.
@@ -102,6 +107,7 @@ impl Table {
             open: room.clone(),
             staying: room,
             crowded_from: connections_max - connections_max / SPARE_PART,
+            large_above: connections_max / LARGE_PART,
             connections: HashMap::new(),
             networks: HashMap::new(),
             by_size: BTreeSet::new(),
@@ -119,7 +125,8 @@ impl Table {
     /// are those of trusted proxies.
     pub(super) fn make_room(&mut self, listener: usize) -> Option<Evicted> {
         let is_crowded = self.staying.total() >= self.crowded_from;
-        if !is_crowded && self.staying.has_room(listener) {
+        let has_large = self.by_size.last().is_some_and(|(size, ..)| *size > self.large_above);
+        if self.staying.has_room(listener) && !(is_crowded && has_large) {
             return None;
         }
         let id = self.victim(listener)?;

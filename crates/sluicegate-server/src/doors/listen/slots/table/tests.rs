@@ -49,6 +49,20 @@ async fn free_room_is_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn small_networks_lose_nothing_while_slots_are_free() {
+    let mut table = Table::new(1_000, 1);
+    // Trusted proxies fill most of the room.
+    for _ in 0..990 {
+        table.admit(0, None);
+    }
+    for _ in 0..10 {
+        assert!(table.make_room(0).is_none());
+        open(&mut table, 0, "192.0.2.1");
+    }
+    assert_eq!(evict(&mut table, 0).unwrap(), "192.0.2.0/24");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_largest_network_loses_its_longest_idle_connection() {
     let mut table = Table::new(100, 1);
     let (_, bystander) = open(&mut table, 0, "203.0.113.5");
@@ -84,7 +98,7 @@ async fn an_eviction_corrects_a_bounded_number_of_stamps() {
 
 #[tokio::test(start_paused = true)]
 async fn of_equally_large_networks_the_longest_idle_loses() {
-    let mut table = Table::new(200, 1);
+    let mut table = Table::new(180, 1);
     let busy: Vec<_> = (0..20).map(|n| open(&mut table, 0, &format!("203.0.{n}.1"))).collect();
     for n in 0..160 {
         open(&mut table, 0, &format!("198.51.{n}.1"));
