@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export CARGO
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run dist check test test-faults bench bench-redis bench-server bench-smoke peers docs fmt lint servers redis-cell schemathesis clients page page-test browser model clean
+.PHONY: help run dist check test fuzz test-faults bench bench-redis bench-server bench-smoke peers docs fmt lint servers redis-cell schemathesis clients page page-test browser model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ check: ## Formatting, lints and unit tests, without servers: what to run between
 
 test: ## Everything that must pass: formatting, lints, docs, all tests
 	@tests/run test
+
+# Needs Rust's nightly toolchain. FUZZ_SECONDS is the time for each target; a crash ends the run, and names its input.
+fuzz: ## Fuzz every parser of foreign bytes for a minute each
+	@tests/fuzz target/fuzz
 
 test-faults: bench-smoke ## All faults in full size on real servers, a million steps of the differential test, each benchmark once
 	@tests/run test-faults

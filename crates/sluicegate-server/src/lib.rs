@@ -31,6 +31,8 @@ mod envoy_names;
 #[cfg(feature = "floor")]
 #[doc(hidden)]
 pub mod floor;
+#[doc(hidden)]
+pub mod fuzzing;
 mod json;
 mod lifecycle;
 mod log_limit;

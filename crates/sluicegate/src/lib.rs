@@ -98,6 +98,9 @@ pub use store::memory::{
     OnFull, ReservedRoom, RoomOwner,
 };
 #[cfg(feature = "redis")]
+#[doc(hidden)]
+pub use store::redis::fuzzing;
+#[cfg(feature = "redis")]
 pub use store::redis::{
     BreakerState, OnEviction, RedisHealth, RedisKey, RedisStartError, RedisStats, RedisStore,
     RedisStoreBuilder, RedisUrl, RedisUrlError, SettingsError, TlsFiles, TlsFilesError, Trouble,

@@ -1,6 +1,6 @@
 //! `/v1/overrides`: quotas, exemptions and blocks for single subjects of a rule.
 
-mod body;
+pub(crate) mod body;
 mod note;
 mod view;
 

@@ -6,7 +6,7 @@
 
 mod answer;
 mod codec;
-mod descriptors;
+pub(crate) mod descriptors;
 mod error;
 mod health;
 pub(crate) mod json;

@@ -31,7 +31,7 @@ const POLICY: &str = "take";
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = Take, example = json!({"key": "user:123", "capacity": 10, "refill_rate": 1}))]
 #[serde(deny_unknown_fields)]
-struct TakeBody<'a> {
+pub(crate) struct TakeBody<'a> {
     /// Name of the bucket.
     #[serde(borrow)]
     #[schema(value_type = String)]
@@ -166,7 +166,7 @@ fn write_policy(
 
 impl TakeBody<'_> {
     /// The quota, or the field that makes it invalid.
-    fn quota(&self) -> Result<Quota, Problem> {
+    pub(crate) fn quota(&self) -> Result<Quota, Problem> {
         let refill = choice("refill", self.refill)?.unwrap_or_default();
         let algorithm = choice("algorithm", self.algorithm)?.unwrap_or_default();
         let seconds = |field, number: Option<Number>| {

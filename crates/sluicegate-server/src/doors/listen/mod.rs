@@ -5,7 +5,7 @@
 
 mod activity;
 mod connection;
-mod proxy_protocol;
+pub(crate) mod proxy_protocol;
 mod slots;
 mod tls;
 mod tracked_stream;

@@ -92,17 +92,26 @@ async fn read_source(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
         }
         let read = header.len();
         header.extend_from_slice(&ahead[..seen]);
-        match ProxyHeader::parse(&header, PARSE) {
-            Ok((parsed, length)) => {
+        match parse(&header)? {
+            Some((source, length)) => {
                 stream.read_exact(&mut ahead[..length - read]).await?;
-                return source(&parsed);
+                return Ok(source);
             }
-            // Then all bytes seen belong to the header.
-            Err(Error::BufferTooShort) if header.len() < HEADER_BYTES_MAX => {
+            // All bytes seen belong to the header.
+            None => {
                 stream.read_exact(&mut ahead[..seen]).await?;
             }
-            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
         }
+    }
+}
+
+/// Parses a header: the client's address, unless the proxy connects on its own behalf, and the length of the header.
+/// `None` if it is not complete.
+pub(crate) fn parse(header: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
+    match ProxyHeader::parse(header, PARSE) {
+        Ok((parsed, length)) => Ok(Some((source(&parsed)?, length))),
+        Err(Error::BufferTooShort) if header.len() < HEADER_BYTES_MAX => Ok(None),
+        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidData, error)),
     }
 }
 

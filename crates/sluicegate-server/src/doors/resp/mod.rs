@@ -6,7 +6,7 @@
 //! together.
 
 mod buffers;
-mod commands;
+pub(crate) mod commands;
 mod connection;
 mod error;
 pub mod parser;

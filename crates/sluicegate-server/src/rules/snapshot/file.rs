@@ -112,8 +112,13 @@ pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), 
 pub(super) fn read(path: &Path) -> Result<(Loaded, Timestamp), FileError> {
     let mut text = Vec::new();
     private_file::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    parse(&text)
+}
+
+/// Parses the content of the file.
+pub(crate) fn parse(text: &[u8]) -> Result<(Loaded, Timestamp), FileError> {
     let Snapshot { format, written_at, generation, rules, overrides, tokens } =
-        serde_json::from_slice(&text).map_err(|error| content(&error))?;
+        serde_json::from_slice(text).map_err(|error| content(&error))?;
     if format != FORMAT {
         return Err(content(&format_args!("its format is {format}, not {FORMAT}")));
     }

@@ -11,7 +11,7 @@
 //! not answer changes nothing.
 
 mod compose;
-mod file;
+pub(crate) mod file;
 mod keeper;
 mod start;
 mod watch;

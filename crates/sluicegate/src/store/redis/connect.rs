@@ -282,7 +282,7 @@ impl ConnectionLike for Wire {
 
 impl ServerInfo {
     /// Parses the reply to `INFO`. Absent fields get a harmless default, except the version.
-    fn parse(text: &str) -> Result<Self, Trouble> {
+    pub(super) fn parse(text: &str) -> Result<Self, Trouble> {
         let fields: HashMap<&str, &str> =
             text.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
         let field = |name: &str| fields.get(name).copied();

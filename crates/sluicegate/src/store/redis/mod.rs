@@ -24,6 +24,8 @@ mod decide;
 mod deny_cache;
 mod dial;
 mod flight;
+#[doc(hidden)]
+pub mod fuzzing;
 mod groups;
 mod key;
 mod link;

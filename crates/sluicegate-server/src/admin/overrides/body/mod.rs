@@ -26,7 +26,7 @@ use crate::web::problem::Problem;
     example = json!({"unlimited": true, "reason": "launch day", "expires_at": "2099-01-01T00:00:00Z"})
 )]
 #[serde(deny_unknown_fields)]
-pub(super) struct OverrideBody<'a> {
+pub(crate) struct OverrideBody<'a> {
     /// Id of the rule. Must equal that of an existing override.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub(super) rule_id: Option<Whole>,
@@ -74,7 +74,7 @@ impl OverrideBody<'_> {
     /// # Errors
     ///
     /// Names the first invalid field.
-    pub(super) fn spec(
+    pub(crate) fn spec(
         &self,
         rule: &Rule,
         of: &str,
@@ -195,7 +195,7 @@ fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Prob
 /// except `tokens` and `period`.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct NewOverride<'a>(#[serde(borrow)] pub(super) OverrideBody<'a>);
+pub(crate) struct NewOverride<'a>(#[serde(borrow)] pub(crate) OverrideBody<'a>);
 
 impl PartialSchema for NewOverride<'_> {
     /// That of [`OverrideBody`] with rule and subject, which must be given.

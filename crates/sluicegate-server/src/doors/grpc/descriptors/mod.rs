@@ -38,7 +38,7 @@ const ZERO_LIMIT: Decision =
 
 /// A valid descriptor and its derived values.
 #[derive(Debug)]
-pub(super) struct Descriptor<'a> {
+pub(crate) struct Descriptor<'a> {
     domain: &'a str,
     entries: Vec<KeyValue<'a>>,
     /// Its keys in order, separated by commas.
@@ -94,7 +94,7 @@ pub(super) enum Buckets<'a> {
 }
 
 /// Reads and validates the descriptors of a call.
-pub(super) fn read<'a>(
+pub(crate) fn read<'a>(
     call: &'a RateLimitRequest,
     limits: &RequestLimits,
 ) -> Result<Vec<Descriptor<'a>>, CallError> {

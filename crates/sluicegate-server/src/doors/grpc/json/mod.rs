@@ -1,7 +1,7 @@
 //! `POST /json`: Envoy's rate limit protocol without gRPC, as in envoyproxy/ratelimit, in
 //! protobuf's JSON mapping.
 
-mod call;
+pub(crate) mod call;
 mod reply;
 
 use std::sync::Arc;

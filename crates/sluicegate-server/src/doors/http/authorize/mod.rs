@@ -5,7 +5,7 @@
 //! request pass.
 
 mod document;
-mod request;
+pub(crate) mod request;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

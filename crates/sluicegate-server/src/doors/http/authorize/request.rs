@@ -22,7 +22,7 @@ const HOSTS: [HeaderName; 1] = [HeaderName::from_static("x-forwarded-host")];
 static UNTRUSTED_LINES: LogLimit = LogLimit::new();
 
 /// Attributes of a request, normalized and truncated to the maximum length.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProxiedRequest<'a> {
     ip: String,
     endpoint: Option<String>,
@@ -48,15 +48,14 @@ impl<'a> ProxiedRequest<'a> {
         let reader = Reader { headers: &parts.headers, bytes_max: app.limits.value_bytes_max };
         let (client_ip, names) = (&app.client_ip, &app.authorize);
         let is_trusted = client_ip.is_trusted(peer);
-        let mut proxied = Self {
-            ip: client_ip.group(client_ip.of(&parts.headers, peer)).to_string(),
-            endpoint: None,
-            method: reader.cut(parts.method.as_str()),
-            host: None,
-            user_id: None,
-            plan: None,
-            others: Vec::new(),
+        let mut proxied = match is_trusted {
+            true => Self::described(reader.headers, reader.bytes_max)?,
+            false => Self::default(),
         };
+        proxied.ip = client_ip.group(client_ip.of(&parts.headers, peer)).to_string();
+        if proxied.method.is_empty() {
+            proxied.method = reader.cut(parts.method.as_str());
+        }
         if is_trusted || !app.has_trusted_proxies {
             proxied.user_id = reader.configured(names.user_header.as_ref())?;
             proxied.plan = reader.configured(names.plan_header.as_ref())?;
@@ -67,13 +66,19 @@ impl<'a> ProxiedRequest<'a> {
                 warn!(%peer, suppressed, "headers of a peer outside proxies.trusted ignored");
             }
         }
-        if is_trusted {
-            proxied.endpoint = reader.one_of(&URIS, |uri| endpoint(uri, reader.bytes_max))?;
-            proxied.host = reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?;
-            let method = reader.one_of(&METHODS, |method| reader.cut(&method_name(method)))?;
-            proxied.method = method.unwrap_or(proxied.method);
-        }
         Ok(proxied)
+    }
+
+    /// Reads the headers by which a proxy describes the request; the method is empty if none names it.
+    pub(crate) fn described(headers: &HeaderMap, bytes_max: usize) -> Result<Self, Contradiction> {
+        let reader = Reader { headers, bytes_max };
+        let method = reader.one_of(&METHODS, |method| reader.cut(&method_name(method)))?;
+        Ok(Self {
+            endpoint: reader.one_of(&URIS, |uri| endpoint(uri, bytes_max))?,
+            host: reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?,
+            method: method.unwrap_or_default(),
+            ..Self::default()
+        })
     }
 
     /// The request to check.

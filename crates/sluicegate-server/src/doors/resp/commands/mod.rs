@@ -8,8 +8,12 @@ mod take;
 use sluicegate::{Decision, Quota};
 
 pub(super) use self::check::{Check, answer as answer_check};
+use self::table::CommandSpec;
 pub(super) use self::take::{LastQuota, read_take, read_throttle};
+use super::parser::Command;
 use super::reply::Replies;
+use crate::app::RequestLimits;
+use crate::observe::metrics::resp::CommandKind;
 
 /// A command for the limiter. It borrows from the input.
 #[derive(Debug)]
@@ -39,6 +43,20 @@ impl Take<'_> {
         } else {
             take::answer_take(&self.quota, decision, is_degraded, replies);
         }
+    }
+}
+
+/// Reads the arguments of any command for the limiter, and returns whether they are valid.
+pub(crate) fn is_valid(command: &Command<'_, '_>, limits: &RequestLimits) -> bool {
+    let known = CommandSpec::find(command.argument(0));
+    let Some(known) = known.filter(|known| known.takes(command.len())) else { return false };
+    match known.kind() {
+        CommandKind::Check => {
+            Check::read(command, known, limits).is_ok_and(|check| check.request().get_cost() > 0)
+        }
+        CommandKind::Throttle => read_throttle(command, known, limits, &mut None).is_ok(),
+        CommandKind::Take => read_take(command, known, limits).is_ok(),
+        CommandKind::Other => false,
     }
 }
 

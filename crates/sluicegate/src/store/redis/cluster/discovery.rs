@@ -18,7 +18,7 @@ const REFRESH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Reply to `CLUSTER SLOTS`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(in crate::store::redis) struct Slots {
     pub(super) ranges: Vec<Range>,
     pub(super) replicas: Vec<Address>,
 }
@@ -59,7 +59,7 @@ pub(super) fn malformed() -> Trouble {
 }
 
 /// A node that may not run `CLUSTER INFO` counts as healthy.
-pub(super) fn is_healthy(info: &Value) -> bool {
+pub(in crate::store::redis) fn is_healthy(info: &Value) -> bool {
     match info {
         Value::BulkString(text) => !String::from_utf8_lossy(text).contains("cluster_state:fail"),
         Value::VerbatimString { text, .. } => !text.contains("cluster_state:fail"),
@@ -69,7 +69,7 @@ pub(super) fn is_healthy(info: &Value) -> bool {
 
 /// Parses `CLUSTER SLOTS`: each range has its first and last slot, its master, and its replicas, each as
 /// host, port, and fields that are not used here. `None`: the reply is malformed.
-pub(super) fn parse(value: &Value, source: &Address) -> Option<Slots> {
+pub(in crate::store::redis) fn parse(value: &Value, source: &Address) -> Option<Slots> {
     let Value::Array(ranges) = value else { return None };
     let mut slots = Slots::default();
     for range in ranges {

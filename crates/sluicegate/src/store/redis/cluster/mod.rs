@@ -4,7 +4,7 @@
 //! most ten times a second, and every ten seconds anyway. Until then, a `MOVED` corrects the slot that it
 //! names.
 
-mod discovery;
+pub(super) mod discovery;
 mod map;
 
 use std::sync::Arc;
