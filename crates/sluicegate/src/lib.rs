@@ -84,7 +84,7 @@ pub use keyed::KeyedLimiter;
 pub use limiter::Limiter;
 pub use request::Request;
 pub use reservation::Reservation;
-pub use rules::{Mode, OnError, Override, Overrides, Rule, RuleSet, Scope};
+pub use rules::{Mode, OnError, Override, Overrides, PathForm, Rule, RuleSet, Scope};
 #[doc(hidden)]
 pub use sluicegate_core::named_values;
 pub use sluicegate_core::{

@@ -1,8 +1,11 @@
 //! A request: attributes, a plan, a cost.
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
 use smallvec::SmallVec;
 
-use crate::rules::Attribute;
+use crate::rules::{Attribute, fold};
 
 /// A request to be checked against the rules: its attributes, its plan and its cost.
 ///
@@ -29,6 +32,8 @@ pub struct Request<'a> {
     plan: Option<&'a str>,
     others: SmallVec<[(&'a str, &'a str); 4]>,
     cost: u64,
+    /// The endpoint in folded form, once a rule has asked for it; `None` if it is in that form already.
+    folded: OnceLock<Option<Box<str>>>,
 }
 
 impl Default for Request<'_> {
@@ -49,6 +54,7 @@ impl<'a> Request<'a> {
             plan: None,
             others: SmallVec::new_const(),
             cost: 1,
+            folded: OnceLock::new(),
         }
     }
 
@@ -68,8 +74,9 @@ impl<'a> Request<'a> {
 
     /// Sets the attribute `endpoint`: a path, or better the route's template.
     #[must_use]
-    pub const fn endpoint(mut self, endpoint: &'a str) -> Self {
+    pub fn endpoint(mut self, endpoint: &'a str) -> Self {
         self.endpoint = Some(endpoint);
+        self.folded = OnceLock::new();
         self
     }
 
@@ -101,7 +108,7 @@ impl<'a> Request<'a> {
         match name {
             "user_id" => self.user_id = Some(value),
             "ip" => self.ip = Some(value),
-            "endpoint" => self.endpoint = Some(value),
+            "endpoint" => return self.endpoint(value),
             "method" => self.method = Some(value),
             "plan" => self.plan = Some(value),
             name => self.others.push((name, value)),
@@ -123,6 +130,32 @@ impl<'a> Request<'a> {
                 let found = self.others.iter().rev().find(|(other, _)| **other == **name);
                 found.map(|(_, value)| *value)
             }
+        }
+    }
+
+    /// The endpoint in [folded](fold) form, which rules with [`PathForm::Folded`](crate::PathForm::Folded) compare. Made
+    /// once, without allocating if it is in that form already.
+    #[must_use]
+    pub fn folded_endpoint(&self) -> Option<&str> {
+        let endpoint = self.endpoint?;
+        let folded = self.folded.get_or_init(|| match fold(endpoint) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(folded) => Some(folded.into()),
+        });
+        Some(folded.as_deref().unwrap_or(endpoint))
+    }
+
+    /// The same request for another endpoint.
+    pub(crate) fn respelt<'b>(&'b self, endpoint: &'b str) -> Request<'b> {
+        Request {
+            user_id: self.user_id,
+            ip: self.ip,
+            endpoint: Some(endpoint),
+            method: self.method,
+            plan: self.plan,
+            others: self.others.iter().copied().collect(),
+            cost: self.cost,
+            folded: OnceLock::new(),
         }
     }
 

@@ -154,7 +154,7 @@ pub(crate) fn key<S: Store>(
         .key_pattern()
         .attributes()
         .iter()
-        .map(|attribute| request.get(attribute).unwrap_or_default().as_bytes())
+        .map(|attribute| rule.value(request, attribute).unwrap_or_default().as_bytes())
         .collect();
     store.key(Space::Rule(rule.rule_id()), &values)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::glob::{Glob, GlobError};
+use super::rule::PathForm;
 
 /// Longest list of exceptions, in bytes: a few hundred paths or addresses.
 pub(crate) const EXCEPT_BYTES_MAX: usize = 8192;
@@ -41,6 +42,11 @@ impl Condition {
     ///
     /// A glob that is empty or too long, or too many of them.
     pub fn parse(text: &str) -> Result<Self, GlobError> {
+        Self::parse_as(text, PathForm::Exact)
+    }
+
+    /// Parses a condition on paths of this form: its globs are in the same form.
+    pub(super) fn parse_as(text: &str, form: PathForm) -> Result<Self, GlobError> {
         let (glob, except) = match (text.strip_prefix('!'), text.split_once(BUT_NOT)) {
             (Some(except), _) => (None, Some(except)),
             (None, Some((glob, except))) => (Some(glob), Some(except)),
@@ -48,8 +54,8 @@ impl Condition {
         };
         Ok(Self {
             text: text.into(),
-            glob: glob.map(Glob::parse).transpose()?,
-            except: except.map(Except::parse).transpose()?.map(Box::new),
+            glob: glob.map(|glob| parse_glob(glob, form)).transpose()?,
+            except: except.map(|except| Except::parse(except, form)).transpose()?.map(Box::new),
         })
     }
 
@@ -76,12 +82,12 @@ impl Condition {
 }
 
 impl Except {
-    fn parse(text: &str) -> Result<Self, GlobError> {
+    fn parse(text: &str, form: PathForm) -> Result<Self, GlobError> {
         if text.len() > EXCEPT_BYTES_MAX {
             return Err(GlobError::ExceptTooLong);
         }
         let (mut literals, mut globs) = (Vec::new(), Vec::new());
-        for glob in text.split('|').map(Glob::parse) {
+        for glob in text.split('|').map(|glob| parse_glob(glob, form)) {
             let glob = glob?;
             match glob.literal() {
                 Some(literal) => literals.push(Box::from(literal)),
@@ -99,6 +105,15 @@ impl Except {
         self.literals.binary_search_by(|literal| (**literal).cmp(value)).is_ok()
             || self.globs.iter().any(|glob| glob.matches(value))
     }
+}
+
+/// Parses a glob and brings it into a form, in which it is not longer.
+fn parse_glob(text: &str, form: PathForm) -> Result<Glob, GlobError> {
+    let glob = Glob::parse(text)?;
+    Ok(match form {
+        PathForm::Exact => glob,
+        PathForm::Folded => Glob::within_limits(&form.of(text)),
+    })
 }
 
 impl fmt::Display for Condition {

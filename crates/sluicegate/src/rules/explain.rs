@@ -1,7 +1,7 @@
 //! Reasons why a rule applies to a request or does not.
 
 use super::attribute::Attribute;
-use super::rule::{DEFAULT_PLAN, Rule};
+use super::rule::{DEFAULT_PLAN, PathForm, Rule};
 use super::set::RuleSet;
 use crate::request::Request;
 
@@ -53,6 +53,23 @@ impl RuleSet {
             };
             (rule, applies)
         })
+    }
+
+    /// Rules that do not apply to a request because of the spelling of its path: they compare endpoints
+    /// [exactly](PathForm::Exact), and would apply if it were written in [folded](super::fold) form.
+    pub fn escaped<'s>(&'s self, request: &Request<'_>) -> impl Iterator<Item = &'s Rule> {
+        let exact = request.get(&Attribute::Endpoint);
+        let folded = request.folded_endpoint().filter(|folded| exact != Some(folded));
+        let applying = |folded| -> Vec<&'s Rule> {
+            let respelt = request.respelt(folded);
+            let escapes = |rule: &&Rule| {
+                rule.path() == PathForm::Exact
+                    && self.applies(rule, request) != Applies::Yes
+                    && self.applies(rule, &respelt) == Applies::Yes
+            };
+            self.rules().iter().filter(escapes).collect()
+        };
+        folded.map(applying).into_iter().flatten()
     }
 
     /// Matches a rule with a request, without regard to rules that replace it.

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::glob::Glob;
 use super::glob_set::{COMPARED_MAX, GlobSet};
-use super::rule::{DEFAULT_PLAN, Rule};
+use super::rule::{DEFAULT_PLAN, PathForm, Rule};
 use crate::request::Request;
 use crate::rules::Attribute;
 
@@ -32,11 +32,20 @@ const LISTED_MAX: usize = 16;
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
+    /// Rules that compare endpoints as they are.
+    exact: Places,
+    /// Rules that compare endpoints in folded form, if any.
+    folded: Option<Box<Places>>,
+    /// The rule with this key pattern and plan. There is at most one.
+    named: HashMap<String, HashMap<String, u32>>,
+}
+
+/// Rules by the endpoints they are for.
+#[derive(Clone, Debug, Default)]
+struct Places {
     root: Node,
     /// Rules for one endpoint, by that endpoint.
     endpoints: HashMap<String, Group>,
-    /// The rule with this key pattern and plan. There is at most one.
-    named: HashMap<String, HashMap<String, u32>>,
 }
 
 /// Rules for endpoints that begin with the segments of this node.
@@ -123,21 +132,7 @@ impl Group {
     }
 }
 
-impl Index {
-    /// The index of these rules, without the inactive ones.
-    pub(super) fn new(rules: &[Rule]) -> Self {
-        let mut index = Self::default();
-        for (position, rule) in (0..).zip(rules).filter(|(_, rule)| rule.is_active()) {
-            index.group_of(rule).insert(position, rule);
-            if let Some(plan) = rule.plan().filter(|plan| *plan != DEFAULT_PLAN) {
-                let named = index.named.entry_ref(rule.key_pattern().as_str()).or_default();
-                named.insert(plan.into(), position);
-            }
-        }
-        index.root.group_globs(rules);
-        index
-    }
-
+impl Places {
     /// The narrowest group that contains every endpoint of this rule.
     fn group_of(&mut self, rule: &Rule) -> &mut Group {
         if let Some(endpoint) = rule.endpoint_globs().find_map(|glob| glob.literal()) {
@@ -150,25 +145,64 @@ impl Index {
         }
         &mut node.group
     }
+}
+
+impl Index {
+    /// The index of these rules, without the inactive ones.
+    pub(super) fn new(rules: &[Rule]) -> Self {
+        let mut index = Self::default();
+        for (position, rule) in (0..).zip(rules).filter(|(_, rule)| rule.is_active()) {
+            let places = match rule.path() {
+                PathForm::Exact => &mut index.exact,
+                PathForm::Folded => &mut **index.folded.get_or_insert_default(),
+            };
+            places.group_of(rule).insert(position, rule);
+            if let Some(plan) = rule.plan().filter(|plan| *plan != DEFAULT_PLAN) {
+                let named = index.named.entry_ref(rule.key_pattern().as_str()).or_default();
+                named.insert(plan.into(), position);
+            }
+        }
+        index.exact.root.group_globs(rules);
+        if let Some(folded) = &mut index.folded {
+            folded.root.group_globs(rules);
+        }
+        index
+    }
 
     /// The rules that apply to a request, in the order of their set.
     #[inline]
     pub(super) fn matches(&self, rules: &[Rule], request: &Request<'_>) -> Matches {
         let mut matches = Matches::new();
-        self.collect(&self.root.group, rules, request, &mut matches);
-        if let Some(endpoint) = request.get(&Attribute::Endpoint) {
-            if let Some(group) = self.endpoints.get(endpoint) {
-                self.collect(group, rules, request, &mut matches);
-            }
-            let mut node = &self.root;
-            for segment in endpoint.split('/') {
-                let Some(below) = node.below.get(segment) else { break };
-                node = below;
-                self.collect(&node.group, rules, request, &mut matches);
-            }
+        let endpoint = request.get(&Attribute::Endpoint);
+        self.visit(&self.exact, endpoint, rules, request, &mut matches);
+        if let Some(folded) = &self.folded {
+            self.visit(folded, request.folded_endpoint(), rules, request, &mut matches);
         }
         matches.sort_unstable();
         matches
+    }
+
+    /// Collects the rules at all places of an endpoint.
+    #[inline]
+    fn visit(
+        &self,
+        places: &Places,
+        endpoint: Option<&str>,
+        rules: &[Rule],
+        request: &Request<'_>,
+        matches: &mut Matches,
+    ) {
+        self.collect(&places.root.group, rules, request, matches);
+        let Some(endpoint) = endpoint else { return };
+        if let Some(group) = places.endpoints.get(endpoint) {
+            self.collect(group, rules, request, matches);
+        }
+        let mut node = &places.root;
+        for segment in endpoint.split('/') {
+            let Some(below) = node.below.get(segment) else { break };
+            node = below;
+            self.collect(&node.group, rules, request, matches);
+        }
     }
 
     fn collect(&self, group: &Group, rules: &[Rule], request: &Request<'_>, matches: &mut Matches) {
@@ -201,7 +235,10 @@ impl Index {
         request: &Request<'_>,
         matches: &mut Matches,
     ) {
-        let Some(endpoint) = request.get(&Attribute::Endpoint) else { return };
+        // All rules of a group are of one form.
+        let Some(rule) = globs.rules.iter().flatten().next() else { return };
+        let endpoint = rules[*rule as usize].value(request, &Attribute::Endpoint);
+        let Some(endpoint) = endpoint else { return };
         let plan = request.get_plan();
         let is_of_plan = |position: &&u32| match rules[**position as usize].plan() {
             Some(DEFAULT_PLAN) => self.is_unnamed(rules, **position, request),

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::attribute::Attribute;
 use super::glob::Glob;
+use super::rule::PathForm;
 use crate::compat::floor_char_boundary;
 use crate::request::Request;
 
@@ -139,14 +140,28 @@ impl Pattern {
         self.endpoint.as_ref()
     }
 
+    /// This pattern with the endpoint that it is limited to, if any, in another form.
+    pub(super) fn with_path(mut self, path: PathForm) -> Self {
+        if self.endpoint.is_some() {
+            let endpoint = self.text.strip_prefix(ENDPOINT_PREFIX).unwrap_or_default();
+            self.endpoint = Some(Glob::within_limits(&path.of(endpoint)));
+        }
+        self
+    }
+
     /// Readable bucket key: the pattern with its placeholders filled in. `None` if the request lacks one of them.
     #[must_use]
     pub fn bucket_key(&self, request: &Request<'_>) -> Option<String> {
+        self.filled(|attribute| request.get(attribute))
+    }
+
+    /// The pattern with its placeholders filled in by these values. `None` if one of them is missing.
+    pub fn filled<'v>(&self, value: impl Fn(&Attribute) -> Option<&'v str>) -> Option<String> {
         let mut key = String::with_capacity(self.text.len());
         for piece in &self.pieces {
             match piece {
                 Piece::Text(range) => key.push_str(&self.text[range.clone()]),
-                Piece::Placeholder(attribute) => key.push_str(request.get(attribute)?),
+                Piece::Placeholder(attribute) => key.push_str(value(attribute)?),
             }
         }
         Some(key)

@@ -1,5 +1,6 @@
 //! One rule: a quota, a key pattern for its buckets, and conditions.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use sluicegate_core::{Quota, named_values};
@@ -7,6 +8,7 @@ use thiserror::Error;
 
 use super::attribute::{Attribute, NAME_BYTES_MAX};
 use super::condition::Condition;
+use super::fold::fold;
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
 use super::spec::{DESCRIPTION, NOTES, RuleSpec};
@@ -51,6 +53,16 @@ pub enum Mode {
     Unlimited,
 }
 
+/// Form in which a rule compares the endpoint of a request, and takes it into its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathForm {
+    /// As the request has it: `/login` is not `/login/`.
+    #[default]
+    Exact,
+    /// [Folded](super::fold): `/login`, `/login/`, `/LOGIN` and `/login;x` are the same endpoint.
+    Folded,
+}
+
 /// Policy of a rule while its store is in trouble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnError {
@@ -89,6 +101,7 @@ pub struct Rule {
     conditions: Box<[(Attribute, Condition)]>,
     name: Option<Box<str>>,
     replaces: Box<[Box<str>]>,
+    path: PathForm,
 }
 
 /// Reason for refusing a rule.
@@ -164,6 +177,7 @@ impl Rule {
             conditions: Box::default(),
             name: None,
             replaces: Box::default(),
+            path: PathForm::default(),
         })
     }
 
@@ -201,7 +215,9 @@ impl Rule {
         if self.conditions.len() == CONDITIONS_MAX {
             return Err(RuleError::TooManyConditions);
         }
-        let condition = Condition::parse(condition)
+        let is_path = attribute == Attribute::Endpoint.name();
+        let form = if is_path { self.path } else { PathForm::Exact };
+        let condition = Condition::parse_as(condition, form)
             .map_err(|error| RuleError::Glob { attribute: attribute.into(), error })?;
         let by_name = |(other, _): &(Attribute, Condition)| other.name().cmp(attribute);
         let Err(position) = self.conditions.binary_search_by(by_name) else {
@@ -211,6 +227,23 @@ impl Rule {
         conditions.insert(position, (Attribute::new(attribute), condition));
         self.conditions = conditions.into();
         Ok(self)
+    }
+
+    /// This rule with another form of the endpoints that it compares and takes into its keys. With
+    /// [`PathForm::Folded`] its own globs for endpoints are folded too.
+    #[must_use]
+    pub fn with_path(mut self, path: PathForm) -> Self {
+        self.path = path;
+        self.key_pattern = self.key_pattern.with_path(path);
+        for (attribute, condition) in &mut self.conditions {
+            // It was parsed before: a folded glob is not longer.
+            if *attribute == Attribute::Endpoint
+                && let Ok(parsed) = Condition::parse_as(condition.as_str(), path)
+            {
+                *condition = parsed;
+            }
+        }
+        self
     }
 
     /// This rule with a name, by which others can replace it; with none if it is empty. Several rules may
@@ -326,6 +359,22 @@ impl Rule {
         self.on_error
     }
 
+    /// Form of the endpoints that it compares and takes into its keys.
+    #[must_use]
+    pub fn path(&self) -> PathForm {
+        self.path
+    }
+
+    /// The value of a request's attribute as this rule compares it and takes it into its keys.
+    #[inline]
+    #[must_use]
+    pub fn value<'r>(&self, request: &'r Request<'_>, attribute: &Attribute) -> Option<&'r str> {
+        match (self.path, attribute) {
+            (PathForm::Folded, Attribute::Endpoint) => request.folded_endpoint(),
+            _ => request.get(attribute),
+        }
+    }
+
     /// Returns whether it is active: an inactive rule never applies.
     #[must_use]
     pub fn is_active(&self) -> bool {
@@ -382,6 +431,7 @@ impl Rule {
                 .collect(),
             name: self.name().unwrap_or_default().into(),
             replaces: self.replaces().map(Into::into).collect(),
+            path: self.path,
             ..RuleSpec::default()
         };
         for (note, text) in NOTES.iter().zip(&self.notes) {
@@ -404,7 +454,7 @@ impl Rule {
     #[must_use]
     pub fn subject<'r>(&'r self, request: &'r Request<'_>) -> Option<&'r str> {
         match self.subject_attribute() {
-            Some(attribute) => request.get(attribute),
+            Some(attribute) => self.value(request, attribute),
             None => Some(self.key_pattern.as_str()),
         }
     }
@@ -413,7 +463,7 @@ impl Rule {
     /// attributes.
     #[must_use]
     pub fn bucket_key(&self, request: &Request<'_>) -> Option<String> {
-        self.key_pattern.bucket_key(request)
+        self.key_pattern.filled(|attribute| self.value(request, attribute))
     }
 
     /// Returns whether all its conditions hold, and the endpoint of its key pattern, if any, matches.
@@ -426,10 +476,13 @@ impl Rule {
     #[inline]
     pub(super) fn failing_condition(&self, request: &Request<'_>) -> Option<&Attribute> {
         let mut conditions = self.conditions.iter();
-        let failing = conditions.find(|(name, condition)| !condition.holds(request.get(name)));
+        let fails = |(name, condition): &&(Attribute, Condition)| {
+            !condition.holds(self.value(request, name))
+        };
+        let failing = conditions.find(fails);
         let is_other_endpoint = || {
             let glob = self.key_pattern.endpoint();
-            let endpoint = request.get(&Attribute::Endpoint);
+            let endpoint = self.value(request, &Attribute::Endpoint);
             glob.is_some_and(|glob| !endpoint.is_some_and(|endpoint| glob.matches(endpoint)))
         };
         failing
@@ -487,10 +540,26 @@ named_values! {
 }
 
 named_values! {
+    PathForm:
+    Exact = "exact",
+    Folded = "folded",
+}
+
+named_values! {
     OnError:
     Local = "local",
     Allow = "allow",
     Deny = "deny",
+}
+
+impl PathForm {
+    /// A path, or a glob for paths, in this form.
+    pub(super) fn of(self, path: &str) -> Cow<'_, str> {
+        match self {
+            Self::Exact => path.into(),
+            Self::Folded => fold(path),
+        }
+    }
 }
 
 impl Scope {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate_core::{Algorithm, Decimal, Quota, QuotaError, QuotaField, Rate, Refill};
 
-use super::rule::{Mode, OnError, Rule, RuleError, Scope};
+use super::rule::{Mode, OnError, PathForm, Rule, RuleError, Scope};
 use crate::compat::floor_char_boundary;
 
 /// Largest id of a rule: JavaScript and Lua represent integers up to it exactly.
@@ -60,6 +60,8 @@ pub struct RuleSpec {
     pub name: String,
     /// Names of the rules that do not apply where it does.
     pub replaces: Vec<String>,
+    /// Form in which endpoints are compared and become part of keys.
+    pub path: PathForm,
 }
 
 /// Columns of text that decide nothing.
@@ -148,6 +150,7 @@ impl Default for RuleSpec {
             conditions: Vec::new(),
             name: String::new(),
             replaces: Vec::new(),
+            path: PathForm::default(),
         }
     }
 }
@@ -182,13 +185,14 @@ fn error(field: &'static str, reason: impl fmt::Display) -> FieldError {
 
 impl RuleSpec {
     /// Every column, in the order of files and differences.
-    pub const COLUMNS: [&'static str; 18] = [
+    pub const COLUMNS: [&'static str; 19] = [
         "rule_id",
         "name",
         "key_pattern",
         "scope",
         "plan",
         "conditions",
+        "path",
         "replaces",
         "rate_per_second",
         "tokens",
@@ -240,6 +244,7 @@ impl RuleSpec {
             .with_mode(self.mode)
             .with_on_error(self.on_error)
             .with_is_active(self.is_active)
+            .with_path(self.path)
             .with_notes_of(self);
         if let Some(scope) = self.scope {
             rule = rule.with_scope(scope);

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sluicegate::rules::{Attribute, Condition, Glob, GlobError};
-use sluicegate::{Request, Rule, RuleSet};
+use sluicegate::{PathForm, Request, Rule, RuleSet};
 
 use crate::library::support::{cases, rule};
 
@@ -108,4 +108,41 @@ proptest! {
         let text = glob.map_or_else(|| format!("!{list}"), |glob| format!("{glob} !{list}"));
         prop_assert_eq!(holds(&text, Some(&value)), expected, "{}", text);
     }
+}
+
+/// Folded rules compare the folded endpoint with their folded globs, and take it into their keys.
+#[test]
+fn a_folded_rule_compares_folded_paths() {
+    let folded = |id, pattern: &str, glob: &str| {
+        let rule = rule(id, pattern, "1/s").with_condition("endpoint", glob).unwrap();
+        rule.with_path(PathForm::Folded)
+    };
+    let rules = RuleSet::new(vec![
+        folded(1, "a:{endpoint}", "/Login/"),
+        folded(2, "b", "/API/*"),
+        folded(3, "c", "/** !/LOGIN|/health/"),
+        rule(4, "endpoint:/V1/", "1/s").with_path(PathForm::Folded),
+        rule(5, "exact", "1/s").with_condition("endpoint", "/login").unwrap(),
+    ])
+    .unwrap();
+    let ids = |path| -> Vec<u64> {
+        rules.matching(&Request::new().endpoint(path)).map(Rule::rule_id).collect()
+    };
+    assert_eq!(ids("/login"), [1, 5]);
+    assert_eq!(ids("/LOGIN;x/"), [1]);
+    assert_eq!(ids("/Api//7/"), [2, 3]);
+    assert_eq!(ids("/api"), [3]);
+    assert_eq!(ids("/Health"), Vec::<u64>::new());
+    assert_eq!(ids("/v1"), [3, 4]);
+    let request = Request::new().endpoint("//Login");
+    assert_eq!(rules.rules()[0].bucket_key(&request).as_deref(), Some("a:/login"));
+    assert_eq!(rules.rules()[0].subject(&request), Some("/login"));
+    let escaped: Vec<u64> = rules.escaped(&request).map(Rule::rule_id).collect();
+    assert_eq!(escaped, [5]);
+    // As written, whatever the order in which the columns are set.
+    let late = rule(1, "a:{endpoint}", "1/s").with_path(PathForm::Folded);
+    let late = late.with_condition("endpoint", "/Login/").unwrap();
+    assert_eq!(late, rules.rules()[0]);
+    assert_eq!(late.conditions()[0].1.as_str(), "/Login/");
+    assert_eq!(late.spec().build().unwrap(), late);
 }

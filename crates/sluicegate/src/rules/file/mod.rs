@@ -20,7 +20,8 @@
 //! A rule has a `key_pattern` and a rate: `tokens` per `period` (in seconds, or as text such as
 //! `"62.5s"` or `"1 minute"`), or `rate_per_second`. Everything else may be left out: `rule_id`, `scope`,
 //! `burst_capacity`, `plan`, `is_active`, `description`, `created_at`, `version`, `algorithm`, `refill`,
-//! `max_wait` (like `period`), `mode`, `on_error`, `conditions` (attributes and what they must match), `name`
+//! `max_wait` (like `period`), `mode`, `on_error`, `conditions` (attributes and what they must match),
+//! `path` (`exact`, or `folded` spellings of a path), `name`
 //! and `replaces` (names of rules that do not apply where this one does). Numbers are taken as they are written: 0.016 a second is one every 62.5 s, exactly.
 //!
 //! Rules without a `rule_id` are numbered 1, 2, 3 in the order of the file, leaving out the ids that are given. A

@@ -97,6 +97,7 @@ impl<'d> Row<'d> {
             "refill" => spec.refill = choice("refill", value)?,
             "max_wait" => spec.max_wait = Some(seconds(value)?),
             "mode" => spec.mode = choice("mode", value)?,
+            "path" => spec.path = choice("path", value)?,
             "on_error" => spec.on_error = choice("on_error", value)?,
             "is_active" => {
                 let is_active = value.get_ref().as_bool();

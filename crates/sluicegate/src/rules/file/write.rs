@@ -6,7 +6,7 @@ use std::time::Duration;
 use sluicegate_core::{Algorithm, Refill};
 
 use crate::rules::pattern::Pattern;
-use crate::rules::rule::{Mode, OnError, Scope};
+use crate::rules::rule::{Mode, OnError, PathForm, Scope};
 use crate::rules::spec::{NOTES, RuleSpec, UNLIMITED_PERIOD, UNLIMITED_TOKENS};
 
 /// Writes rules as the text of a `rules.toml`, which [`RuleSet::from_toml`](crate::RuleSet::from_toml) reads back
@@ -52,6 +52,8 @@ fn table(spec: &RuleSpec) -> String {
     table.word("scope", spec.scope.filter(|scope| Some(*scope) != suggested).map(Scope::name));
     table.column("plan", Some(Text(&spec.plan)).filter(|plan| !plan.0.is_empty()));
     table.conditions(&spec.conditions);
+    let path = Some(spec.path).filter(|path| *path != PathForm::default());
+    table.word("path", path.map(PathForm::name));
     table.replaces(&spec.replaces);
     table.column("rate_per_second", spec.rate_per_second);
     let has_rate = !is_taken_for_granted(spec);
