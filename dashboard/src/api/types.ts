@@ -20,6 +20,7 @@ export type LiveTick = Schemas["LiveTick"];
 export type ModeName = Schemas["ModeName"];
 export type NewRule = Schemas["NewRule"];
 export type OnErrorName = Schemas["OnErrorName"];
+export type PathFormName = Schemas["PathFormName"];
 export type Overridden = Schemas["Overridden"];
 export type Override = Schemas["Override"];
 export type OverrideKind = Schemas["OverrideKind"];

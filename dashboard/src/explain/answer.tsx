@@ -8,6 +8,7 @@ import { hrefOf } from "../route.ts";
 import { perWords, timeOf } from "../rules/time.ts";
 import { Key } from "../ui/key.tsx";
 import { Notice } from "../ui/notice.tsx";
+import { visible } from "../ui/visible.ts";
 import { holdingOf, outcomeOf } from "./verdict.ts";
 
 /** The most rules that do not apply before their list is folded. */
@@ -35,6 +36,11 @@ export function Answer({ explanation, at, isBlank }: AnswerProps): JSX.Element {
       {explanation.degraded === true && (
         <Notice kind="warning">The store does not answer: some rules are decided by their on_error.</Notice>
       )}
+      {explanation.hints.map((hint) => (
+        <Notice key={hint} kind="warning">
+          {visible(hint)}
+        </Notice>
+      ))}
       {applied.length > 0 && (
         <section class="panel" aria-labelledby="explain-applied">
           <h2 id="explain-applied">{applied.length === 1 ? "1 rule applies" : `${applied.length} rules apply`}</h2>

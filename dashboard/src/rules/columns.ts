@@ -29,6 +29,7 @@ const COLUMNS = {
     show: ({ conditions }) =>
       lines(Object.entries(conditions).map(([attribute, text]) => `${attribute} = ${text}`)) || "none",
   },
+  path: { title: "Paths", isAdvanced: true },
   key_pattern: { title: "Key pattern" },
   burst_capacity: { title: "Burst", show: (rule) => formatCount(rule.burst_capacity) },
   rate: {

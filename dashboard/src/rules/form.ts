@@ -3,7 +3,16 @@
  * it. `formOf` converts a rule to its form, `bodyOf` a form to the request body; together they change nothing.
  */
 
-import type { AlgorithmName, ModeName, NewRule, OnErrorName, RefillName, Rule, ScopeName } from "../api/types.ts";
+import type {
+  AlgorithmName,
+  ModeName,
+  NewRule,
+  OnErrorName,
+  PathFormName,
+  RefillName,
+  Rule,
+  ScopeName,
+} from "../api/types.ts";
 import { TEXT_COLUMNS, type TextColumn } from "./columns.ts";
 import { suggestedScope } from "./pattern.ts";
 import { microsOf, type Time, timeOf, timeText, type Unit } from "./time.ts";
@@ -37,6 +46,7 @@ export interface RuleForm extends TextForm {
   readonly maxWait: string;
   readonly maxWaitUnit: Unit;
   readonly onError: OnErrorName;
+  readonly path: PathFormName;
   /** Empty for the scope that follows from the pattern. */
   readonly scope: ScopeName | "";
   readonly name: string;
@@ -62,6 +72,7 @@ export const NEW_FORM: RuleForm = {
   maxWait: "",
   maxWaitUnit: "second",
   onError: "local",
+  path: "exact",
   scope: "",
   name: "",
   replaces: "",
@@ -96,6 +107,7 @@ export function formOf(rule: Rule): RuleForm {
     maxWait: maxWait.amount,
     maxWaitUnit: maxWait.unit,
     onError: rule.on_error,
+    path: rule.path,
     scope: rule.scope === suggestedScope(rule.key_pattern) ? "" : rule.scope,
     name: rule.name ?? "",
     replaces: rule.replaces.join("\n"),
@@ -133,6 +145,7 @@ export function bodyOf(form: RuleForm, base?: Rule): Body {
     mode: form.mode,
     algorithm: form.algorithm,
     on_error: form.onError,
+    path: form.path,
     name: form.name === "" ? null : form.name,
     replaces: form.replaces.split("\n").filter((name) => name !== ""),
     is_active: form.isActive,

@@ -21,20 +21,23 @@ export function plain(parts: readonly Part[]): string {
   return parts.map((part) => part.text).join("");
 }
 
+/** Columns that decide which requests a rule is for. */
+type Matching = Pick<Rule, "key_pattern" | "conditions"> & Partial<Pick<Rule, "path">>;
+
 /** The conditions: `endpoint is /login and method is not GET`. Empty for all requests. */
-export function matchParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
+export function matchParts(rule: Matching): Part[] {
   const endpoint = endpointOf(rule.key_pattern);
   const conditions: [string, string][] = Object.entries(rule.conditions);
   if (endpoint !== undefined) conditions.unshift(["endpoint", endpoint]);
   return conditions.flatMap(([attribute, text], index) => [
     ...(index === 0 ? [] : [word(" and ")]),
-    word(`${attribute} `),
+    word(attribute === "endpoint" && rule.path === "folded" ? "folded endpoint " : `${attribute} `),
     ...conditionParts(text),
   ]);
 }
 
 /** Grouping and conditions: `Each IP address, where endpoint is /login`. */
-export function summaryParts(rule: Pick<Rule, "key_pattern" | "conditions">): Part[] {
+export function summaryParts(rule: Matching): Part[] {
   const match = matchParts(rule);
   const counted = word(sentenceCase(groupWords(rule.key_pattern)));
   return match.length === 0 ? [counted] : [counted, word(", where "), ...match];

@@ -87,7 +87,7 @@ function rule(of: Partial<Explained>): Explained {
 }
 
 function explanation(allowed: boolean, ...rules: Explained[]): Explanation {
-  return { allowed, cost: 1, rules, more: 0 };
+  return { allowed, cost: 1, rules, more: 0, hints: [] };
 }
 
 test("the verdict names the enforced rule with the longest wait", () => {

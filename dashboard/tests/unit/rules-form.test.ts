@@ -64,6 +64,7 @@ test("an unchanged form is sent as the rule was", () => {
     refill: "continuous",
     mode: "enforce",
     on_error: "local",
+    path: "exact",
     is_active: true,
     description: null,
     conditions: { endpoint: "/login", method: "!GET|HEAD" },

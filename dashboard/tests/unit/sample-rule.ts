@@ -17,6 +17,7 @@ const SAMPLE = {
   max_wait: null,
   mode: "enforce",
   on_error: "local",
+  path: "exact",
   is_active: true,
   description: "",
   conditions: {},

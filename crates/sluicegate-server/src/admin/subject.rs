@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use sluicegate::Rule;
-use sluicegate::rules::Attribute;
+use sluicegate::rules::{Attribute, fold};
+use sluicegate::{PathForm, Rule};
 
 use crate::app::RequestLimits;
 use crate::observe::audit::Pseudonyms;
@@ -29,7 +29,11 @@ pub(crate) fn subject<'a>(
         let detail = format!("this rule has one bucket for all requests: its subject is {only:?}");
         return Err(Problem::field("subject", detail));
     };
-    value("subject", attribute, text, limits)
+    let subject = value("subject", attribute, text, limits)?;
+    Ok(match (rule.path(), attribute) {
+        (PathForm::Folded, Attribute::Endpoint) => fold(text),
+        _ => subject,
+    })
 }
 
 /// Value of an attribute, normalised as in checks. `field` is the name in the error.

@@ -58,7 +58,10 @@ fn shown(answer: &Value, in_colours: bool) -> String {
         text += &format!("\nOther rules:\n\n{}", do_not(&others).render(in_colours));
     }
     if let Some(more @ 1..) = answer["more"].as_u64() {
-        text += &format!("\n{more} more rules do not apply\n");
+        text += &format!("\n{more} more rules are not shown\n");
+    }
+    for hint in answer["hints"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        text += &format!("\nHint: {}\n", hint.escape_debug());
     }
     text
 }

@@ -93,6 +93,7 @@ rule_row! {
     version: i64,
     name: Option<String>,
     replaces: String,
+    path: String,
 }
 pub(super) use {assignments, columns};
 
@@ -199,6 +200,7 @@ impl RuleRow {
             max_wait: spec.max_wait.map(micros),
             mode: spec.mode.name().into(),
             on_error: spec.on_error.name().into(),
+            path: spec.path.name().into(),
             version: signed(rule.version),
             name: filled(spec.name),
         }
@@ -232,6 +234,7 @@ impl RuleRow {
             plan: self.plan.unwrap_or_default(),
             mode: named("mode", &self.mode)?,
             on_error: named("on_error", &self.on_error)?,
+            path: named("path", &self.path)?,
             is_active: self.is_active,
             description: self.description,
             conditions: read_conditions(&self.conditions)?,

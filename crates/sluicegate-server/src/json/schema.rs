@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::json;
-use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
+use sluicegate::{Algorithm, Mode, OnError, PathForm, Refill, Scope};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
@@ -44,6 +44,7 @@ named! {
     RefillName = Refill,
     ModeName = Mode,
     OnErrorName = OnError,
+    PathFormName = PathForm,
 }
 
 impl<T: Named> PartialSchema for Choice<T> {

@@ -232,7 +232,8 @@ fn an_import_over_http_is_not_over_others_changes() {
 #[test]
 fn long_lists_are_written_to_their_end() {
     let gate = Gate::database();
-    let rule = |n| format!("[[rule]]\nkey_pattern = \"long:{n}\"\ntokens = 1\nperiod = 1\n");
+    let rule =
+        |n| format!("[[rule]]\nkey_pattern = \"endpoint:/long/{n}\"\ntokens = 1\nperiod = 1\n");
     let file = gate.file("long.toml", &(1..=500).map(rule).collect::<String>());
     gate.ok(&["rules", "import", &file, "--yes"]);
     let list = gate.json(&["rules", "list"]);

@@ -349,7 +349,8 @@ async fn two_rules_can_swap_their_patterns(place: Place) {
 
 async fn ten_thousand_rules_are_the_most(place: Place) {
     let database = place.migrated().await;
-    let mut specs: Vec<_> = (0..RULES_MAX).map(|n| spec(&format!("rule{n}"))).collect();
+    let specs = (0..RULES_MAX).map(|n| spec(&format!("endpoint:/{n}")));
+    let mut specs: Vec<_> = specs.collect();
     database.replace_rules(&specs, None, "me").await.unwrap();
     assert_eq!(database.load().await.unwrap().rules.len(), RULES_MAX);
     let error = database.create_rule(&spec("another"), "me").await.unwrap_err();

@@ -107,7 +107,7 @@ fn a_thousand_rules_come_in_one_body() {
     let server = launch().start();
     let rule = |n: u64| {
         json!({
-            "key_pattern": format!("k{n}:{{user_id}}"), "tokens": 1, "period": 1,
+            "key_pattern": format!("k{n}:{{a{n}}}"), "tokens": 1, "period": 1,
             "description": "x".repeat(300),
         })
     };

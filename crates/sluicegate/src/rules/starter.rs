@@ -1,9 +1,9 @@
-//! The rules that a new installation starts with. With a database they come from `migrations/*/0001_rules.up.sql` of the
-//! service; its test `the_starter_rules_are_those_of_the_library` keeps both equal.
+//! The rules that a new installation starts with. With a database they come from `migrations/*/0001_rules.up.sql`
+//! and `0007_path.up.sql` of the service; its test `the_starter_rules_are_those_of_the_library` keeps both equal.
 
 use sluicegate_core::Quota;
 
-use super::rule::{Rule, RuleError};
+use super::rule::{PathForm, Rule, RuleError};
 use super::set::RuleSet;
 
 /// Key pattern, plan, condition on the endpoint, rate with burst, description. Their order is that of
@@ -19,6 +19,9 @@ const STARTER: [(&str, &str, &str, &str, &str); 9] = [
     ("global", "", "", "50000/s burst 100000", "everything together"),
     ("search:{user_id}", "", "/search", "10/s burst 100", "autocomplete of one user"),
 ];
+
+/// Endpoints of rules that protect against abuse: another spelling must not escape them.
+const FOLDED: [&str; 2] = ["/login", "/payment"];
 
 impl RuleSet {
     /// The rules that a new installation starts with: plans free, pro and enterprise, and limits for
@@ -42,5 +45,6 @@ fn rule(
     let with_endpoint = |rule: Rule| -> Result<Rule, RuleError> {
         if endpoint.is_empty() { Ok(rule) } else { rule.with_condition("endpoint", endpoint) }
     };
-    Ok(with_endpoint(rule)?)
+    let path = if FOLDED.contains(&endpoint) { PathForm::Folded } else { PathForm::Exact };
+    Ok(with_endpoint(rule)?.with_path(path))
 }

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
-import type { AlgorithmName, OnErrorName, RefillName, ScopeName } from "../../api/types.ts";
+import type { AlgorithmName, OnErrorName, PathFormName, RefillName, ScopeName } from "../../api/types.ts";
 import { type FormError, isAdvanced, type Place } from "../fields.ts";
 import { NEW_FORM, type RuleForm } from "../form.ts";
 import { SCOPES } from "../list.ts";
@@ -29,6 +29,11 @@ const ON_ERROR: Record<OnErrorName, string> = {
   deny: "deny everything",
 };
 
+const PATHS: Record<PathFormName, string> = {
+  exact: "exact: /login is not /login/",
+  folded: "folded: /login, /login/, /LOGIN and /login;x are one path",
+};
+
 interface AdvancedProps extends FormProps {
   readonly names: readonly string[];
 }
@@ -43,7 +48,7 @@ export function Advanced(props: AdvancedProps): JSX.Element {
   }, [isNeeded]);
   return (
     <details class="advanced" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Advanced: algorithm, store errors, scope, names</summary>
+      <summary>Advanced: algorithm, store errors, paths, scope, names</summary>
       <div class="advanced-fields">
         <AlgorithmFields {...props} />
         <Choice
@@ -52,6 +57,14 @@ export function Advanced(props: AdvancedProps): JSX.Element {
           value={form.onError}
           options={ON_ERROR}
           onChange={(onError) => props.set({ onError })}
+          formError={formError}
+        />
+        <Choice
+          label="Paths"
+          place="path"
+          value={form.path}
+          options={PATHS}
+          onChange={(path) => props.set({ path })}
           formError={formError}
         />
         <ScopeChoice {...props} />
@@ -63,7 +76,7 @@ export function Advanced(props: AdvancedProps): JSX.Element {
 
 /** Returns whether a field differs from its default. */
 function isUnusual(form: RuleForm): boolean {
-  const fields = ["algorithm", "refill", "maxWait", "onError", "scope", "name", "replaces"] as const;
+  const fields = ["algorithm", "refill", "maxWait", "onError", "path", "scope", "name", "replaces"] as const;
   return fields.some((field) => form[field] !== NEW_FORM[field]);
 }
 

@@ -14,7 +14,7 @@ use axum::routing::post;
 use futures_util::future::try_join_all;
 use serde::Serialize;
 use sluicegate::rules::Applies;
-use sluicegate::{Mode, Override, Quota, Request, Rule};
+use sluicegate::{Mode, Override, Quota, Request, Rule, RuleSet};
 use utoipa::{OpenApi, ToSchema};
 
 use crate::app::App;
@@ -31,6 +31,9 @@ use crate::web::query::Query;
 
 /// Maximum number of rules shown that apply, and of those that do not.
 const EXPLAIN_RULES_MAX: usize = 1000;
+
+/// Maximum number of rules that hints name.
+const HINTS_MAX: usize = 8;
 
 /// Maximum number of buckets read from the store concurrently.
 const TOGETHER_MAX: usize = 16;
@@ -164,7 +167,7 @@ impl App {
                 not => others.push(Explained::new(rule, &not, request)),
             }
         }
-        let mut hints = Vec::new();
+        let mut hints = escape_hints(&rules, request);
         let is_too_many = shown.len() > rules.tiers_max();
         if is_too_many {
             let (met, tiers_max) = (shown.len(), rules.tiers_max());
@@ -258,6 +261,19 @@ impl Explained {
             would_allow: None,
         }
     }
+}
+
+/// Hints at rules that the request escapes by the spelling of its path.
+fn escape_hints(rules: &RuleSet, request: &Request<'_>) -> Vec<String> {
+    let folded = request.folded_endpoint().unwrap_or_default();
+    let hint = |rule: &Rule| {
+        let (rule_id, pattern) = (rule.rule_id(), rule.key_pattern());
+        format!(
+            "rule {rule_id}, {pattern}, would apply if the path were written `{folded}`: \
+             if your application treats both as the same, set the rule's path to folded"
+        )
+    };
+    rules.escaped(request).take(HINTS_MAX).map(hint).collect()
 }
 
 /// Reason why a rule applies or does not, as text.

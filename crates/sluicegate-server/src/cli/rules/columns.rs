@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::{Map, Value, json};
 use sluicegate::rules::{NOTES, Note, RULES_FILE_BYTES_MAX};
-use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
+use sluicegate::{Algorithm, Mode, OnError, PathForm, Refill, Scope};
 
 use crate::cli::failure::{CliResult, Failure};
 use crate::cli::request::pair;
@@ -86,6 +86,10 @@ pub(super) struct Columns {
     #[arg(long, value_name = "WHAT", value_parser = OnError::NAMES)]
     on_error: Option<String>,
 
+    /// Endpoints as they are (exact), or with spellings of one path folded (folded): `/login/`, `/LOGIN`, `/login;x`
+    #[arg(long, value_name = "FORM", value_parser = PathForm::NAMES)]
+    path: Option<String>,
+
     /// Activate the rule
     #[arg(long, conflicts_with = "inactive")]
     active: bool,
@@ -150,6 +154,7 @@ impl Columns {
             ("max_wait", &self.max_wait),
             ("mode", &self.mode),
             ("on_error", &self.on_error),
+            ("path", &self.path),
             ("name", &self.name),
         ];
         for (name, value) in texts {

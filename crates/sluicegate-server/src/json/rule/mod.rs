@@ -12,13 +12,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 use sluicegate::rules::{FieldError, NOTES, RuleSpec};
-use sluicegate::{Algorithm, Mode, OnError, Quota, Rate, RateError, Refill, Rule, Scope};
+use sluicegate::{Algorithm, Mode, OnError, PathForm, Quota, Rate, RateError, Refill, Rule, Scope};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use self::value::{Column, Conditions, GivenRate, ReplacedName};
-use super::schema::{AlgorithmName, ModeName, OnErrorName, RefillName, ScopeName, Time};
+use super::schema::{
+    AlgorithmName, ModeName, OnErrorName, PathFormName, RefillName, ScopeName, Time,
+};
 use super::{Choice, Plain, Seconds, Text, Wait, Whole};
 use crate::time::Timestamp;
 
@@ -94,6 +96,11 @@ pub(crate) struct Columns<'a> {
     #[serde(default)]
     #[schema(value_type = Option<OnErrorName>)]
     on_error: Column<Choice<OnError>>,
+    /// Form in which endpoints are compared and become part of keys: as they are, or with dot segments, repeated and
+    /// trailing slashes, path parameters and ASCII case folded.
+    #[serde(default)]
+    #[schema(value_type = Option<PathFormName>)]
+    path: Column<Choice<PathForm>>,
     /// An inactive rule applies to no request.
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = true)]
@@ -177,6 +184,9 @@ pub(crate) struct RuleView {
     /// Answer while its store fails.
     #[schema(value_type = OnErrorName)]
     on_error: &'static str,
+    /// Form in which endpoints are compared and become part of keys.
+    #[schema(value_type = PathFormName)]
+    path: &'static str,
     /// An inactive rule applies to no request.
     is_active: bool,
     /// Free text.
@@ -253,6 +263,7 @@ impl Columns<'_> {
         choice("mode", &self.mode, &mut wrong).set(&mut spec.mode, |mode| *mode);
         choice("on_error", &self.on_error, &mut wrong)
             .set(&mut spec.on_error, |on_error| *on_error);
+        choice("path", &self.path, &mut wrong).set(&mut spec.path, |path| *path);
         self.merge_conditions(&mut spec.conditions);
         self.name.set(&mut spec.name, Text::to_owned);
         self.replaces.set(&mut spec.replaces, |names| {
@@ -409,6 +420,7 @@ impl RuleView {
             max_wait: quota.and_then(Quota::max_wait).or(spec.max_wait).map(in_seconds),
             mode: spec.mode.name(),
             on_error: spec.on_error.name(),
+            path: spec.path.name(),
             is_active: spec.is_active,
             description: spec.description.clone(),
             conditions: spec.conditions.iter().cloned().collect(),

@@ -106,20 +106,18 @@ impl Pseudonyms {
         }
     }
 
-    /// Recorded form of the bucket that a pattern gives a request. `None` if the request lacks one
-    /// of its attributes.
+    /// Recorded form of the bucket that a pattern has for these values. `None` if one of its attributes
+    /// has none.
     #[must_use]
-    pub(crate) fn bucket(
+    pub(crate) fn bucket<'v>(
         &self,
         pattern: &Pattern,
-        request: &Request<'_>,
+        value: impl Fn(&Attribute) -> Option<&'v str>,
     ) -> Option<RecordedBucket> {
         let recorded = pattern
             .attributes()
             .iter()
-            .map(|attribute| {
-                Some((attribute.name(), self.attribute(attribute, request.get(attribute)?)))
-            })
+            .map(|attribute| Some((attribute.name(), self.attribute(attribute, value(attribute)?))))
             .collect::<Option<Vec<_>>>()?;
         let of_pseudonyms = recorded
             .iter()
@@ -300,13 +298,14 @@ mod tests {
             .endpoint("/login")
             .user_id("42")
             .attribute("tenant", "acme");
-        let key = |privacy| pseudonyms(privacy).bucket(&pattern, &request).unwrap().key;
+        let key =
+            |privacy| pseudonyms(privacy).bucket(&pattern, |name| request.get(name)).unwrap().key;
         assert_eq!(key(Privacy::Raw), "x:/login:203.0.113.9:42:acme");
         assert_eq!(key(Privacy::Truncated), "x:/login:203.0.113.0/24:42:acme");
         let hashed = pseudonyms(Privacy::Hashed);
         let (ip, user, tenant) = (hashed.ip("203.0.113.9"), hashed.id("42"), hashed.id("acme"));
         assert_eq!(key(Privacy::Hashed), format!("x:/login:{ip}:{user}:{tenant}"));
-        assert!(hashed.bucket(&pattern, &Request::new()).is_none());
+        assert!(hashed.bucket(&pattern, |_| None).is_none());
     }
 
     #[test]
@@ -314,7 +313,7 @@ mod tests {
         let pattern = Pattern::parse("x:{tenant}:{user_id}").unwrap();
         let bucket = |privacy, tenant: &str, user_id: &str| {
             let request = Request::new().attribute("tenant", tenant).user_id(user_id);
-            pseudonyms(privacy).bucket(&pattern, &request).unwrap()
+            pseudonyms(privacy).bucket(&pattern, |name| request.get(name)).unwrap()
         };
         let raw = Privacy::Raw;
         let (one, other) = (bucket(raw, "a:b", "c"), bucket(raw, "a", "b:c"));
@@ -325,7 +324,7 @@ mod tests {
         assert_ne!(bucket(hashed, "a:b", "c").id, bucket(hashed, "a", "b:c").id);
         // Addresses that are recorded as one network are one bucket.
         let pattern = Pattern::parse("{ip}").unwrap();
-        let of = |ip| pseudonyms(Privacy::Truncated).bucket(&pattern, &Request::new().ip(ip));
+        let of = |ip| pseudonyms(Privacy::Truncated).bucket(&pattern, |_| Some(ip));
         assert_eq!(of("203.0.113.9").unwrap().id, of("203.0.113.10").unwrap().id);
     }
 }

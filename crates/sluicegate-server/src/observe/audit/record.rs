@@ -32,7 +32,8 @@ pub(crate) fn row(
     at: Timestamp,
 ) -> ViolationRow {
     let get = |attribute| request.get(&attribute);
-    let bucket = pseudonyms.bucket(tier.rule.key_pattern(), request).unwrap_or_default();
+    let value = |attribute: &Attribute| tier.rule.value(request, attribute);
+    let bucket = pseudonyms.bucket(tier.rule.key_pattern(), value).unwrap_or_default();
     ViolationRow {
         bucket_key: bucket_key(&bucket.key),
         bucket_id: bucket.id,

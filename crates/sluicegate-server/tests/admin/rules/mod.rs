@@ -397,7 +397,11 @@ fn poison_is_refused_and_the_last_good_rules_stay() {
     // Ten thousand rules take a slow machine a while.
     let server = Launch::serve(&["--database-timeout-ms", "20000"]).start();
     // The maximum number of rules, and one more.
-    let one = |n: usize| json!({"key_pattern": format!("n{n}:{{x}}"), "tokens": 1, "period": 60});
+    // Fifty rules for each plan: a request may meet 64.
+    let one = |n: usize| {
+        let (pattern, plan) = (format!("n{n}:{{x}}"), format!("p{}", n % 200));
+        json!({"key_pattern": pattern, "plan": plan, "tokens": 1, "period": 60})
+    };
     let most = json!({"rules": (0..10_000).map(one).collect::<Vec<_>>()});
     let answer = send(&server, "PUT", "/v1/rules", None, &most);
     assert_eq!(answer.status, 200, "{}", &answer.body[..200.min(answer.body.len())]);
@@ -416,8 +420,12 @@ fn poison_is_refused_and_the_last_good_rules_stay() {
     problem(&dry, 400, Some("rules"));
     let more = json!({"rules": (0..10_001).map(one).collect::<Vec<_>>()});
     problem(&send(&server, "PUT", "/v1/rules", None, &more), 400, Some("rules"));
-    let request = json!({"attributes": {"x": "1"}});
-    assert_eq!(check(&server, &request)["tiers"].as_array().unwrap().len(), 10_000);
+    let without_plan =
+        |n: usize| json!({"key_pattern": format!("n{n}"), "tokens": 1, "period": 60});
+    let unconditional = json!({"rules": (0..65).map(without_plan).collect::<Vec<_>>()});
+    problem(&send(&server, "PUT", "/v1/rules", None, &unconditional), 400, Some("rules"));
+    let request = json!({"plan": "p7", "attributes": {"x": "1"}});
+    assert_eq!(check(&server, &request)["tiers"].as_array().unwrap().len(), 50);
     assert!(check(&server, &json!({}))["tiers"].as_array().unwrap().is_empty());
 }
 

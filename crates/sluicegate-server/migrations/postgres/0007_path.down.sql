@@ -1,0 +1,3 @@
+-- Rules that compared folded endpoints compare exact ones.
+ALTER TABLE rate_limit_rules DROP COLUMN path;
+UPDATE rate_limit_generation SET generation = generation + 1 + floor(random() * 16777216)::BIGINT;
