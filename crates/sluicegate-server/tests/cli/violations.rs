@@ -84,7 +84,7 @@ fn violations_go_to_a_file_that_is_safe_to_open() {
     let [one, other] = both(&gate, &["violations", "export"]);
     assert_eq!(one, other);
     assert!(one.starts_with("violation_id,bucket_key,user_id,"), "{one}");
-    assert!(one.contains(",\"'=evil\u{1b}[2J\",203.0.113.9,/payment,"), "{one}");
+    assert!(one.contains(",'=evil\u{1b}[2J,203.0.113.9,/payment,"), "{one}");
     let out = gate.path("violations.json");
     let exported =
         gate.run(&["violations", "export", "--format", "json", "--out", &out, "--user-id", "42"]);
