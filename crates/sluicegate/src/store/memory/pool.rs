@@ -169,13 +169,19 @@ impl Share {
             let word = self.held.load(Relaxed);
             let (before, after) = (Held::from(word), change(Held::from(word)));
             let more = after.borrowed.saturating_sub(before.borrowed);
-            pool.common.fetch_add(more, Relaxed);
-            if self.held.compare_exchange(word, after.into(), Relaxed, Relaxed).is_ok() {
-                let less = before.borrowed.saturating_sub(after.borrowed);
-                pool.common.fetch_sub(less, Relaxed);
+            let less = before.borrowed.saturating_sub(after.borrowed);
+            // Most exchanges are within a reserve, and leave the shared word alone.
+            if more > 0 {
+                pool.common.fetch_add(more, Relaxed);
+            }
+            let is_done = self.held.compare_exchange(word, after.into(), Relaxed, Relaxed).is_ok();
+            let returned = if is_done { less } else { more };
+            if returned > 0 {
+                pool.common.fetch_sub(returned, Relaxed);
+            }
+            if is_done {
                 return;
             }
-            pool.common.fetch_sub(more, Relaxed);
         }
     }
 }

@@ -268,9 +268,13 @@ impl Locked<'_> {
 
     /// Edits the log of a slot that was written under the same form.
     pub(super) fn edit(&mut self, index: usize, edit: &Edit) {
-        let State { a: number, .. } = self.inner.table.record(index).state;
-        if let Some(account) = self.account(index).cloned() {
-            self.change_logs(&account, |logs| logs.apply(number, edit));
+        let Record { form, state: State { a: number, .. } } = self.inner.table.record(index);
+        let Inner { logs, users, .. } = &mut *self.inner;
+        let before = logs.len();
+        logs.apply(number, edit);
+        // Borrowed, not cloned: this is the common case of an exact sliding window.
+        if let Some(account) = users.get(form as usize).and_then(|users| users.account.as_ref()) {
+            account.log_changed(self.shard.place, before, logs.len());
         }
         self.update(index, State { a: number, b: edit.base });
     }
