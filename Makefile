@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export CARGO
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help run dist check test fuzz test-faults bench bench-redis bench-server bench-smoke peers docs fmt lint servers redis-cell schemathesis clients page page-test browser model clean
+.PHONY: help run dist check test fuzz test-faults bench bench-redis bench-server bench-smoke bench-bodies peers docs fmt lint servers redis-cell schemathesis clients page page-test browser model clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench-redis: dist servers redis-cell ## Measure the Redis store on a private Red
 # A peer that cannot be had is left out, and the run says so.
 bench-server: dist peers ## Measure HTTP, gRPC and RESP beside null servers and peers
 	cd bench && $(CARGO) run --profile dist --bin server
+
+bench-bodies: ## Count the instructions of hostile bodies, which must not exceed three times those of accepted ones
+	cd bench && $(CARGO) run --release --bin bodies
 
 # Every part of every benchmark once, so that none rots; the figures mean nothing.
 bench-smoke: page servers redis-cell peers

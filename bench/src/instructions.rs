@@ -4,11 +4,11 @@
 //! of the checks. Only the checks are counted, because some clocks calibrate themselves.
 
 use std::hint::black_box;
-use std::process::Command;
 
 use serde::Serialize;
 
 use crate::align::align;
+use crate::callgrind;
 use crate::contenders::{
     CHECK, CHECK_1000, Contender, FOUR_TIERS, GOVERNOR, KEYED, SERVICE_10, SERVICE_1000,
     SINGLE_TIER, SLUICEGATE, THREE_TIERS, Walk, named,
@@ -33,9 +33,6 @@ const CASES: [Case; 12] = [
 
 type Case = (&'static str, &'static [Contender], &'static str, Denials);
 
-/// Error on a machine without valgrind.
-pub(crate) const NO_VALGRIND: &str = "valgrind not installed";
-
 const CHECKS: usize = 20_000;
 const STEPS: usize = 1_000;
 
@@ -49,9 +46,6 @@ pub(crate) struct Instructions {
 
 /// Counts every case, or returns the reason why it cannot.
 pub(crate) fn all() -> Result<Vec<Instructions>, String> {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        return Err(NO_VALGRIND.to_owned());
-    }
     let count = |(number, case): (usize, &Case)| {
         let (what, _, contender, _) = *case;
         eprintln!("instructions: {what}, {contender} ...");
@@ -62,18 +56,7 @@ pub(crate) fn all() -> Result<Vec<Instructions>, String> {
 }
 
 fn in_child(case: usize, checks: usize) -> Result<f64, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=*counted_checks*")
-        .arg(program)
-        .args(["checks-of", &case.to_string(), &checks.to_string()])
-        .output()
-        .map_err(|error| error.to_string())?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    let collected = report.lines().find_map(|line| line.split_once("Collected :"));
-    let count = collected.and_then(|(_, count)| count.trim().replace(',', "").parse().ok());
-    count.ok_or_else(|| format!("callgrind counted nothing: {report}"))
+    callgrind::count("counted_checks", &["checks-of", &case.to_string(), &checks.to_string()])
 }
 
 /// Child process: runs `checks` checks of one case.

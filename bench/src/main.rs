@@ -2,6 +2,7 @@
 
 mod align;
 mod allocator;
+mod callgrind;
 mod contenders;
 mod instructions;
 mod machine;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::instructions::{self, Instructions, NO_VALGRIND};
+use crate::callgrind::NO_VALGRIND;
+use crate::instructions::{self, Instructions};
 use crate::machine::{self, Machine};
 use crate::memory::{self, Memory};
 use crate::rounds::Measured;

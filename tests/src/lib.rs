@@ -9,6 +9,7 @@
 //! | [`proxy`] | a TCP proxy that delays, slices, stalls, discards and resets, with counters |
 //! | [`shim`] | a wall clock that a test can step, for any child process |
 //! | [`oracle`] | the exact excess of admissions over a quota; and a reference bucket |
+//! | [`hostile`] | bodies made to cost more than they should |
 //! | [`seed`] | random choices that a failed test can repeat |
 //! | [`noise`] | scheduling delays of a busy machine |
 //! | [`tls`] | certificates, valid and invalid |
@@ -26,6 +27,7 @@
 )]
 
 pub mod cluster;
+pub mod hostile;
 pub mod noise;
 pub mod oracle;
 pub mod postgres;

@@ -7,15 +7,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use prost::Message;
 use sluicegate::{Algorithm, Quota, Rule, RuleSet};
 
 use crate::admin::overrides::body::{NewOverride, OverrideBody};
 use crate::app::RequestLimits;
 use crate::data::ViolationOrder;
-use crate::doors::grpc::descriptors;
 use crate::doors::grpc::json::call::Call;
-use crate::doors::grpc::rls::envoy::service::ratelimit::v3::RateLimitRequest;
+use crate::doors::grpc::{codec, descriptors};
 use crate::doors::http::authorize::request::ProxiedRequest;
 use crate::doors::http::take::TakeBody;
 use crate::doors::listen::proxy_protocol;
@@ -41,11 +39,11 @@ const LIMITS: RequestLimits = RequestLimits {
 
 /// Bodies of checks, batches, takes, rules and overrides.
 pub fn body(bytes: &[u8]) {
-    if let Ok(Object(body)) = parse::<Object<CheckBody<'_>>>(bytes) {
+    if let Ok(body) = CheckBody::parse(bytes, &LIMITS) {
         checked(&body);
     }
-    if let Ok(batch) = parse::<Vec<Object<CheckBody<'_>>>>(bytes) {
-        batch.iter().for_each(|Object(body)| checked(body));
+    if let Ok(batch) = CheckBody::parse_batch(bytes, &LIMITS) {
+        batch.iter().for_each(checked);
     }
     if let Ok(Object(body)) = parse::<Object<TakeBody<'_>>>(bytes) {
         let _ = body.quota();
@@ -82,7 +80,7 @@ fn overridden(body: &OverrideBody<'_>) {
 
 /// Descriptors of Envoy, as protobuf and as JSON.
 pub fn descriptors(bytes: &[u8]) {
-    let by_protobuf = RateLimitRequest::decode(bytes).ok();
+    let by_protobuf = codec::decode(bytes, LIMITS.attributes_max).ok();
     let by_json =
         parse::<Object<Call<'_>>>(bytes).ok().and_then(|Object(call)| call.message().ok());
     for call in by_protobuf.iter().chain(&by_json) {

@@ -33,6 +33,9 @@ pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
 pub use self::secret::Secret;
 pub use self::store::{Store, StoreUrl};
 
+/// Highest value of `limits.attributes_max`.
+pub(crate) const ATTRIBUTES_MAX_MAX: usize = 1024;
+
 /// All settings. Its default is every key's default.
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -1,9 +1,15 @@
 //! JSON forms of values and of rules, and their OpenAPI schemas.
 
+mod list;
 mod object;
+mod path;
 pub(crate) mod rule;
 mod scalar;
 pub(crate) mod schema;
 
+pub(crate) use self::list::{List, ListOf, TOO_MANY, too_many};
 pub(crate) use self::object::Object;
-pub(crate) use self::scalar::{Choice, Id, Number, Plain, Seconds, Text, Wait, Whole};
+pub(crate) use self::path::Position;
+pub(crate) use self::scalar::{
+    Choice, Flag, Id, Number, Plain, Seconds, Text, Wait, Whole, quoted, text_instead,
+};

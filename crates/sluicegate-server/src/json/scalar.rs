@@ -22,6 +22,10 @@ pub(crate) struct Id<'a>(pub(crate) Cow<'a, str>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole(pub(crate) u64);
 
+/// `true` or `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flag(pub(crate) bool);
+
 /// A decimal number, as the shortest one that reads back as the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(pub(crate) Decimal);
@@ -41,6 +45,20 @@ pub(crate) struct Choice<T>(pub(crate) Result<T, UnknownName>);
 
 /// Whole floats up to this are exact.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;
+
+/// Maximum bytes of a client's text that an error quotes. More would not help, and escaping it takes time.
+const QUOTED_BYTES_MAX: usize = 64;
+
+/// Beginning of a text, as errors quote it.
+pub(crate) fn quoted(text: &str) -> &str {
+    &text[..text.floor_char_boundary(QUOTED_BYTES_MAX)]
+}
+
+/// Error about text in place of another value.
+#[cold]
+pub(crate) fn text_instead<E: de::Error>(text: &str, expected: &dyn de::Expected) -> E {
+    E::invalid_type(Unexpected::Str(quoted(text)), expected)
+}
 
 impl Text<'_> {
     /// A copy of the text.
@@ -104,6 +122,10 @@ impl Visitor<'_> for WholeVisitor {
         f.write_str("a whole number that is not negative")
     }
 
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Whole, E> {
+        Err(text_instead(text, &self))
+    }
+
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Whole, E> {
         Ok(Whole(number))
     }
@@ -133,6 +155,30 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
+struct FlagVisitor;
+
+impl Visitor<'_> for FlagVisitor {
+    type Value = Flag;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a boolean")
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Flag, E> {
+        Ok(Flag(flag))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Flag, E> {
+        Err(text_instead(text, &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FlagVisitor)
+    }
+}
+
 struct NumberVisitor;
 
 impl NumberVisitor {
@@ -146,6 +192,10 @@ impl Visitor<'_> for NumberVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
+        Err(text_instead(text, &self))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Number, E> {
@@ -184,7 +234,7 @@ impl Visitor<'_> for SecondsVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Seconds, E> {
         match parse_duration(text) {
-            Err(RateError::Syntax) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            Err(RateError::Syntax) => Err(E::invalid_value(Unexpected::Str(quoted(text)), &self)),
             read => Ok(Seconds(read)),
         }
     }

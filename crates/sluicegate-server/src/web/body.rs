@@ -1,6 +1,7 @@
 //! Request bodies: JSON with limits of size and time; errors name the invalid field.
 
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,14 +14,14 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::Deserialize;
+use serde::de::{Deserialize, DeserializeSeed};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::problem::Problem;
 use crate::app::App;
-use crate::json::Choice;
 pub(crate) use crate::json::Object;
+use crate::json::{Choice, Position, TOO_MANY};
 
 /// Reads a body of at most `bytes_max`, within `timeout`.
 pub(crate) async fn read<B>(
@@ -120,8 +121,22 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Parses JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
-    // Tracking the path costs time, so it is done only after an error.
-    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+    parse_by(PhantomData, bytes)
+}
+
+/// Parses JSON by this seed.
+pub(crate) fn parse_by<'a, S: DeserializeSeed<'a>>(
+    seed: S,
+    bytes: &'a [u8],
+) -> Result<S::Value, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = seed.deserialize(&mut deserializer).map_err(|error| explain(bytes, &error))?;
+    match deserializer.end() {
+        Ok(()) => Ok(value),
+        Err(_) => {
+            Err(Problem::new(StatusCode::BAD_REQUEST, "unexpected bytes after the JSON value"))
+        }
+    }
 }
 
 /// Rejects text with a NUL character, which PostgreSQL cannot store.
@@ -138,33 +153,49 @@ pub(crate) fn choice<T>(field: &str, given: Option<Choice<T>>) -> Result<Option<
     given.map(read).transpose()
 }
 
-/// Parses again with path tracking, to name the invalid field.
-fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Problem {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut deserializer) else {
-        // A complete value followed by other bytes.
-        return Problem::new(StatusCode::BAD_REQUEST, "unexpected bytes after the JSON value");
-    };
-    let path = error.path().to_string();
-    let reason = error.inner().to_string();
-    let is_root = path == ".";
+/// Beginning of serde's error about a field that is absent, which is found at the end of its object.
+const MISSING: &str = "missing field `";
+
+/// Names the invalid field: that at the position where the parser stopped. Nothing is parsed again.
+#[cold]
+fn explain(bytes: &[u8], error: &serde_json::Error) -> Problem {
+    let mut end = offset(bytes, error.line(), error.column());
+    let reason = error.to_string();
+    // After an error about its last member, the parser still reads the end of an object or a list. A byte that was not
+    // expected belongs to no value.
+    let is_end = matches!(bytes[..end], [.., b'}' | b']']) && !reason.starts_with(MISSING);
+    if error.is_syntax() || (error.is_data() && is_end) {
+        end = end.saturating_sub(1);
+    }
+    let Position { path, is_at_name } = Position::after(&bytes[..end]);
     // A syntax error may not belong to a field.
-    if !error.inner().is_data() && (is_root || path.contains('?')) {
+    if !error.is_data() && (path.is_empty() || is_at_name) {
         return Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {reason}"));
     }
+    // The field is a better position than line and column.
+    let reason = reason.rsplit_once(" at line ").map_or(&*reason, |(reason, _)| reason);
     // An unknown, missing or repeated field is reported at its parent.
-    let named = ["unknown field `", "missing field `", "duplicate field `"]
+    let named = ["unknown field `", MISSING, "duplicate field `"]
         .iter()
         .find_map(|start| reason.strip_prefix(start)?.split('`').next());
-    let field = match (named, is_root) {
-        (Some(name), true) => name.to_owned(),
-        (Some(name), false) if !path.ends_with(name) => format!("{path}.{name}"),
-        (None, true) => return Problem::new(StatusCode::BAD_REQUEST, reason),
+    let field = match named {
+        Some(name) if path.is_empty() => name.to_owned(),
+        Some(name) if !path.ends_with(name) => format!("{path}.{name}"),
+        None if path.is_empty() && reason.starts_with(TOO_MANY) => "[]".to_owned(),
+        None if path.is_empty() => return Problem::new(StatusCode::BAD_REQUEST, reason),
         _ => path,
     };
-    // The field is a better position than line and column.
-    let reason = reason.split(" at line ").next().unwrap_or(&reason);
     Problem::field(field, reason)
+}
+
+/// Number of bytes up to a line and column, both of which count from one and by bytes.
+fn offset(bytes: &[u8], line: usize, column: usize) -> usize {
+    let mut line_start = 0;
+    for _ in 1..line {
+        let length = bytes[line_start..].iter().position(|byte| *byte == b'\n');
+        line_start += length.map_or(0, |length| length + 1);
+    }
+    bytes.len().min(line_start + column)
 }
 
 #[cfg(test)]

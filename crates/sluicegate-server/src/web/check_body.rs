@@ -1,32 +1,34 @@
 //! A request described in JSON: the body of `/v1/check`, of a member of a batch, and of `/v1/explain`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use sluicegate::Request;
 use sluicegate::rules::Attribute;
 use utoipa::ToSchema;
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
 
+use super::body;
 use super::problem::Problem;
 use crate::app::RequestLimits;
-use crate::json::{Id, Text, Whole, schema};
+use crate::json::{Id, ListOf, Text, Whole, quoted, schema, text_instead, too_many};
 use crate::normalize;
 
 /// A request to be checked against the rules.
 // Borrows its text from the body.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, ToSchema)]
 #[schema(
     as = Check,
     example = json!({"user_id": "42", "ip": "203.0.113.9", "endpoint": "/api/search", "plan": "free"})
 )]
+// For the schema: `CheckParser` reads it.
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckBody<'a> {
     /// Id of the user: text or a whole number.
-    #[serde(borrow)]
     user_id: Option<Id<'a>>,
     /// Address of the client.
     #[schema(schema_with = schema::address)]
@@ -49,6 +51,25 @@ pub(crate) struct CheckBody<'a> {
     attributes: Attributes<'a>,
 }
 
+/// A field of [`CheckBody`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    UserId,
+    Ip,
+    Endpoint,
+    Method,
+    Plan,
+    Cost,
+    Attributes,
+}
+
+/// Names of the fields that are not attributes.
+const OWN_FIELDS: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan", "cost"];
+
+/// Up to this many attributes, a duplicate is found by comparing a name with all before it.
+const FEW_ATTRIBUTES: usize = 16;
+
 /// Schema of [`Attributes`].
 fn attributes() -> Schema {
     let is_optional = SchemaType::from_iter([Type::Object, Type::Null]);
@@ -60,6 +81,20 @@ fn attributes() -> Schema {
 struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> CheckBody<'a> {
+    /// Parses a body. Stops at the first attribute above the maximum.
+    pub(crate) fn parse(bytes: &'a [u8], limits: &RequestLimits) -> Result<Self, Problem> {
+        body::parse_by(CheckParser { attributes_max: limits.attributes_max }, bytes)
+    }
+
+    /// Parses the members of a batch. Stops at the first one above the maximum.
+    pub(crate) fn parse_batch(
+        bytes: &'a [u8],
+        limits: &RequestLimits,
+    ) -> Result<Vec<Self>, Problem> {
+        let one = CheckParser { attributes_max: limits.attributes_max };
+        body::parse_by(ListOf { one, max: limits.batch_max }, bytes)
+    }
+
     /// Validates everything but the address, which [`ip`](Self::ip) parses.
     pub(crate) fn validate(&self, limits: &RequestLimits) -> Result<(), Problem> {
         let texts = [
@@ -71,19 +106,18 @@ impl<'a> CheckBody<'a> {
         for (field, text) in texts {
             limits.check_length(field, text.map_or(0, |text| text.len()))?;
         }
-        if self.attributes.0.len() > limits.attributes_max {
-            let most = format!("has more than {} members", limits.attributes_max);
-            return Err(Problem::field("attributes", most));
-        }
         for (name, value) in &self.attributes.0 {
-            let field = format!("attributes.{name}");
             if !Attribute::is_name(name) {
+                let name = quoted(name);
                 return Err(Problem::field("attributes", format!("{name:?} is not a name")));
             }
-            if ["user_id", "ip", "endpoint", "method", "plan", "cost"].contains(&&**name) {
-                return Err(Problem::field(field, "has a field of its own"));
+            let field = || format!("attributes.{name}");
+            if OWN_FIELDS.contains(&&**name) {
+                return Err(Problem::field(field(), "has a field of its own"));
             }
-            limits.check_length(&field, value.len())?;
+            if value.len() > limits.value_bytes_max {
+                limits.check_length(&field(), value.len())?;
+            }
         }
         Ok(())
     }
@@ -125,9 +159,81 @@ pub(crate) fn address<'a>(field: &str, text: &'a str) -> Result<Cow<'a, str>, Pr
     normalize::address(text).ok_or_else(|| Problem::field(field, "is not an address"))
 }
 
-struct AttributesVisitor;
+// ===== parsing =====
 
-impl<'de> Visitor<'de> for AttributesVisitor {
+/// Parses [`CheckBody`]. Written out, unlike other bodies, because the number of attributes is limited by a setting.
+#[derive(Clone, Copy, Debug)]
+struct CheckParser {
+    attributes_max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for CheckParser {
+    type Value = CheckBody<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for CheckParser {
+    type Value = CheckBody<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut body = CheckBody::default();
+        let mut seen = 0u8;
+        while let Some(field) = map.next_key::<Field>()? {
+            if seen & field.bit() != 0 {
+                return Err(de::Error::duplicate_field(field.name()));
+            }
+            seen |= field.bit();
+            match field {
+                Field::UserId => body.user_id = map.next_value()?,
+                Field::Ip => body.ip = map.next_value()?,
+                Field::Endpoint => body.endpoint = map.next_value()?,
+                Field::Method => body.method = map.next_value()?,
+                Field::Plan => body.plan = map.next_value()?,
+                Field::Cost => body.cost = map.next_value()?,
+                Field::Attributes => {
+                    let parser = AttributesParser { max: self.attributes_max };
+                    body.attributes = map.next_value_seed(parser)?;
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Err(text_instead(text, &self))
+    }
+}
+
+impl Field {
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    fn name(self) -> &'static str {
+        OWN_FIELDS.get(self as usize).copied().unwrap_or("attributes")
+    }
+}
+
+struct AttributesParser {
+    max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for AttributesParser {
+    type Value = Attributes<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AttributesParser {
     type Value = Attributes<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,9 +242,22 @@ impl<'de> Visitor<'de> for AttributesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut attributes: Vec<(Cow<'de, str>, _)> = Vec::new();
+        // Names of all attributes, if there are many.
+        let mut names = HashSet::new();
         while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
-            // Bounded by the size of the body, and short in practice.
-            if attributes.iter().any(|(earlier, _)| *earlier == name) {
+            if attributes.len() == self.max {
+                return Err(too_many(self.max));
+            }
+            let is_duplicate = if attributes.len() < FEW_ATTRIBUTES {
+                attributes.iter().any(|(earlier, _)| *earlier == name)
+            } else {
+                if names.is_empty() {
+                    names.extend(attributes.iter().map(|(earlier, _)| earlier.clone()));
+                }
+                !names.insert(name.clone())
+            };
+            if is_duplicate {
+                let name = quoted(&name);
                 return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
             }
             let Id(value) = map.next_value()?;
@@ -150,10 +269,8 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
         Ok(Attributes::default())
     }
-}
 
-impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AttributesVisitor)
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Err(text_instead(text, &self))
     }
 }

@@ -41,7 +41,8 @@ fn a_hundred_members_fit_and_a_hundred_and_one_do_not() {
     assert_eq!(response.json()["results"].as_array().unwrap().len(), 100);
     let response = server.post_json("/v1/check/batch", &batch(101));
     assert_eq!(response.status, 400);
-    assert!(response.body.contains("101"), "{response:?}");
+    assert_eq!(response.json()["field"], "[]", "{response:?}");
+    assert!(response.body.contains("has more than 100 members"), "{response:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::json::Plain;
 use crate::json::schema::{ModeName, ScopeName};
 use crate::web::access::Reader;
 use crate::web::answer::answer;
-use crate::web::body::{self, Object};
+use crate::web::body;
 use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
@@ -145,7 +145,7 @@ async fn explain(
     query.only(&[])?;
     let limits = &app.limits;
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
-    let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
+    let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;
     let explanation = app.explain(&body.request(ip.as_deref())).await?;

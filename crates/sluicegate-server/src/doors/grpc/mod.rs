@@ -5,13 +5,14 @@
 //! [`statuses`] build the reply. `POST /json` is the same without gRPC, and begins at [`service`].
 
 mod answer;
-mod codec;
+pub(crate) mod codec;
 pub(crate) mod descriptors;
 mod error;
 mod health;
 pub(crate) mod json;
 pub(crate) mod rls;
 pub(crate) mod service;
+mod size;
 mod statuses;
 
 use std::sync::Arc;

@@ -43,6 +43,7 @@ where
     B: HttpBody<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
 {
     let (body_timeout, metrics) = (app.limits.body_timeout, &app.metrics);
+    let entries_max = app.limits.attributes_max;
     let state = Arc::clone(app);
     let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
         let app = Arc::clone(&state);
@@ -51,7 +52,8 @@ where
             decided.map(tonic::Response::new).map_err(Status::from)
         }
     });
-    let mut grpc = Grpc::new(Rls).apply_max_message_size_config(Some(MESSAGE_BYTES_MAX), None);
+    let mut grpc =
+        Grpc::new(Rls { entries_max }).apply_max_message_size_config(Some(MESSAGE_BYTES_MAX), None);
     let response = answered(metrics, body_timeout, grpc.unary(decide, request)).await;
     // The status of a successful answer is a trailer, not a header.
     if response.headers().contains_key(STATUS) {

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::json::schema::{ModeName, ScopeName};
 use crate::web::answer::{self, answer};
-use crate::web::body::{self, Object};
+use crate::web::body;
 use crate::web::check_body::CheckBody;
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
@@ -108,7 +108,7 @@ pub(crate) struct BatchAnswer<'a> {
 pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<Response, Problem> {
     let limits = &app.limits;
     let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
-    let Object(body): Object<CheckBody<'_>> = body::parse(&bytes)?;
+    let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;
     let verdict = app.check(&body.request(ip.as_deref())).await?;
@@ -135,20 +135,14 @@ pub(crate) async fn check_batch(
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
     let bytes = body::read(request, limits.batch_bytes_max(), limits.body_timeout).await?;
-    let members: Vec<Object<CheckBody<'_>>> = body::parse(&bytes)?;
-    if members.len() > limits.batch_max {
-        let detail =
-            format!("has {} members, more than the maximum of {}", members.len(), limits.batch_max);
-        return Err(Problem::field("[]", detail));
-    }
+    let members = CheckBody::parse_batch(&bytes, limits)?;
     let mut ips = Vec::with_capacity(members.len());
-    for (position, Object(member)) in members.iter().enumerate() {
+    for (position, member) in members.iter().enumerate() {
         member.validate(limits).map_err(|problem| problem.within(position))?;
         ips.push(member.ip().map_err(|problem| problem.within(position))?);
     }
     let requests = members.iter().zip(&ips);
-    let requests: Vec<_> =
-        requests.map(|(Object(member), ip)| member.request(ip.as_deref())).collect();
+    let requests: Vec<_> = requests.map(|(member, ip)| member.request(ip.as_deref())).collect();
     let mut verdicts = Vec::with_capacity(members.len());
     for together in requests.chunks(TOGETHER_MAX) {
         verdicts.extend(try_join_all(together.iter().map(|request| app.check(request))).await?);

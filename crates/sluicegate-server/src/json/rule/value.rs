@@ -8,8 +8,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::json::Text;
 use crate::json::schema::attributes;
+use crate::json::{Text, too_many};
 
 /// A column of a body. Null stands for its default, as in a merge patch (RFC 7396).
 #[derive(Debug, Default)]
@@ -57,6 +57,8 @@ impl GivenRate {
 
 /// Largest condition: 64 exceptions and the rest.
 const CONDITION_BYTES_MAX: usize = 8450;
+/// Maximum number of conditions that are parsed, those to be removed included. A rule may have fewer.
+const CONDITIONS_MAX: usize = 64;
 
 impl PartialSchema for Conditions<'_> {
     fn schema() -> RefOr<Schema> {
@@ -154,7 +156,9 @@ impl<'de> Visitor<'de> for ConditionsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut conditions: Vec<(Text<'de>, _)> = Vec::new();
         while let Some(name) = map.next_key::<Text<'de>>()? {
-            // Bounded by the size of the body, and short in practice.
+            if conditions.len() == CONDITIONS_MAX {
+                return Err(too_many(CONDITIONS_MAX));
+            }
             if conditions.iter().any(|(earlier, _)| *earlier == name) {
                 let Text(name) = name;
                 return Err(de::Error::custom(format_args!("duplicate field `{name}`")));

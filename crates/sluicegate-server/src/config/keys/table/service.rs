@@ -5,8 +5,8 @@ use std::time::Duration;
 use sluicegate::rules::{TIERS_MAX, TIERS_MAX_MAX};
 
 use super::{TIMEOUT_MS_MAX, TIMEOUT_MS_MIN};
-use crate::config::LogFormat;
 use crate::config::keys::{Key, Kind, log_filter};
+use crate::config::{ATTRIBUTES_MAX_MAX, LogFormat};
 
 /// Bytes in the body of one request.
 const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
@@ -67,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Number {
             default: 32,
             min: 1,
-            max: 1024,
+            max: ATTRIBUTES_MAX_MAX as u64,
             set: |config, number| config.limits.attributes_max = number as usize,
         },
     },

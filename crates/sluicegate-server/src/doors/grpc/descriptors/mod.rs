@@ -27,7 +27,7 @@ use crate::envoy_names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
 use crate::normalize::{address, endpoint, text};
 
 /// Maximum number of descriptors in a call: as many as can be decided in one step.
-const DESCRIPTORS_MAX: usize = ASKS_MAX;
+pub(super) const DESCRIPTORS_MAX: usize = ASKS_MAX;
 
 /// Cost of a call without `hits_addend`.
 const HITS_DEFAULT: u64 = 1;

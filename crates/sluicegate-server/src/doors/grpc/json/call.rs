@@ -10,15 +10,20 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOf, Schema, SchemaFormat, Type};
 
+use crate::config::ATTRIBUTES_MAX_MAX;
+use crate::doors::grpc::descriptors::DESCRIPTORS_MAX;
 use crate::doors::grpc::rls::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use crate::doors::grpc::rls::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
     Entry, RateLimitOverride,
 };
 use crate::doors::grpc::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use crate::doors::grpc::rls::envoy::r#type::v3::RateLimitUnit;
-use crate::json::{Text, Whole};
+use crate::json::{Flag, List, Text, Whole, quoted};
 use crate::web::body::Object;
 use crate::web::problem::Problem;
+
+/// Maximum number of entries that are parsed; the setting may be lower.
+const ENTRIES_MAX: usize = ATTRIBUTES_MAX_MAX;
 
 /// Envoy's `RateLimitRequest` in protobuf's JSON mapping.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -35,7 +40,7 @@ pub(crate) struct Call<'a> {
     /// Charged all or none.
     #[serde(borrow)]
     #[schema(value_type = Vec<Descriptor<'a>>, min_items = 1, max_items = 64)]
-    descriptors: Option<Vec<Object<Descriptor<'a>>>>,
+    descriptors: Option<List<Object<Descriptor<'a>>, DESCRIPTORS_MAX>>,
     /// Cost of each descriptor; 0 means 1.
     #[serde(alias = "hits_addend")]
     hits_addend: Option<ShortCount>,
@@ -49,7 +54,7 @@ struct Descriptor<'a> {
     /// Attributes of the request.
     #[serde(borrow)]
     #[schema(value_type = Vec<KeyValue<'a>>, min_items = 1)]
-    entries: Option<Vec<Object<KeyValue<'a>>>>,
+    entries: Option<List<Object<KeyValue<'a>>, ENTRIES_MAX>>,
     /// Limit used instead of the rules.
     #[schema(value_type = Option<Limit>)]
     limit: Option<Object<Limit>>,
@@ -58,7 +63,8 @@ struct Descriptor<'a> {
     hits_addend: Option<Count>,
     /// Refund instead of a charge. Requires the setting `grpc.refunds`, and an admin token if tokens exist.
     #[serde(alias = "is_negative_hits")]
-    is_negative_hits: Option<bool>,
+    #[schema(value_type = Option<bool>)]
+    is_negative_hits: Option<Flag>,
 }
 
 /// An attribute.
@@ -102,7 +108,8 @@ struct Unit(i32);
 impl Call<'_> {
     /// Converts to the protobuf message.
     pub(crate) fn message(self) -> Result<RateLimitRequest, Problem> {
-        let descriptors = self.descriptors.unwrap_or_default().into_iter().enumerate();
+        let descriptors =
+            self.descriptors.map_or_else(Vec::new, |List(list)| list).into_iter().enumerate();
         let descriptors = descriptors.map(|(position, Object(descriptor))| {
             descriptor.message().map_err(|(field, reason)| {
                 Problem::field(format!("descriptors[{position}].{field}"), reason)
@@ -125,10 +132,15 @@ impl Descriptor<'_> {
             value: text(value).into_bytes(),
         };
         Ok(RateLimitDescriptor {
-            entries: self.entries.unwrap_or_default().into_iter().map(entry).collect(),
+            entries: self
+                .entries
+                .map_or_else(Vec::new, |List(list)| list)
+                .into_iter()
+                .map(entry)
+                .collect(),
             limit: self.limit.map(|Object(limit)| limit.message()).transpose()?,
             hits_addend: self.hits_addend.map(|Count(hits)| hits),
-            is_negative_hits: self.is_negative_hits.unwrap_or_default(),
+            is_negative_hits: self.is_negative_hits.is_some_and(|Flag(flag)| flag),
         })
     }
 }
@@ -178,7 +190,7 @@ impl Visitor<'_> for CountVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_number);
-        number.map(Count).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+        number.map(Count).ok_or_else(|| E::invalid_value(Unexpected::Str(quoted(text)), &self))
     }
 }
 
@@ -200,7 +212,7 @@ impl Visitor<'_> for UnitVisitor {
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Unit, E> {
         RateLimitUnit::from_str_name(name)
             .map(|unit| Unit(unit.into()))
-            .ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
+            .ok_or_else(|| E::invalid_value(Unexpected::Str(quoted(name)), &self))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Unit, E> {
