@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::auth::guard::Guard;
+use crate::body_budget::BodyBudget;
 use crate::config::Authorize;
 use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
@@ -46,6 +47,8 @@ pub(crate) struct App {
     pub guard: Arc<Guard>,
     /// Bounds of requests.
     pub limits: RequestLimits,
+    /// Memory for unfinished bodies.
+    pub bodies: Arc<BodyBudget>,
     /// Finds the client's address behind trusted proxies.
     pub client_ip: ClientIp,
     /// True if the settings name networks of proxies.

@@ -1,7 +1,6 @@
 //! The parsing of requests that the benchmarks share with the service. Not part of the interface.
 
 use std::hint::black_box;
-
 use std::time::Duration;
 
 use crate::app::RequestLimits;

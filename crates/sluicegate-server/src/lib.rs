@@ -15,6 +15,7 @@
 //!  9 auth      tokens, and the guard that checks them
 //! 10 data      the database; the only place that knows SQL
 //! 10 store     the store of buckets that the settings name
+//! 11 body_budget memory for unfinished bodies
 //! 11 config    the table of settings
 //! 11 json      JSON forms of values and of a rule, with their schemas
 //! 12 envoy_names, lifecycle, log_limit, normalize, private_file, time: no knowledge of the service
@@ -23,6 +24,7 @@
 mod admin;
 mod app;
 mod auth;
+mod body_budget;
 pub mod cli;
 pub mod config;
 pub mod data;

@@ -4,7 +4,7 @@ use super::sources::below;
 
 /// Levels of the folders and root files of `sluicegate-server/src`, as `lib.rs` lists them. Those of one level do not
 /// know each other.
-const LEVELS: [(&str, u8); 19] = [
+const LEVELS: [(&str, u8); 20] = [
     ("cli", 1),
     ("process", 2),
     ("doors", 3),
@@ -16,6 +16,7 @@ const LEVELS: [(&str, u8); 19] = [
     ("auth", 9),
     ("data", 10),
     ("store", 10),
+    ("body_budget", 11),
     ("config", 11),
     ("json", 11),
     ("envoy_names", 12),

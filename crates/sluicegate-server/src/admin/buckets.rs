@@ -188,7 +188,7 @@ async fn refund(
 
 /// Reads the number of tokens from a body.
 async fn tokens(app: &App, request: HttpRequest<Body>) -> Result<u64, Problem> {
-    let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
+    let bytes = read(app, request, app.limits.body_bytes_max).await?;
     let Object(CreditBody { tokens: Whole(tokens) }) = parse(&bytes)?;
     if tokens == 0 {
         return Err(Problem::field("tokens", "must be at least 1"));

@@ -104,7 +104,7 @@ async fn preview(
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
     };
     let limits = &app.limits;
-    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let Object(body): Object<PreviewBody<'_>> = body::parse(&bytes)?;
     let rules = app.limiter.rules();
     let replaced = body.replaces.map(|Whole(rule_id)| {

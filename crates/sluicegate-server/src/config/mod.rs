@@ -300,6 +300,7 @@ pub struct Recent {
 #[expect(missing_docs, reason = "`keys` documents each")]
 pub struct Limits {
     pub body_bytes_max: usize,
+    pub bodies_bytes_max: usize,
     pub body_timeout: Duration,
     pub batch_max: usize,
     pub attributes_max: usize,

@@ -172,6 +172,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
     let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
     let live = Live::new(&metrics, audit.pseudonyms().clone());
+    let bodies = Arc::new(metrics.body_budget(config.limits.bodies_bytes_max));
     let app = Arc::new(App {
         limiter,
         metrics,
@@ -186,6 +187,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
             value_bytes_max: config.limits.value_bytes_max,
             take_full_max: config.store.take_full_max,
         },
+        bodies,
         client_ip: config.proxies.client_ip(),
         has_trusted_proxies: !config.proxies.trusted.is_empty(),
         headers: config.headers.headers(),

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::BoxError;
@@ -12,33 +12,48 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use serde::de::{Deserialize, DeserializeSeed};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::problem::Problem;
 use crate::app::App;
+use crate::body_budget::NoRoom;
 pub(crate) use crate::json::Object;
 use crate::json::{Choice, Position, TOO_MANY};
 
-/// Reads a body of at most `bytes_max`, within `timeout`.
+/// Reads a body of at most `bytes_max`.
 pub(crate) async fn read<B>(
+    app: &App,
     request: Request<B>,
     bytes_max: usize,
-    timeout: Duration,
 ) -> Result<Bytes, Problem>
 where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     require_json(request.headers())?;
-    collect(request.into_body(), bytes_max, timeout).await
+    let body = Limited::new(app.bodies.whole(request.into_body()), bytes_max);
+    match soon(pin!(body.collect()), app.limits.body_timeout).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let detail = format!("the body has more than {bytes_max} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+        }
+        Ok(Err(error)) if error.is::<NoRoom>() => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, NoRoom.to_string()))
+        }
+        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body ended early")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
 }
 
-/// Buffers a body before its request is handled. Rejecting a request before its body has arrived closes the
-/// connection, and a client that is still sending would see that instead of the answer. A body whose announced length
-/// exceeds the limit, as an import may have, is left to its handler, which reads it after authorisation.
+/// Lets the rest of a body arrive after its request has been answered without it, as one without a token is. Answering
+/// before a body has arrived closes the connection, and a client that is still sending would see that instead of the
+/// answer. Nothing of it is kept. A body whose announced length exceeds the limit is not waited for.
 pub(crate) async fn let_arrive(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -46,38 +61,82 @@ pub(crate) async fn let_arrive(
 ) -> Response {
     let bytes_max = app.limits.batch_bytes_max();
     let is_long = request.body().size_hint().lower() > bytes_max as u64;
-    if is_long || request.body().is_end_stream() {
+    // A client that waits for permission to send its body has not begun to.
+    let is_held_back = request.headers().contains_key(header::EXPECT);
+    if is_long || is_held_back || request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let (parts, body) = request.into_parts();
-    match collect(body, bytes_max, app.limits.body_timeout).await {
-        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
-        Err(problem) => problem.into_response(),
+    let rest = Rest::default();
+    let request =
+        request.map(|body| Body::new(ReturnedBody { body: Some(body), rest: rest.clone() }));
+    let response = next.run(request).await;
+    let rest = rest.lock().take();
+    if let Some(rest) = rest.filter(|_| response.status() != StatusCode::REQUEST_TIMEOUT) {
+        discard(rest, bytes_max, app.limits.body_timeout).await;
     }
+    response
 }
 
 /// Reads and discards a body within the limits: a connection with unread bytes cannot be reused.
-pub(crate) async fn discard(body: Body, bytes_max: usize, timeout: Duration) {
+pub(crate) async fn discard(mut body: Body, bytes_max: usize, timeout: Duration) {
     let is_long = body.size_hint().lower() > bytes_max as u64;
-    if !is_long && !body.is_end_stream() {
-        // The answer does not depend on the result.
-        let _ = collect(body, bytes_max, timeout).await;
+    if is_long || body.is_end_stream() {
+        return;
+    }
+    let reading = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > bytes_max {
+                break;
+            }
+        }
+    };
+    // The answer does not depend on the result.
+    let _ = soon(pin!(reading), timeout).await;
+}
+
+/// Place for a body that a handler has dropped before its end.
+type Rest = Arc<Mutex<Option<Body>>>;
+
+/// A body that returns itself when it is dropped before its end.
+#[derive(Debug)]
+struct ReturnedBody {
+    /// `None` after the end.
+    body: Option<Body>,
+    rest: Rest,
+}
+
+impl HttpBody for ReturnedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
-async fn collect<B>(body: B, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem>
-where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
-{
-    let body = pin!(Limited::new(body, bytes_max).collect());
-    match soon(body, timeout).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body has more than {bytes_max} bytes");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+impl Drop for ReturnedBody {
+    fn drop(&mut self) {
+        if !self.is_end_stream() {
+            *self.rest.lock() = self.body.take();
         }
-        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body ended early")),
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
     }
 }
 

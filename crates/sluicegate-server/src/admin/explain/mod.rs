@@ -144,7 +144,7 @@ async fn explain(
 ) -> Result<Response, Problem> {
     query.only(&[])?;
     let limits = &app.limits;
-    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;

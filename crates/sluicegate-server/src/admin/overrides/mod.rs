@@ -127,7 +127,7 @@ async fn create(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
-    let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
+    let bytes = read(&app, request, app.limits.body_bytes_max).await?;
     let Object(NewOverride(body)): Object<NewOverride<'_>> = parse(&bytes)?;
     let missing = |field| move || Problem::field(field, "is missing");
     let rule_id = body.rule_id.ok_or_else(missing("rule_id"))?.0;
@@ -206,7 +206,7 @@ async fn replace(
     let id = override_id(id)?;
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
     let if_match = Versions::if_match(request.headers())?;
-    let bytes = read(request, app.limits.body_bytes_max, app.limits.body_timeout).await?;
+    let bytes = read(&app, request, app.limits.body_bytes_max).await?;
     let Object(body): Object<OverrideBody<'_>> = parse(&bytes)?;
     let database = writable(&app, dry_run)?;
     for _ in 0..TRIES_MAX {

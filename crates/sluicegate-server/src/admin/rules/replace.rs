@@ -75,7 +75,7 @@ pub(super) async fn replace_all(
 ) -> Result<Response, Problem> {
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
     let if_match = Versions::if_match(request.headers())?;
-    let bytes = body::read(request, SET_BYTES_MAX, app.limits.body_timeout).await?;
+    let bytes = body::read(&app, request, SET_BYTES_MAX).await?;
     let Object(SetBody { rules }): Object<SetBody<'_>> = body::parse(&bytes)?;
     let specs = specs(&rules)?;
     let database = writable(&app, dry_run)?;

@@ -12,7 +12,7 @@ use sluicegate::rules::RuleSpec;
 use tracing::info;
 
 use super::{rule_id, stored, tagged};
-use crate::app::{App, RequestLimits};
+use crate::app::App;
 use crate::data::{DataError, Database, StoredRule};
 use crate::json::Object;
 use crate::json::rule::{Columns, RulePatch, RuleView};
@@ -49,7 +49,7 @@ pub(super) async fn create(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
-    let bytes = read(&app.limits, request).await?;
+    let bytes = read(&app, request).await?;
     let Object(columns): Object<Columns<'_>> = body::parse(&bytes)?;
     let spec = columns.rule(0).map_err(|wrong| Problem::fields(&wrong))?;
     let database = writable(&app, dry_run)?;
@@ -85,7 +85,7 @@ pub(super) async fn replace(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let change = Change::read(&app, id, query, request.headers())?;
-    let bytes = read(&app.limits, request).await?;
+    let bytes = read(&app, request).await?;
     let Object(columns): Object<Columns<'_>> = body::parse(&bytes)?;
     let spec = columns.rule(change.rule_id).map_err(|wrong| Problem::fields(&wrong))?;
     change.make(&app, &by, columns.version(), |_| Ok(spec)).await
@@ -116,7 +116,7 @@ pub(super) async fn patch(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let change = Change::read(&app, id, query, request.headers())?;
-    let bytes = read(&app.limits, request).await?;
+    let bytes = read(&app, request).await?;
     let Object(RulePatch(columns)): Object<RulePatch<'_>> = body::parse(&bytes)?;
     let patched = |rule: &RuleSpec| columns.patch(rule).map_err(DataError::Refused);
     change.make(&app, &by, columns.version(), patched).await
@@ -216,8 +216,8 @@ fn log(by: &str, rule: &StoredRule, what: &str) {
 }
 
 /// The body of a rule.
-async fn read(limits: &RequestLimits, request: HttpRequest<Body>) -> Result<bytes::Bytes, Problem> {
-    body::read(request, limits.body_bytes_max, limits.body_timeout).await
+async fn read(app: &App, request: HttpRequest<Body>) -> Result<bytes::Bytes, Problem> {
+    body::read(app, request, app.limits.body_bytes_max).await
 }
 
 /// The database, if rules can be changed there; for a dry run, its handle that rolls back.

@@ -47,13 +47,14 @@ const REFLECTION: &str = "/grpc.reflection.";
 pub(crate) fn router(app: Arc<App>) -> Router {
     let health = HealthServer::new(Health::new(&app.ready));
     let routes = Routes::new(health.max_decoding_message_size(META_MESSAGE_BYTES_MAX));
-    let until_the_end = map_request_with_state(app, end_with_the_process);
-    with_reflection(routes).into_axum_router().layer(until_the_end)
+    let bounded = map_request_with_state(app, bounded);
+    with_reflection(routes).into_axum_router().layer(bounded)
 }
 
-/// Ends streams of the reflection services when the process shuts down, because an open stream
-/// would delay it.
-async fn end_with_the_process(State(app): State<Arc<App>>, request: Request) -> Request {
+/// Counts the memory of bodies, and ends streams of the reflection services when the process shuts
+/// down, because an open stream would delay it.
+async fn bounded(State(app): State<Arc<App>>, request: Request) -> Request {
+    let request = request.map(|body| Body::new(service::counted(&app, body)));
     if !request.uri().path().starts_with(REFLECTION) {
         return request;
     }

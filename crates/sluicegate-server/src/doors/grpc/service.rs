@@ -8,6 +8,7 @@ use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
 use futures_util::FutureExt;
+use http_body_util::BodyExt;
 use sluicegate::{Answer, Ask, Together, Trouble};
 use tokio::time::timeout;
 use tonic::Status;
@@ -21,6 +22,7 @@ use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use super::{CallError, answer};
 use crate::app::App;
+use crate::body_budget::{CountedBody, NoRoom};
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
 
@@ -40,8 +42,9 @@ const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Answers a call over gRPC.
 pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<tonic::body::Body>
 where
-    B: HttpBody<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
+    let request = request.map(|body| counted(app, body));
     let (body_timeout, metrics) = (app.limits.body_timeout, &app.metrics);
     let entries_max = app.limits.attributes_max;
     let state = Arc::clone(app);
@@ -60,6 +63,22 @@ where
         metrics.grpc.called(CallOutcome::Error);
     }
     response
+}
+
+/// Counts the memory of a body. If there is none left, its call has the status `RESOURCE_EXHAUSTED`.
+pub(super) fn counted<B>(
+    app: &App,
+    body: B,
+) -> impl HttpBody<Data = Bytes, Error = BoxError> + Send + 'static
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
+{
+    CountedBody::grpc(body, Arc::clone(&app.bodies)).map_err(|error| {
+        match error.downcast::<NoRoom>() {
+            Ok(no_room) => Status::resource_exhausted(no_room.to_string()).into(),
+            Err(error) => error,
+        }
+    })
 }
 
 /// Waits for the answer within the timeout. A panic becomes the gRPC status `INTERNAL`.

@@ -107,7 +107,7 @@ pub(crate) struct BatchAnswer<'a> {
 )]
 pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<Response, Problem> {
     let limits = &app.limits;
-    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let bytes = body::read(app, request, limits.body_bytes_max).await?;
     let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;
@@ -134,7 +134,7 @@ pub(crate) async fn check_batch(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
-    let bytes = body::read(request, limits.batch_bytes_max(), limits.body_timeout).await?;
+    let bytes = body::read(&app, request, limits.batch_bytes_max()).await?;
     let members = CheckBody::parse_batch(&bytes, limits)?;
     let mut ips = Vec::with_capacity(members.len());
     for (position, member) in members.iter().enumerate() {

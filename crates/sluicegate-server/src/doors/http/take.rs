@@ -121,7 +121,7 @@ pub(crate) async fn take(
     let denied = denied_status(request.uri());
     // The body is read before any rejection: a client that is answered while it still sends sees a
     // broken connection.
-    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let denied = denied?;
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
     limits.check_length("key", body.key.0.len())?;

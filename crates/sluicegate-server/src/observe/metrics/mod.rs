@@ -31,6 +31,7 @@ use self::grpc::GrpcMetrics;
 use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
 use self::store::StoreFigures;
+use crate::body_budget::BodyBudget;
 use crate::observe::snapshot_status::Status;
 use crate::observe::stats::{Counts, Decided};
 
@@ -52,6 +53,10 @@ pub(crate) struct Metrics {
     rule_version: Gauge,
     connections: Gauge,
     connections_refused: Counter,
+    body_bytes: Gauge,
+    bodies_refused: Counter,
+    /// Bytes of answers over HTTP/2 that clients have not read.
+    pub(crate) unsent_bytes: Gauge,
     connections_evicted: Family<ListenerLabels, Counter>,
     auth_failures: Family<AuthLabels, Counter>,
     foreign_sites: Counter,
@@ -145,6 +150,9 @@ impl Metrics {
             rule_version: Gauge::default(),
             connections: Gauge::default(),
             connections_refused: Counter::default(),
+            body_bytes: Gauge::default(),
+            bodies_refused: Counter::default(),
+            unsent_bytes: Gauge::default(),
             connections_evicted: Family::default(),
             auth_failures: Family::default(),
             foreign_sites: Counter::default(),
@@ -193,6 +201,21 @@ impl Metrics {
             "connections_evicted",
             "Idle connections of the largest network closed to make room, by listener",
             self.connections_evicted.clone(),
+        );
+        registry.register(
+            "body_bytes",
+            "Bytes of request bodies that have not arrived completely",
+            self.body_bytes.clone(),
+        );
+        registry.register(
+            "bodies_refused",
+            "Request bodies refused because limits.bodies_bytes_max was reached",
+            self.bodies_refused.clone(),
+        );
+        registry.register(
+            "unsent_bytes",
+            "Bytes of large answers over HTTP/2 that clients have not read",
+            self.unsent_bytes.clone(),
         );
         registry.register(
             "auth_failures",
@@ -249,6 +272,11 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+
+    /// Budget for unfinished bodies that these metrics show.
+    pub(crate) fn body_budget(&self, bytes_max: usize) -> BodyBudget {
+        BodyBudget::new(bytes_max, self.body_bytes.clone(), self.bodies_refused.clone())
     }
 
     /// Starts timing a decision.

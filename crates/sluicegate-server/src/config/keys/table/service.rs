@@ -11,6 +11,9 @@ use crate::config::{ATTRIBUTES_MAX_MAX, LogFormat};
 /// Bytes in the body of one request.
 const BODY_BYTES_MAX_DEFAULT: u64 = 16 * 1024;
 const BODY_BYTES_MAX_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of all bodies that have not arrived completely.
+const BODIES_BYTES_MAX_DEFAULT: u64 = 64 * 1024 * 1024;
+const BODIES_BYTES_MAX_MAX: u64 = 64 * 1024 * 1024 * 1024;
 /// Milliseconds for a body, and for a header, to arrive: generous for a few hundred bytes.
 const ARRIVAL_MS_DEFAULT: u64 = 5_000;
 /// Idle timeout in milliseconds: as long as proxies usually keep their connections.
@@ -33,6 +36,18 @@ pub(super) const KEYS: &[Key] = &[
             min: 64,
             max: BODY_BYTES_MAX_MAX,
             set: |config, number| config.limits.body_bytes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.bodies_bytes_max",
+        flag: Some("limits-bodies-bytes-max"),
+        value: "BYTES",
+        doc: "Maximum size of all request bodies together that have not arrived completely; above it, such bodies are refused with 503",
+        kind: Kind::Number {
+            default: BODIES_BYTES_MAX_DEFAULT,
+            min: BODY_BYTES_MAX_DEFAULT,
+            max: BODIES_BYTES_MAX_MAX,
+            set: |config, number| config.limits.bodies_bytes_max = number as usize,
         },
     },
     Key {
@@ -123,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.idle_timeout_ms",
         flag: Some("limits-idle-timeout-ms"),
         value: "MS",
-        doc: "Idle timeout of a connection between requests",
+        doc: "Idle timeout of a connection between requests, and while a client does not read its answer; frames of HTTP/2 that carry no data do not count",
         kind: Kind::Number {
             default: IDLE_MS_DEFAULT,
             min: TIMEOUT_MS_MIN,

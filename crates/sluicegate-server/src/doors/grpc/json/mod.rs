@@ -56,7 +56,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<R
     let limits = &app.limits;
     let (parts, sent) = request.into_parts();
     let request = Request::from_parts(parts.clone(), sent);
-    let bytes = body::read(request, limits.body_bytes_max, limits.body_timeout).await?;
+    let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let Object(call): Object<Call<'_>> = body::parse(&bytes)?;
     let call = call.message()?;
     // A refund requires an admin token, as for any bucket.
