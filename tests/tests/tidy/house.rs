@@ -28,12 +28,13 @@ const LEVELS: [(&str, u8); 20] = [
 ];
 
 /// Levels inside folders whose parts are large enough to have an order of their own.
-const DOORS: [(&str, u8); 7] = [
+const DOORS: [(&str, u8); 8] = [
     ("listen", 1),
     ("dispatch", 2),
     ("http", 3),
     ("grpc", 4),
     ("resp", 4),
+    ("answer_bytes", 5),
     ("progress", 5),
     ("stream", 5),
 ];

@@ -23,6 +23,7 @@ use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitRespo
 use super::{CallError, answer};
 use crate::app::App;
 use crate::body_budget::{CountedBody, NoRoom};
+use crate::doors::answer_bytes::AnswerBytes;
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
 
@@ -39,6 +40,11 @@ const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// by long headers.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
+/// Answers up to this many bytes are not counted while a client does not read them.
+const SMALL_ANSWER_BYTES: usize = 4096;
+/// Bytes of a descriptor's status, the name of its rule included.
+const STATUS_BYTES: usize = 256;
+
 /// Answers a call over gRPC.
 pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<tonic::body::Body>
 where
@@ -51,8 +57,13 @@ where
     let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
         let app = Arc::clone(&state);
         async move {
-            let decided = decide(&app, call.get_ref()).await;
-            decided.map(tonic::Response::new).map_err(Status::from)
+            let message = decide(&app, call.get_ref()).await?;
+            let bytes = answer_bytes(&message);
+            let mut response = tonic::Response::new(message);
+            if bytes > SMALL_ANSWER_BYTES {
+                response.extensions_mut().insert(AnswerBytes(bytes));
+            }
+            Ok::<_, Status>(response)
         }
     });
     let mut grpc =
@@ -63,6 +74,13 @@ where
         metrics.grpc.called(CallOutcome::Error);
     }
     response
+}
+
+/// Bytes of an answer, approximately.
+fn answer_bytes(message: &RateLimitResponse) -> usize {
+    let fields = message.response_headers_to_add.iter();
+    let fields: usize = fields.map(|field| field.key.len() + field.value.len()).sum();
+    fields + message.raw_body.len() + message.statuses.len() * STATUS_BYTES
 }
 
 /// Counts the memory of a body. If there is none left, its call has the status `RESOURCE_EXHAUSTED`.

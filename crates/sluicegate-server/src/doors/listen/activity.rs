@@ -1,7 +1,8 @@
 //! Activity of a connection, derived from its socket and its requests.
 //!
 //! The state of the protocol is internal to hyper. Bytes received and sent, and requests begun and
-//! ended, are enough to detect a stalled connection and one between requests.
+//! ended, are enough to detect a stalled connection and one between requests. Only progress counts:
+//! neither frames of HTTP/2 that carry nothing, nor bytes of a client that does not read its answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Instant;
 
+use super::unsent::{Unsent, UnsentBytes};
 use crate::doors::progress::Progress;
 
 /// No header is being received.
@@ -24,7 +26,7 @@ const NONE: u64 = u64::MAX;
 /// meaningful by itself.
 #[derive(Debug)]
 pub(super) struct Activity {
-    /// Time of the last byte received or sent.
+    /// Time of the last progress: a request, or a byte of its body or answer.
     progress: Arc<Progress>,
     /// Time of the first byte of a header that is not complete yet.
     header_at: AtomicU64,
@@ -33,6 +35,8 @@ pub(super) struct Activity {
     /// The peer does not read what is sent.
     is_stuck: AtomicBool,
     is_http2: AtomicBool,
+    /// Answers over HTTP/2 that the client has not read.
+    unsent: Arc<Unsent>,
 }
 
 /// Timeouts of a connection.
@@ -40,19 +44,20 @@ pub(super) struct Activity {
 pub(super) struct Timeouts {
     /// From the first byte of a header (for a new connection: from its start) to the last.
     pub(super) header: Duration,
-    /// Without a byte in either direction.
+    /// Without progress in either direction.
     pub(super) idle: Duration,
 }
 
 impl Activity {
     /// Activity of a connection that must send its first header from now on.
-    pub(super) fn new(progress: Arc<Progress>) -> Self {
+    pub(super) fn new(progress: Arc<Progress>, unsent: Unsent) -> Self {
         Self {
             header_at: AtomicU64::new(progress.now_ms()),
             progress,
             in_flight: AtomicU32::new(0),
             is_stuck: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
+            unsent: Arc::new(unsent),
         }
     }
 
@@ -86,24 +91,34 @@ impl Activity {
         self.is_http2.load(Relaxed)
     }
 
+    /// Answers over HTTP/2 that the client has not read.
+    pub(super) fn unsent(&self) -> &Arc<Unsent> {
+        &self.unsent
+    }
+
     /// Records a request whose header is complete.
     pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> InFlight {
+        self.progress.moved();
         self.header_at.store(NONE, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
         self.is_http2.store(is_http2, Relaxed);
         InFlight(Arc::clone(self))
     }
 
-    /// Records received bytes.
+    /// Records received bytes; of HTTP/2, only those of a request's body.
     pub(super) fn received(&self) {
+        // A client that does not read its answer may go on sending.
+        if self.is_stuck.load(Relaxed) {
+            return;
+        }
         let now = self.progress.moved();
-        // HTTP/2 also has bytes between requests, and bounds its headers itself.
+        // HTTP/2 bounds its headers itself.
         if self.in_flight.load(Relaxed) == 0 && !self.is_http2() {
             let _ = self.header_at.compare_exchange(NONE, now, Relaxed, Relaxed);
         }
     }
 
-    /// Records sent bytes.
+    /// Records sent bytes; of HTTP/2, only those of answers.
     pub(super) fn sent(&self) {
         self.progress.moved();
     }
@@ -128,12 +143,14 @@ impl Drop for InFlight {
 #[derive(Debug)]
 pub(super) struct InFlightBody {
     body: Body,
+    /// Bytes of a large answer over HTTP/2.
+    unsent: Option<UnsentBytes>,
     _in_flight: InFlight,
 }
 
 impl InFlightBody {
-    pub(super) fn new(body: Body, in_flight: InFlight) -> Self {
-        Self { body, _in_flight: in_flight }
+    pub(super) fn new(body: Body, unsent: Option<UnsentBytes>, in_flight: InFlight) -> Self {
+        Self { body, unsent, _in_flight: in_flight }
     }
 }
 
@@ -145,7 +162,10 @@ impl HttpBody for InFlightBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let Self { body, unsent, .. } = &mut *self;
+        let polled = Pin::new(body).poll_frame(cx);
+        let Some(unsent) = unsent else { return polled };
+        polled.map_ok(|frame| frame.map_data(|data| unsent.attach(data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -172,7 +192,7 @@ mod tests {
     async fn headers_and_idle_connections_have_separate_timeouts() {
         let started = Instant::now();
         let after = |seconds| started + Duration::from_secs(seconds);
-        let activity = Arc::new(Activity::new(Arc::new(Progress::new())));
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new()), Unsent::default()));
         assert_eq!(activity.deadline(TIMEOUTS), after(5));
         assert!(activity.is_between_requests());
 
@@ -209,8 +229,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_does_not_live_by_sending() {
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new()), Unsent::default()));
+        let _in_flight = activity.request(false);
+        activity.stuck(true);
+        let deadline = activity.deadline(TIMEOUTS);
+        pass(10).await;
+        activity.received();
+        assert_eq!(activity.deadline(TIMEOUTS), deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn http2_may_send_frames_between_requests() {
-        let activity = Arc::new(Activity::new(Arc::new(Progress::new())));
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new()), Unsent::default()));
         drop(activity.request(true));
         pass(10).await;
         activity.received();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
@@ -18,7 +18,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
@@ -26,11 +26,14 @@ pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
 use super::tls::ALPN_HTTP2;
 use super::tracked_stream::TrackedStream;
+use super::unsent::{TooMany, Unsent};
+use crate::doors::answer_bytes::AnswerBytes;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
+use crate::web::problem::Problem;
 
 /// Maximum number of header fields: some proxies pass on all of a browser's and other proxies'
 /// fields.
@@ -117,7 +120,8 @@ impl HttpConnection {
 
     fn begin(self) -> (TcpStream, ConnectionServer) {
         let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics } = self;
-        let activity = Arc::new(Activity::new(progress));
+        let unsent = Unsent::new(metrics.unsent_bytes.clone());
+        let activity = Arc::new(Activity::new(progress, unsent));
         let handler = Arc::new(RequestHandler {
             peer,
             dispatch,
@@ -145,11 +149,18 @@ impl ConnectionServer {
             service_fn(move |request| Arc::clone(&handler).answer(request))
         };
         if is_http2 {
+            io.follow_frames();
             let serving = protocols.http2.serve_connection(TokioIo::new(io), service());
             let go_away = |serving: Pin<&mut http2::Connection<_, _, _>>| {
                 serving.graceful_shutdown();
             };
-            supervisor.watch(Box::pin(serving).as_mut(), None, go_away).await;
+            let mut serving = Box::pin(serving);
+            let supervised = supervisor.watch(serving.as_mut(), None, go_away).await;
+            if let Supervised::Late = supervised {
+                // A client that has nothing in flight reconnects without an error.
+                go_away(serving.as_mut());
+                let _ = timeout(QUIET, serving).await;
+            }
             return;
         }
         loop {
@@ -192,7 +203,9 @@ enum Supervised<T> {
     Done(T),
     /// The connection has been between requests for a while.
     Quiet,
-    /// It failed, timed out, or the process shuts down.
+    /// Nothing has happened before its deadline.
+    Late,
+    /// It failed, or the process shuts down.
     Over,
 }
 
@@ -234,7 +247,7 @@ impl Supervisor {
                     }
                     if self.activity.deadline(self.timeouts) <= Instant::now() {
                         debug!(peer = %self.peer, "connection closed: timeout");
-                        return Supervised::Over;
+                        return Supervised::Late;
                     }
                     if rest_after.is_some_and(|after| self.activity.is_quiet_for(after)) {
                         return Supervised::Quiet;
@@ -262,6 +275,9 @@ impl RequestHandler {
     ) -> Result<Response<InFlightBody>, Infallible> {
         let is_http2 = request.version() == Version::HTTP_2;
         let in_flight = self.activity.request(is_http2);
+        if is_http2 {
+            self.activity.unsent().room().await;
+        }
         let mut answer = pin!(self.dispatch.answer(request, self.peer));
         let caught = poll_fn(|cx| {
             match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
@@ -280,8 +296,23 @@ impl RequestHandler {
         if !is_http2 && self.phase.is_leaving() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| InFlightBody::new(body, in_flight)))
+        if !is_http2 {
+            return Ok(response.map(|body| InFlightBody::new(body, None, in_flight)));
+        }
+        let stated = response.extensions().get().map(|AnswerBytes(bytes)| *bytes);
+        let bytes = stated.unwrap_or_else(|| response.body().size_hint().lower() as usize);
+        let (response, unsent) = match self.activity.unsent().count(bytes) {
+            Ok(unsent) => (response, unsent),
+            Err(TooMany) => (unread(), None),
+        };
+        Ok(response.map(|body| InFlightBody::new(body, unsent, in_flight)))
     }
+}
+
+/// Takes the place of an answer for which the connection has too many unsent ones.
+fn unread() -> Response<Body> {
+    let detail = "too many answers of this connection have not been read";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }
 
 fn panicked() -> Response<Body> {

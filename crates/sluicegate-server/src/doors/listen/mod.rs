@@ -5,10 +5,12 @@
 
 mod activity;
 mod connection;
+mod frames;
 pub(crate) mod proxy_protocol;
 mod slots;
 mod tls;
 mod tracked_stream;
+mod unsent;
 
 use std::io;
 use std::net::SocketAddr;

@@ -11,6 +11,7 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
+use super::frames::Frames;
 use crate::doors::stream::Stream;
 
 /// First bytes of every HTTP/2 connection.
@@ -25,11 +26,18 @@ pub(super) struct TrackedStream<S> {
     unread: Bytes,
     /// A flush is pending.
     is_flushing: bool,
+    /// Frames of an HTTP/2 connection, received and sent.
+    frames: Option<Box<(Frames, Frames)>>,
 }
 
 impl<S: Stream> TrackedStream<S> {
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, unread: Bytes::new(), is_flushing: false }
+        Self { stream, activity, unread: Bytes::new(), is_flushing: false, frames: None }
+    }
+
+    /// Counts only frames of HTTP/2 that carry something as progress from now on. No byte must have been used.
+    pub(super) fn follow_frames(&mut self) {
+        self.frames = Some(Box::new((Frames::received(), Frames::sent())));
     }
 
     /// Returns bytes to be read again: they are the beginning of a header.
@@ -68,9 +76,29 @@ impl<S: Stream> TrackedStream<S> {
         }
     }
 
-    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+    fn note_read(&mut self, bytes: &[u8]) {
+        let has_moved = match &mut self.frames {
+            Some(frames) => frames.0.follow(bytes),
+            None => !bytes.is_empty(),
+        };
+        if has_moved {
+            self.activity.received();
+        }
+    }
+
+    /// Records a write of as many of these bytes.
+    fn note_write(&mut self, written: &Poll<io::Result<usize>>, bytes: &[io::IoSlice<'_>]) {
         self.activity.stuck(written.is_pending());
-        if matches!(written, Poll::Ready(Ok(1..))) {
+        let Poll::Ready(Ok(mut length @ 1..)) = *written else { return };
+        let has_moved = match &mut self.frames {
+            None => true,
+            Some(frames) => bytes.iter().fold(false, |has_moved, bytes| {
+                let part = &bytes[..length.min(bytes.len())];
+                length -= part.len();
+                frames.1.follow(part) | has_moved
+            }),
+        };
+        if has_moved {
             self.activity.sent();
         }
     }
@@ -84,14 +112,17 @@ impl<S: Stream> AsyncRead for TrackedStream<S> {
     ) -> Poll<io::Result<()>> {
         if self.unread.has_remaining() {
             let length = self.unread.remaining().min(buf.remaining());
-            buf.put_slice(&self.unread.split_to(length));
+            let bytes = self.unread.split_to(length);
+            buf.put_slice(&bytes);
+            // They count as received already.
+            if let Some(frames) = &mut self.frames {
+                frames.0.follow(&bytes);
+            }
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.activity.received();
-        }
+        self.note_read(&buf.filled()[before..]);
         read
     }
 }
@@ -103,7 +134,7 @@ impl<S: Stream> AsyncWrite for TrackedStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note_write(&written);
+        self.note_write(&written, &[io::IoSlice::new(bytes)]);
         written
     }
 
@@ -113,7 +144,7 @@ impl<S: Stream> AsyncWrite for TrackedStream<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.note_write(&written);
+        self.note_write(&written, bytes);
         written
     }
 
