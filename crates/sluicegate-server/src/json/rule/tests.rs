@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use sluicegate::{Algorithm, Mode, OnError, Refill, Scope};
+use sluicegate::{Algorithm, Mode, OnError, PathForm, Refill, Scope};
 
 use super::*;
 use crate::json::Object;
@@ -39,7 +39,7 @@ fn a_rule_of_its_columns() {
     let spec = rule(&json!({
         "rule_id": 9, "key_pattern": "login:{ip}", "scope": "custom", "tokens": 5, "period": "1 minute",
         "burst_capacity": 10, "plan": "pro", "algorithm": "leaky_bucket", "refill": null, "max_wait": 0,
-        "mode": "shadow", "on_error": "deny", "is_active": false, "description": "d",
+        "mode": "shadow", "on_error": "deny", "path": "folded", "is_active": false, "description": "d",
         "conditions": {"endpoint": "/login", "method": "POST"}, "name": "n", "replaces": ["b", "a"],
     }))
     .unwrap();
@@ -58,6 +58,7 @@ fn a_rule_of_its_columns() {
         plan: "pro".into(),
         mode: Mode::Shadow,
         on_error: OnError::Deny,
+        path: PathForm::Folded,
         is_active: false,
         description: "d".into(),
         conditions: vec![("endpoint".into(), "/login".into()), ("method".into(), "POST".into())],

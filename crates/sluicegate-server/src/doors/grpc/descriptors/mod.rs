@@ -86,6 +86,7 @@ pub(super) struct Part<'a> {
 
 /// Buckets of a descriptor.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are requests, and live for one call")]
 pub(super) enum Buckets<'a> {
     /// Those of the matching rules.
     Rules(Request<'a>),
