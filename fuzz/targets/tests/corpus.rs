@@ -47,5 +47,14 @@ fn every_target_has_a_binary_and_every_corpus_a_target() {
     let stem = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let names = |folder: PathBuf| -> Vec<_> { files(&folder).into_iter().map(stem).collect() };
     assert_eq!(names(folder()), targets);
-    assert_eq!(names(folder().join("../fuzz_targets")), targets);
+    let binaries = folder().join("../fuzz_targets");
+    assert_eq!(names(binaries.clone()), targets);
+    let manifest = fs::read_to_string(folder().join("../Cargo.toml")).unwrap();
+    for name in targets {
+        // `make test` does not compile them.
+        let binary = fs::read_to_string(binaries.join(format!("{name}.rs"))).unwrap();
+        let call = format!("fuzz_target!(|data: &[u8]| sluicegate_fuzz_targets::{name}(data));");
+        assert!(binary.contains(&call), "{name}: {binary}");
+        assert!(manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")), "{name}");
+    }
 }
