@@ -56,7 +56,7 @@ impl RuleSet {
     }
 
     /// Rules that do not apply to a request because of the spelling of its path: they compare endpoints
-    /// [exactly](PathForm::Exact), and would apply if it were written in [folded](super::fold) form.
+    /// [exactly](PathForm::Exact), and would apply if it were written in [folded](super::fold()) form.
     pub fn escaped<'s>(&'s self, request: &Request<'_>) -> impl Iterator<Item = &'s Rule> {
         let exact = request.get(&Attribute::Endpoint);
         let folded = request.folded_endpoint().filter(|folded| exact != Some(folded));

@@ -59,7 +59,7 @@ pub enum PathForm {
     /// As the request has it: `/login` is not `/login/`.
     #[default]
     Exact,
-    /// [Folded](super::fold): `/login`, `/login/`, `/LOGIN` and `/login;x` are the same endpoint.
+    /// [Folded](super::fold()): `/login`, `/login/`, `/LOGIN` and `/login;x` are the same endpoint.
     Folded,
 }
 
