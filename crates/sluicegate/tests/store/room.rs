@@ -229,6 +229,33 @@ fn a_flood_of_logs_denies_no_subject_of_another_rule() {
     assert!(pass(Space::Rule(1), 0, window(1000)), "room becomes free at the end of the window");
 }
 
+/// A log whose entries leave the window one by one takes no more room than its entries within the window, for hours.
+#[test]
+fn a_flood_of_logs_that_slide_denies_no_subject_of_another_rule() {
+    let (store, clock) = store_with_take(MAX_BUCKETS, TAKE_BUCKETS_MAX);
+    let three = [(1, USERS, window(1000)), (2, ADDRESSES, window(4)), (3, GLOBAL, window(100))];
+    let limiter = Limiter::new(store, rules(&three));
+    let pass = |space, name: u64, quota: Quota| {
+        let key = limiter.store().key(space, &[&name.to_le_bytes()]);
+        limiter.store().charge_one_now(part(&key, &quota, 1)).is_granted()
+    };
+    // All entries that the rule may have, evenly over an hour, then replaced one by one in the next hour.
+    let (reserve, entries) = (200, 1400);
+    let of_users = |_: &u64| {
+        (0..entries).all(|turn| {
+            clock.advance(Duration::from_hours(1) / entries as u32 + Duration::from_micros(1));
+            pass(Space::Rule(1), turn % 40, window(1000))
+        })
+    };
+    assert_eq!((0..2).filter(of_users).count(), 2);
+    assert!(!pass(Space::Rule(1), 0, window(1000)), "it has no more room");
+    for turn in 0..reserve {
+        clock.advance(Duration::from_micros(1));
+        assert!(pass(Space::Rule(2), turn / 4, window(4)), "{turn}");
+    }
+    assert_eq!(overflows(&limiter), [(RoomOwner::Rule(1), 1)]);
+}
+
 /// The overflow bucket of a rule has room for its log when all of its other logs are at their maximum.
 #[test]
 fn an_overflow_bucket_has_room_for_its_log() {

@@ -86,9 +86,10 @@ pub enum OnFull {
 /// # Memory
 ///
 /// At most [`max_buckets`](MemoryStoreBuilder::max_buckets) are stored, at 40 to 50 bytes each, besides one bucket for
-/// every rule without placeholders and the overflow buckets. Buckets of the exact sliding window also have a log, of
-/// 16 bytes an entry; all logs together have at most four entries per bucket of `max_buckets`, and charges beyond that
-/// are denied.
+/// every rule without placeholders and the overflow buckets. Buckets of the exact sliding window also have a log; all
+/// logs together have at most four entries per bucket of `max_buckets`, and charges beyond that are denied. An entry has
+/// 16 bytes. Entries that have left the window are not counted and are removed from memory later: a log of a constant
+/// number of entries takes memory for about twice as many, and no log for more than four times as many.
 ///
 /// Only full buckets are evicted, which changes no decision. When there is no room and no bucket is full,
 /// new keys share an overflow bucket of their rule and quota or are denied ([`OnFull`]), so a flood of random keys
@@ -100,7 +101,7 @@ pub enum OnFull {
 /// ([`take_buckets_max`](MemoryStoreBuilder::take_buckets_max)); half of the rest is reserved for the rules in force and
 /// for [named limiters](crate::KeyedLimiter), in equal parts, and the other half is common. The bucket of a rule without
 /// placeholders and the overflow bucket of each rule's quota are always available. Entries of logs are divided
-/// likewise.
+/// likewise, among the rules with exact sliding windows.
 ///
 /// # Panics
 ///
