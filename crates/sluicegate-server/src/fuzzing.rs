@@ -7,7 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate::{Algorithm, Quota, Rule, RuleSet};
+use sluicegate::rules::Attribute;
+use sluicegate::{Algorithm, Quota, Request, Rule, RuleSet};
 
 use crate::admin::overrides::body::{NewOverride, OverrideBody};
 use crate::app::RequestLimits;
@@ -101,8 +102,12 @@ pub fn header_fields(bytes: &[u8]) {
     if let Ok(proxied) = ProxiedRequest::described(&headers, LIMITS.value_bytes_max) {
         let _ = proxied.request();
     }
-    let path = normalize::endpoint(bytes, LIMITS.value_bytes_max);
-    assert!(path.len() <= LIMITS.value_bytes_max && path.is_ascii(), "{path:?}");
+    let endpoint = normalize::Endpoint::of_uri(bytes, LIMITS.value_bytes_max);
+    let request = endpoint.add_to(Request::new());
+    for path in [request.get(&Attribute::Endpoint), request.folded_endpoint()] {
+        let is_valid = |path: &str| path.len() <= LIMITS.value_bytes_max && path.is_ascii();
+        assert!(path.is_some_and(is_valid), "{path:?}");
+    }
     let text = normalize::text(bytes);
     if let Some(address) = normalize::address(&text) {
         assert_eq!(normalize::address(&address).as_deref(), Some(&*address));

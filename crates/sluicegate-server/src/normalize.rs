@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use sluicegate::Request;
 use sluicegate::client_ip::canonical;
+use sluicegate::rules::fold;
 
 /// Upper case, as RFC 3986 recommends.
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -26,26 +28,50 @@ pub(crate) fn address(text: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Normalizes the path of a URI and truncates it to `bytes_max` bytes: ASCII, without query and
-/// fragment.
-///
-/// - An absolute URI loses its scheme and host.
-/// - Letters, digits, `-`, `.`, `_` and `~` are decoded: `%6C` is `l`. Every other percent-encoding
-///   stays, in upper case: `%2f` is `%2F`, not a slash. Bytes outside visible ASCII are
-///   percent-encoded.
-/// - Repeated slashes become one, and segments of one or two dots are resolved.
-///
-/// Case and a trailing slash stay: whether `/login/` equals `/login` depends on the application,
-/// and on the rules.
-pub(crate) fn endpoint(uri: &[u8], bytes_max: usize) -> String {
-    let path = without_origin(uri);
-    let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
-    let written = one_spelling(&path[..end]);
-    // A target without a leading slash: `*`, which `OPTIONS` may use.
-    let mut path = if written == "*" { written } else { without_dots(&written) };
-    // ASCII can be cut at any byte.
-    path.truncate(bytes_max);
-    path
+/// The path of a URI: ASCII, with a leading slash unless it is `*`.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    /// The complete path, percent-encoded in one way, without scheme, host, query and fragment.
+    written: String,
+    /// Normalized, and truncated to `bytes_max`.
+    normalized: String,
+    bytes_max: usize,
+}
+
+impl Endpoint {
+    /// Normalizes the path of a URI and truncates it to `bytes_max` bytes.
+    ///
+    /// - An absolute URI loses its scheme and host.
+    /// - Letters, digits, `-`, `.`, `_` and `~` are decoded: `%6C` is `l`. Every other
+    ///   percent-encoding stays, in upper case: `%2f` is `%2F`, not a slash. Bytes outside visible
+    ///   ASCII are percent-encoded.
+    /// - Repeated slashes become one, and segments of one or two dots are resolved.
+    ///
+    /// Case, a trailing slash and path parameters stay: whether `/login/` equals `/login` depends on
+    /// the application, and on the rules.
+    pub(crate) fn of_uri(uri: &[u8], bytes_max: usize) -> Self {
+        let path = without_origin(uri);
+        let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
+        let written = one_spelling(&path[..end]);
+        // A target without a leading slash: `*`, which `OPTIONS` may use.
+        let mut normalized = if written == "*" { "*".to_owned() } else { without_dots(&written) };
+        // ASCII can be cut at any byte.
+        normalized.truncate(bytes_max);
+        Self { written, normalized, bytes_max }
+    }
+
+    /// The request for this endpoint. Rules for folded paths fold the complete path.
+    pub(crate) fn add_to<'a>(&'a self, request: Request<'a>) -> Request<'a> {
+        request.normalized_endpoint(&self.normalized, &self.written, self.bytes_max)
+    }
+}
+
+/// Paths are equal if they are to every rule, whatever form of paths it compares.
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_folded = || fold(&self.written) == fold(&other.written);
+        self.normalized == other.normalized && (self.written == other.written || is_same_folded())
+    }
 }
 
 /// Part after the host of an absolute URI; any other text unchanged.
@@ -63,8 +89,12 @@ fn without_origin(uri: &[u8]) -> &[u8] {
     &rest[host_end..]
 }
 
+/// A path with a leading slash, unless it is `*`, and with one way of percent-encoding.
 fn one_spelling(path: &[u8]) -> String {
     let mut written = String::with_capacity(path.len() + 1);
+    if path != b"*" && path.first() != Some(&b'/') {
+        written.push('/');
+    }
     let mut rest = path;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
@@ -127,8 +157,47 @@ mod tests {
 
     const LONG: usize = 1024;
 
+    fn endpoint(uri: &[u8], bytes_max: usize) -> String {
+        Endpoint::of_uri(uri, bytes_max).normalized
+    }
+
     fn path(uri: &str) -> String {
         endpoint(uri.as_bytes(), LONG)
+    }
+
+    fn folded(uri: &str, bytes_max: usize) -> String {
+        let endpoint = Endpoint::of_uri(uri.as_bytes(), bytes_max);
+        endpoint.add_to(Request::new()).folded_endpoint().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_complete_path_is_folded() {
+        let long = "a".repeat(LONG + 1);
+        for uri in [
+            "/login",
+            "login/",
+            "http://example.com/LOGIN?next=/",
+            "/login/x/y/..;/..",
+            "/x/..;v=1/login",
+            &format!("/;{long}/login"),
+            &format!("/{long}/../login"),
+            "/%6%63ogin",
+        ] {
+            assert_eq!(folded(uri, LONG), "/login", "{uri}");
+        }
+        assert_eq!(folded("/é", LONG), folded("/%C3%A9", LONG));
+        assert_eq!(folded("/login", 4), "/log");
+        assert_eq!(folded("*", LONG), "*");
+    }
+
+    #[test]
+    fn two_paths_are_equal_if_they_are_so_in_every_form() {
+        let is_equal = |one: &str, other: &str| {
+            Endpoint::of_uri(one.as_bytes(), LONG) == Endpoint::of_uri(other.as_bytes(), LONG)
+        };
+        assert!(is_equal("/login", "http://example.com//login?x"));
+        assert!(!is_equal("/login", "/LOGIN"));
+        assert!(!is_equal("/login/x/y/..;/..", "/login/x/y/"));
     }
 
     #[test]
@@ -195,6 +264,16 @@ mod tests {
     }
 
     proptest! {
+        /// On every path that `/v1/check` accepts too, the rules for folded paths compare the same.
+        #[test]
+        fn the_folded_path_is_that_of_the_path_as_sent(
+            path in "/[/.;%?#aA25eEfFl*]{0,48}", bytes_max in 1..64usize,
+        ) {
+            let mut expected = fold(&path).into_owned();
+            expected.truncate(bytes_max);
+            prop_assert_eq!(folded(&path, bytes_max), expected);
+        }
+
         #[test]
         fn normalizing_twice_changes_nothing(uri in proptest::collection::vec(any::<u8>(), 0..200)) {
             let once = endpoint(&uri, LONG);

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
+use crate::compat::floor_char_boundary;
 use crate::rules::{Attribute, fold};
 
 /// A request to be checked against the rules: its attributes, its plan and its cost.
@@ -28,11 +29,13 @@ pub struct Request<'a> {
     user_id: Option<&'a str>,
     ip: Option<&'a str>,
     endpoint: Option<&'a str>,
+    /// The path that the endpoint was made from, if it is not the endpoint itself, and the most bytes of its folded form.
+    written: Option<(&'a str, usize)>,
     method: Option<&'a str>,
     plan: Option<&'a str>,
     others: SmallVec<[(&'a str, &'a str); 4]>,
     cost: u64,
-    /// The endpoint in folded form, once a rule has asked for it; `None` if it is in that form already.
+    /// The path in folded form, once a rule has asked for it; `None` if it is in that form already.
     folded: OnceLock<Option<Box<str>>>,
 }
 
@@ -50,6 +53,7 @@ impl<'a> Request<'a> {
             user_id: None,
             ip: None,
             endpoint: None,
+            written: None,
             method: None,
             plan: None,
             others: SmallVec::new_const(),
@@ -76,7 +80,30 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn endpoint(mut self, endpoint: &'a str) -> Self {
         self.endpoint = Some(endpoint);
+        self.written = None;
         self.folded = OnceLock::new();
+        self
+    }
+
+    /// Sets the attribute `endpoint` to a path that was normalized or truncated. Rules with
+    /// [`PathForm::Folded`](crate::PathForm::Folded) fold the path as it was written, complete, and truncate the result to
+    /// `bytes_max`: normalizing or truncating first would leave some spellings of a path apart.
+    ///
+    /// ```
+    /// use sluicegate::Request;
+    ///
+    /// let request = Request::new().normalized_endpoint("/login/x/..;", "/login/x/..;", 1024);
+    /// assert_eq!(request.folded_endpoint(), Some("/login"));
+    /// ```
+    #[must_use]
+    pub fn normalized_endpoint(
+        mut self,
+        endpoint: &'a str,
+        written: &'a str,
+        bytes_max: usize,
+    ) -> Self {
+        self = self.endpoint(endpoint);
+        self.written = Some((written, bytes_max));
         self
     }
 
@@ -138,11 +165,13 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn folded_endpoint(&self) -> Option<&str> {
         let endpoint = self.endpoint?;
-        let folded = self.folded.get_or_init(|| match fold(endpoint) {
+        let (path, bytes_max) = self.written.unwrap_or((endpoint, usize::MAX));
+        let folded = self.folded.get_or_init(|| match fold(path) {
             Cow::Borrowed(_) => None,
             Cow::Owned(folded) => Some(folded.into()),
         });
-        Some(folded.as_deref().unwrap_or(endpoint))
+        let folded = folded.as_deref().unwrap_or(path);
+        Some(&folded[..floor_char_boundary(folded, bytes_max)])
     }
 
     /// The same request for another endpoint.
@@ -151,6 +180,7 @@ impl<'a> Request<'a> {
             user_id: self.user_id,
             ip: self.ip,
             endpoint: Some(endpoint),
+            written: None,
             method: self.method,
             plan: self.plan,
             others: self.others.iter().copied().collect(),

@@ -24,7 +24,7 @@ use super::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use super::rls::envoy::r#type::v3::RateLimitUnit;
 use crate::app::{RequestLimits, TAKE_ON_ERROR};
 use crate::envoy_names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
-use crate::normalize::{address, endpoint, text};
+use crate::normalize::{Endpoint, address, text};
 
 /// Maximum number of descriptors in a call: as many as can be decided in one step.
 pub(super) const DESCRIPTORS_MAX: usize = ASKS_MAX;
@@ -54,8 +54,18 @@ struct KeyValue<'a> {
     value: Cow<'a, str>,
     /// Attribute of this entry; `None` if it cannot be one.
     name: Option<&'a str>,
-    /// Normalized value of the attribute; `None` if it equals `value`.
-    normalized: Option<String>,
+    normalized: Normalized<'a>,
+}
+
+/// Value of an attribute.
+#[derive(Debug)]
+enum Normalized<'a> {
+    /// The entry's value.
+    Same,
+    Address(String),
+    Path(Endpoint),
+    /// An endpoint that is not a path, complete, and the most bytes of its folded form.
+    Name(Cow<'a, str>, usize),
 }
 
 /// Limit sent with a descriptor.
@@ -178,9 +188,15 @@ impl<'a> Descriptor<'a> {
     fn request(&'a self) -> Request<'a> {
         let mut request = Request::new().cost(self.hits.cost());
         for KeyValue { name, value, normalized, .. } in &self.entries {
-            if let Some(name) = name {
-                request = request.attribute(name, normalized.as_deref().unwrap_or(value));
-            }
+            let Some(name) = name else { continue };
+            request = match normalized {
+                Normalized::Same => request.attribute(name, value),
+                Normalized::Address(address) => request.attribute(name, address),
+                Normalized::Path(endpoint) => endpoint.add_to(request),
+                Normalized::Name(written, bytes_max) => {
+                    request.normalized_endpoint(value, written, *bytes_max)
+                }
+            };
         }
         // After the entries, so that entries cannot override these.
         request.attribute(DOMAIN, self.domain).attribute(DESCRIPTOR, &self.keys)
@@ -229,10 +245,15 @@ impl<'a> KeyValue<'a> {
         let name = envoy_names::attribute(key);
         let normalized = match name {
             // Kept only if it differs from the value sent.
-            Some("ip") => address(&value).filter(|one| *one != value).map(Cow::into_owned),
+            Some("ip") => address(&value)
+                .filter(|one| *one != value)
+                .map_or(Normalized::Same, |one| Normalized::Address(one.into_owned())),
+            Some("endpoint") if sent.starts_with(b"/") => {
+                Normalized::Path(Endpoint::of_uri(sent, bytes_max))
+            }
             // Without a leading slash it is a name chosen by the operator, not a path.
-            Some("endpoint") if sent.starts_with(b"/") => Some(endpoint(sent, bytes_max)),
-            _ => None,
+            Some("endpoint") => Normalized::Name(text(sent), bytes_max),
+            _ => Normalized::Same,
         };
         Self { key, value, name, normalized }
     }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sluicegate::rules::{Attribute, fold};
 
 use super::*;
 
@@ -40,6 +41,19 @@ proptest! {
         let key = |call| read(call, &limits()).unwrap()[0].own_key(&limit);
         let is_same = domain == other_domain && ones == others;
         prop_assert_eq!(key(&one) == key(&other), is_same);
+    }
+
+    /// Rules for folded paths compare the path that was sent, folded and then truncated.
+    #[test]
+    fn the_complete_endpoint_is_folded(path in "/?[/.;%?#aA25eEfFl*]{1,96}") {
+        let call = call("d", &[("path".into(), path.clone())]);
+        let descriptors = read(&call, &limits()).unwrap();
+        let request = descriptors[0].request();
+        let mut expected = fold(&path).into_owned();
+        expected.truncate(limits().value_bytes_max);
+        prop_assert_eq!(request.folded_endpoint(), Some(&*expected));
+        let endpoint = request.get(&Attribute::Endpoint).unwrap();
+        prop_assert!(endpoint.len() <= limits().value_bytes_max);
     }
 
     /// Any message is either read or rejected, without a panic.

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::app::App;
 use crate::log_limit::LogLimit;
-use crate::normalize::{endpoint, text};
+use crate::normalize::{Endpoint, text};
 
 /// Headers that describe the request. Proxies send one or the other.
 const URIS: [HeaderName; 2] =
@@ -25,7 +25,7 @@ static UNTRUSTED_LINES: LogLimit = LogLimit::new();
 #[derive(Debug, Default)]
 pub(crate) struct ProxiedRequest<'a> {
     ip: String,
-    endpoint: Option<String>,
+    endpoint: Option<Endpoint>,
     method: String,
     host: Option<String>,
     user_id: Option<String>,
@@ -72,10 +72,10 @@ impl<'a> ProxiedRequest<'a> {
     /// Reads the headers by which a proxy describes the request; the method is empty if none names it.
     pub(crate) fn described(headers: &HeaderMap, bytes_max: usize) -> Result<Self, Contradiction> {
         let reader = Reader { headers, bytes_max };
-        let method = reader.one_of(&METHODS, |method| reader.cut(&method_name(method)))?;
+        let method = reader.one_text(&METHODS, |method| reader.cut(&method_name(method)))?;
         Ok(Self {
-            endpoint: reader.one_of(&URIS, |uri| endpoint(uri, bytes_max))?,
-            host: reader.one_of(&HOSTS, |host| reader.cut(&host_name(host)))?,
+            endpoint: reader.one_of(&URIS, |uri| Endpoint::of_uri(uri, bytes_max))?,
+            host: reader.one_text(&HOSTS, |host| reader.cut(&host_name(host)))?,
             method: method.unwrap_or_default(),
             ..Self::default()
         })
@@ -85,7 +85,7 @@ impl<'a> ProxiedRequest<'a> {
     pub(crate) fn request(&self) -> Request<'_> {
         let mut request = Request::new().ip(&self.ip).method(&self.method);
         if let Some(endpoint) = &self.endpoint {
-            request = request.endpoint(endpoint);
+            request = endpoint.add_to(request);
         }
         if let Some(user_id) = &self.user_id {
             request = request.user_id(user_id);
@@ -110,13 +110,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Value of these headers, normalized by `write`; `None` if it is empty.
-    fn one_of(
+    /// Value of these headers, normalized by `write`; `None` if all are empty.
+    fn one_of<T: PartialEq>(
         &self,
         names: &[HeaderName],
-        write: impl Fn(&[u8]) -> String,
-    ) -> Result<Option<String>, Contradiction> {
-        let mut found: Option<String> = None;
+        write: impl Fn(&[u8]) -> T,
+    ) -> Result<Option<T>, Contradiction> {
+        let mut found: Option<T> = None;
         for name in names {
             for value in self.headers.get_all(name) {
                 let value = value.as_bytes().trim_ascii();
@@ -130,11 +130,20 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(found.filter(|found| !found.is_empty()))
+        Ok(found)
+    }
+
+    /// Value of these headers, normalized by `write`; `None` if it is then empty.
+    fn one_text(
+        &self,
+        names: &[HeaderName],
+        write: impl Fn(&[u8]) -> String,
+    ) -> Result<Option<String>, Contradiction> {
+        Ok(self.one_of(names, write)?.filter(|text| !text.is_empty()))
     }
 
     fn text(&self, name: &HeaderName) -> Result<Option<String>, Contradiction> {
-        self.one_of(std::slice::from_ref(name), |value| self.cut(&text(value)))
+        self.one_text(std::slice::from_ref(name), |value| self.cut(&text(value)))
     }
 
     /// Value of a header named in the settings; `None` if none is named.
@@ -185,6 +194,8 @@ fn host_name(value: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sluicegate::rules::Attribute;
+
     use super::*;
 
     fn read(
@@ -212,6 +223,24 @@ mod tests {
         assert_eq!(read(&[("x-user", b"123456789")], 8), Ok(Some("12345678".into())));
         assert_eq!(read(&[("x-user", "1234567é".as_bytes())], 8), Ok(Some("1234567".into())));
         assert_eq!(read(&[("x-user", b"\xe9\xff")], 8), Ok(Some("éÿ".into())));
+    }
+
+    /// Headers that agree when normalized may be different paths when folded.
+    #[test]
+    fn uris_must_agree_folded_too_and_are_folded_complete() {
+        let described = |uris: &[(&'static str, &str)]| {
+            let headers = uris
+                .iter()
+                .map(|(name, uri)| (HeaderName::from_static(name), uri.parse().unwrap()));
+            ProxiedRequest::described(&headers.collect(), 16)
+        };
+        let sent = ("x-forwarded-uri", "/login/x/y/..;/..");
+        let proxied = described(&[sent]).unwrap();
+        let request = proxied.request();
+        assert_eq!(request.get(&Attribute::Endpoint), Some("/login/x/y/"));
+        assert_eq!(request.folded_endpoint(), Some("/login"));
+        assert!(described(&[sent, ("x-original-uri", sent.1)]).is_ok());
+        assert!(described(&[sent, ("x-original-uri", "/login/x/y/")]).is_err());
     }
 
     #[test]
