@@ -3,8 +3,10 @@
 #![cfg(test)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use sluicegate::{Limiter, Mode, Quota, Request, Rule, RuleSet, Verdict};
+use sluicegate::rules::RuleSpec;
+use sluicegate::{Limiter, Mode, PathForm, Quota, Request, Rule, RuleSet, Verdict};
 
 use super::queue::Queue;
 use super::{Pseudonyms, record};
@@ -25,6 +27,20 @@ pub(crate) fn limiter(modes: &[Mode]) -> Limiter {
         Rule::new(rule_id, &pattern, quota).unwrap().with_mode(*mode)
     });
     Limiter::new(sluicegate::MemoryStore::new(), RuleSet::new(rules.collect()).unwrap())
+}
+
+/// A limiter with one rule that has a bucket per folded endpoint, with one token.
+pub(crate) fn folded_limiter() -> Limiter {
+    let spec = RuleSpec {
+        rule_id: 1,
+        key_pattern: "e:{endpoint}".into(),
+        path: PathForm::Folded,
+        tokens: Some(1),
+        period: Some(Duration::from_secs(1)),
+        ..RuleSpec::default()
+    };
+    let rules = RuleSet::new(vec![spec.build().unwrap()]).unwrap();
+    Limiter::new(sluicegate::MemoryStore::new(), rules)
 }
 
 /// A request that is always denied.

@@ -206,7 +206,7 @@ impl Queue {
             tier.is_enforced().hash(&mut state);
             at.micros().div_euclid(MINUTE_US).hash(&mut state);
             for attribute in tier.rule.key_pattern().attributes() {
-                request.get(attribute).hash(&mut state);
+                tier.rule.value(request, attribute).hash(&mut state);
             }
             state.finish()
         };

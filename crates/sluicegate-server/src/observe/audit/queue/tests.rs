@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use sluicegate::{Limiter, Mode};
 
 use super::*;
-use crate::observe::audit::test_support::{NOON, limiter, note, queue, request, verdict};
+use crate::observe::audit::test_support::{
+    NOON, folded_limiter, limiter, note, queue, request, verdict,
+};
 use crate::observe::metrics::audit::AuditFigures;
 
 /// A simple model of the queue.
@@ -174,6 +176,18 @@ fn a_row_has_the_first_and_the_last_time_whatever_the_order() {
         sample.map(|text| text.as_deref().unwrap()),
         ["42", "203.0.113.9", "/login", "POST"]
     );
+}
+
+#[test]
+fn spellings_of_a_folded_path_are_one_row() {
+    let (queue, limiter) = (queue(16).0, folded_limiter());
+    for path in ["/login", "/LOGIN"] {
+        let request = Request::new().endpoint(path).cost(2);
+        queue.note(&request, &limiter.check_now(&request).violated().unwrap(), NOON);
+    }
+    let rows = queue.take(16);
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((row.count, &*row.bucket_key), (2, "e:/login"));
 }
 
 #[test]

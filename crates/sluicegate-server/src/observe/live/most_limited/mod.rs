@@ -188,7 +188,7 @@ impl MostLimited {
             tier.rule.rule_id().hash(&mut state);
             tier.is_enforced().hash(&mut state);
             for attribute in tier.rule.key_pattern().attributes() {
-                request.get(attribute).hash(&mut state);
+                tier.rule.value(request, attribute).hash(&mut state);
             }
             state.finish()
         };

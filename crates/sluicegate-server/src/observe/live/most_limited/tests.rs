@@ -2,7 +2,7 @@ use sluicegate::{Limiter, MemoryStore, Quota, Rule};
 
 use super::*;
 use crate::config::{self, Privacy, Secret};
-use crate::observe::audit::test_support::{NOON, limiter, request, verdict};
+use crate::observe::audit::test_support::{NOON, folded_limiter, limiter, request, verdict};
 
 fn limited(privacy: Privacy) -> MostLimited {
     let privacy_key = Some(Secret::new("a key"));
@@ -134,6 +134,17 @@ fn addresses_that_are_recorded_as_one_network_are_reported_once() {
         [of("203.0.113.0/24", 2), of("198.51.100.0/24", 1)],
     );
     assert_eq!(limited.top_in(&limiter.rules(), 2)[0].last_at, moment(1).at);
+}
+
+#[test]
+fn spellings_of_a_folded_path_are_reported_once() {
+    let (limited, limiter) = (limited(Privacy::Raw), folded_limiter());
+    for path in ["/login", "/LOGIN"] {
+        let request = Request::new().endpoint(path).cost(2);
+        limited.note_at(&request, &limiter.check_now(&request), moment(0));
+    }
+    assert_eq!(limited.shards.iter().map(|shard| shard.lock().entries.len()).sum::<usize>(), 1);
+    assert_eq!(reported(&limited, &limiter, 0), [("e:/login".into(), 2, Mode::Enforce)]);
 }
 
 #[test]
