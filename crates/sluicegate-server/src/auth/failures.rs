@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use sluicegate::client_ip::canonical;
 use sluicegate::{Clock, KeyedLimiter, MemoryStore, Quota, QuotaError, SystemClock};
 
+use crate::log_limit::LogLimit;
+
 /// Maximum number of addresses counted individually; further ones share a count.
 pub(super) const ADDRESSES_MAX: usize = 65_536;
 
@@ -25,7 +27,8 @@ const SLOTS: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Failures<C: Clock = SystemClock> {
     wrong_tokens: KeyedLimiter<IpAddr, C>,
-    log_lines: KeyedLimiter<IpAddr, C>,
+    /// By cause and address. A cause is identified by the address of its limit in memory.
+    log_lines: KeyedLimiter<(usize, IpAddr), C>,
     last: LastWrong,
 }
 
@@ -79,9 +82,10 @@ impl<C: Clock> Failures<C> {
         taken.retry_after().filter(|wait| !wait.is_zero())
     }
 
-    /// True if a line about this address may be logged: once per minute.
-    pub(crate) fn may_log(&self, address: IpAddr) -> bool {
-        self.log_lines.take(&network(address), 1).is_granted()
+    /// True if a line of this cause about this address may be logged: once per minute.
+    pub(crate) fn may_log(&self, address: IpAddr, cause: &'static LogLimit) -> bool {
+        let cause = std::ptr::from_ref(cause).addr();
+        self.log_lines.take(&(cause, network(address)), 1).is_granted()
     }
 }
 
@@ -169,16 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn one_line_in_a_minute() {
+    fn one_line_of_each_cause_in_a_minute() {
+        static CAUSE: LogLimit = LogLimit::new();
+        static OTHER_CAUSE: LogLimit = LogLimit::new();
         let clock = ManualClock::new(Micros::new(1_000_000));
         let store = MemoryStore::builder().clock(clock.clone()).build();
         let failures = Failures::on(Arc::new(store), 3).unwrap();
         let one = address("203.0.113.9");
-        assert!(failures.may_log(one));
-        assert!(!failures.may_log(one));
-        assert!(failures.may_log(address("203.0.113.10")));
+        assert!(failures.may_log(one, &CAUSE));
+        assert!(!failures.may_log(one, &CAUSE));
+        assert!(failures.may_log(one, &OTHER_CAUSE), "no cause hides another");
+        assert!(!failures.may_log(one, &OTHER_CAUSE));
+        assert!(failures.may_log(address("203.0.113.10"), &CAUSE));
         clock.advance(Duration::from_secs(60));
-        assert!(failures.may_log(one));
+        assert!(failures.may_log(one, &CAUSE));
     }
 
     #[test]

@@ -64,7 +64,8 @@ impl PasswordDelays {
     ///
     /// Never: the quota is constant and valid.
     pub(crate) fn new() -> Result<Self, QuotaError> {
-        Self::on(MemoryStore::builder().max_buckets(ADDRESSES_MAX).build())
+        let store = MemoryStore::builder().max_buckets(ADDRESSES_MAX).take_buckets_max(0);
+        Self::on(store.build())
     }
 }
 

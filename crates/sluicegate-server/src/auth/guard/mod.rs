@@ -216,9 +216,9 @@ impl Guard {
     }
 
     /// Number of lines of this cause left out since the last one, if a line about this address may be logged: one per
-    /// minute and address, and few per minute over all addresses.
-    pub(crate) fn admit_line(&self, peer: IpAddr, cause: &LogLimit) -> Option<u64> {
-        self.failures.may_log(peer).then(|| cause.admit()).flatten()
+    /// cause, minute and address, and few per cause and minute over all addresses.
+    pub(crate) fn admit_line(&self, peer: IpAddr, cause: &'static LogLimit) -> Option<u64> {
+        self.failures.may_log(peer, cause).then(|| cause.admit()).flatten()
     }
 
     /// Rejects requests that a page of another site made a browser send.
