@@ -1,7 +1,7 @@
 //! Frames of HTTP/2 in the bytes of a connection.
 //!
-//! A client can keep a connection busy for ever with frames that move nothing: PING, SETTINGS, `WINDOW_UPDATE`. Only
-//! frames that carry something count as life of the connection.
+//! A client can send frames without data for as long as it likes: PING, SETTINGS, `WINDOW_UPDATE`. Only frames with data
+//! reset the idle timeout of the connection.
 
 /// Bytes of the preface that a client sends first.
 const PREFACE_BYTES: usize = 24;

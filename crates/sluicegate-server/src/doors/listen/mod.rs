@@ -1,7 +1,8 @@
 //! Listeners: accept connections up to a limit and serve each in its own task.
 //!
-//! As the limit comes near, idle connections of the largest network make room for new ones (`slots`). Nothing that a client or the operating system does ends a listener. Without free file
-//! descriptors it waits and retries; a connection that breaks, stalls or panics ends alone.
+//! As the limit comes near, idle connections of the largest network make room for new ones (`slots`). Nothing that a
+//! client or the operating system does ends a listener. Without free file descriptors it waits and retries; a connection
+//! that breaks, stalls or panics ends alone.
 
 mod activity;
 mod connection;

@@ -35,8 +35,10 @@ const SPARE_PART: usize = 10;
 const LARGE_PART: usize = 100;
 /// Maximum number of equally large networks that an eviction sorts in again.
 const NETWORKS_MAX: usize = 8;
-/// Maximum number of connections that an eviction sorts in again at each look at a network.
-const CORRECTIONS_MAX: usize = 32;
+/// Maximum number of connections that an eviction sorts in again at each look at a network. Beyond it the first one is
+/// closed, which may be in the middle of a command. Each takes a removal and an insertion in an ordered set, about a
+/// microsecond together.
+const CORRECTIONS_MAX: usize = 256;
 
 /// All open connections.
 #[derive(Debug)]
@@ -272,7 +274,7 @@ impl Table {
         let of_network = self.by_stamp.range((network, self.opened, 0)..);
         let mut of_network = of_network.take_while(|(of, ..)| *of == network);
         let makes_room = |connection: &Connection| {
-            connection.task.is_some() && self.open.makes_room(connection.listener, listener)
+            connection.task.is_some() && self.staying.makes_room(connection.listener, listener)
         };
         of_network.find(|(.., id)| self.connections.get(id).is_some_and(makes_room)).copied()
     }
