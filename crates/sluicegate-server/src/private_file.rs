@@ -1,9 +1,11 @@
 //! Files with secrets: written for their owner alone, and checked for access by other users.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
@@ -18,13 +20,19 @@ const OTHERS_ENTER: u32 = 0o001;
 /// On a directory: only the owner of a file may rename or delete it.
 const STICKY: u32 = 0o1000;
 
+/// Age from which a temporary file is not one that another process is writing.
+const LEFTOVER_AGE: Duration = Duration::from_secs(60);
+/// Maximum number of entries of a folder that are searched for leftovers.
+const ENTRIES_MAX: usize = 10_000;
+
 /// Creates a file that only its owner may read. Fails if the path exists, even as a link that leads nowhere.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }
 
 /// Replaces a file as a whole: readers see the old content or the new one. The new content is written beside it, under
-/// a name that other users cannot guess, so they cannot have prepared a link there.
+/// a name that other users cannot guess, so they cannot have prepared a link there. Files that remained beside it because
+/// a process was killed between creating and renaming one are removed.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -36,11 +44,39 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         .write_all(content)
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(beside, path));
-    if replaced.is_err() {
-        // If that fails too, the first error is the one to report.
-        let _ = fs::remove_file(beside);
+    // The content is complete whether or not the following succeeds; after an error, the first one is reported.
+    match replaced {
+        Ok(()) => drop(remove_leftovers(path, &file)),
+        Err(_) => drop(fs::remove_file(beside)),
     }
     replaced
+}
+
+/// Removes old temporary files of this path that belong to the owner of the file just written.
+fn remove_leftovers(path: &Path, written: &File) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (folder(path), path.file_name()) else { return Ok(()) };
+    let written = written.metadata()?;
+    let old = written.modified()?.checked_sub(LEFTOVER_AGE);
+    for entry in fs::read_dir(folder)?.take(ENTRIES_MAX) {
+        let entry = entry?;
+        if !is_temporary(&entry.file_name(), name) {
+            continue;
+        }
+        // Of a link, this is the link itself.
+        let found = entry.metadata()?;
+        let is_old = old.is_some_and(|old| found.modified().is_ok_and(|at| at < old));
+        if found.is_file() && found.uid() == written.uid() && is_old {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// True for the names that [`replace`] gives to temporary files: a dot and 16 hexadecimal digits after the name.
+fn is_temporary(candidate: &OsStr, name: &OsStr) -> bool {
+    let rest = candidate.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+    let digits = rest.and_then(|rest| rest.strip_prefix(b"."));
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Opens a file whose content other users cannot have chosen.
@@ -89,10 +125,15 @@ pub(crate) fn is_writable_by_all(path: &Path) -> bool {
 
 /// True if every user of this machine can reach files in the folder of this path.
 fn is_in_open_folder(path: &Path) -> bool {
-    path.parent().is_none_or(|folder| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder(path).is_none_or(|folder| {
         fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & OTHERS_ENTER != 0)
     })
+}
+
+/// Folder of a path; `None` for the root.
+fn folder(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
 /// True if every user of this machine can replace the files in this folder; also false if that cannot be found out.
@@ -140,6 +181,35 @@ mod tests {
         fs::create_dir(&path).unwrap();
         replace(&path, b"new").unwrap_err();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_left_by_a_killed_process_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        for (name, modified, is_removed) in [
+            ("file.0123456789abcdef", Some(old), true),
+            ("file.fedcba9876543210", Some(old), true),
+            // Another process may be writing it.
+            ("file.00000000deadbeef", None, false),
+            ("file.0123456789abcde", Some(old), false),
+            ("file.0123456789abcdeg", Some(old), false),
+            ("other.0123456789abcdef", Some(old), false),
+        ] {
+            let beside = folder.path().join(name);
+            let file = create(&beside).unwrap();
+            if let Some(modified) = modified {
+                file.set_modified(modified).unwrap();
+            }
+            replace(&path, b"new").unwrap();
+            assert_eq!(beside.exists(), !is_removed, "{name}");
+        }
+        let link = folder.path().join("file.aaaaaaaaaaaaaaaa");
+        symlink(&path, &link).unwrap();
+        replace(&path, b"newer").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
     }
 
     #[test]
