@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::common::{Client, Launch, Server, check, with_rules};
 
 /// Peer in no network of proxies.
-const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 9));
+const UNTRUSTED_PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 9));
 
 /// Five per client address; users of the plan `gold` have a hundred, and no other limit.
 const RULES: &str = r#"
@@ -49,14 +49,16 @@ fn allowed(server: &Server, peer: IpAddr, count: usize, headers: &[(&str, &str)]
 }
 
 #[test]
-fn a09_a_stranger_cannot_choose_its_user_plan_or_tenant() {
+fn a09_an_untrusted_peer_cannot_choose_its_user_plan_or_tenant() {
     let server = launch("127.0.0.1").start();
     let gold = [("x-user-id", "ann"), ("x-plan", "gold")];
-    let forged = allowed(&server, STRANGER, 20, &gold);
-    eprintln!("a stranger in the plan of another user: {forged} of 20 allowed, 5 of its own");
+    let forged = allowed(&server, UNTRUSTED_PEER, 20, &gold);
+    eprintln!(
+        "an untrusted peer in the plan of another user: {forged} of 20 allowed, 5 of its own"
+    );
     assert_eq!(forged, 5, "as without the headers");
     // It spends no tokens of the user and the tenant that it names.
-    allowed(&server, STRANGER, 20, &[("x-tenant", "acme")]);
+    allowed(&server, UNTRUSTED_PEER, 20, &[("x-tenant", "acme")]);
     let proxy = IpAddr::V4(Ipv4Addr::LOCALHOST);
     assert_eq!(allowed(&server, proxy, 101, &gold), 100);
     assert_eq!(allowed(&server, proxy, 4, &[("x-tenant", "acme")]), 3);
@@ -115,7 +117,7 @@ fn allowed_as_others(server: &Server, peer: IpAddr, fields: impl Fn(usize) -> St
 }
 
 #[test]
-fn no_forwarding_field_makes_a_stranger_another_client() {
+fn no_forwarding_field_makes_an_untrusted_peer_another_client() {
     for (number, field) in (1..).zip(FORWARDING) {
         let server = launch("127.0.0.1").start();
         let peer = IpAddr::from([127, 0, 1, number]);
@@ -155,7 +157,7 @@ fn entries_of_a_client_do_not_count_however_many() {
 fn a_proxy_header_is_believed_only_where_it_is_expected_and_of_trusted_peers() {
     const HEADER: &str = "PROXY TCP4 203.0.113.9 127.0.0.1 5000 80\r\n";
     let ask = |server: &Server, before: &str| {
-        let mut client = Client::connect_from(STRANGER, server.address).unwrap();
+        let mut client = Client::connect_from(UNTRUSTED_PEER, server.address).unwrap();
         let request = "GET /v1/authorize HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         let _ = client.send(format!("{before}{request}").as_bytes());
         client.read_to_end()

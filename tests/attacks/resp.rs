@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::common::{Launch, Server, eventually, now};
-use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, open, read_to_end, resident_kib};
+use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, metric, open, read_to_end, resident_kib};
 
 fn serve(arguments: &[&str]) -> Server {
     Launch::serve(arguments).with_resp().start()
@@ -14,12 +14,6 @@ fn serve(arguments: &[&str]) -> Server {
 /// Another client is answered.
 fn ping(stream: &mut TcpStream) {
     ask(stream, b"PING\r\n", "+PONG").unwrap();
-}
-
-fn metric(server: &Server, name: &str) -> u64 {
-    let text = server.get("/metrics").body;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().parse().unwrap()
 }
 
 #[test]
@@ -71,7 +65,7 @@ fn hostile_sizes_end_their_connection_and_cost_nothing() {
         assert!(answer.ends_with("\r\n") && answer.len() < 200, "{shown:?}: {answer:?}");
     }
     ping(&mut bystander);
-    assert_eq!(metric(&server, "sluicegate_resp_protocol_errors_total"), frames.len() as u64);
+    assert_eq!(metric(&server, "sluicegate_resp_protocol_errors_total"), frames.len());
     let grown = resident_kib(server.pid()).saturating_sub(before);
     eprintln!("  {} hostile frames: {grown} KiB more memory", frames.len());
     assert!(grown < 16 * 1024, "{grown} KiB");
@@ -94,7 +88,7 @@ fn announced_sizes_are_not_allocated() {
             stream.write_all(announced).unwrap();
         }
         eventually("all to be read", || {
-            (metric(&server, "sluicegate_connections ") >= CONNECTIONS as u64).then_some(())
+            (metric(&server, "sluicegate_connections") >= CONNECTIONS).then_some(())
         });
         let mut other = connect(NEWCOMER, server.address_of("resp")).unwrap();
         ask(&mut other, b"PING\r\n", "\r\n").unwrap();
@@ -169,7 +163,7 @@ fn slow_commands_are_cut_wherever_they_stop() {
         }
         eprintln!("  {} slow connections cut after {:?}", held.len(), now() - started);
         eventually("the slots to be free", || {
-            (metric(&server, "sluicegate_connections ") <= 1).then_some(())
+            (metric(&server, "sluicegate_connections") <= 1).then_some(())
         });
     }
 }
@@ -215,7 +209,7 @@ fn a_pipeline_whose_replies_are_not_read_is_bounded_and_cut() {
         eprintln!("  8 clients sent {} MiB and read nothing: {grown} KiB more", sent >> 20);
         assert!(grown < 32 * 1024, "{grown} KiB");
         eventually("them to be cut", || {
-            (metric(&server, "sluicegate_connections ") <= 2).then_some(())
+            (metric(&server, "sluicegate_connections") <= 2).then_some(())
         });
         ping(&mut bystander);
     }

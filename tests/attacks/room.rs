@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::common::{Launch, PATIENCE, Server, eventually, now};
+use crate::sockets::metric;
 
 const MAX_BUCKETS: usize = 4000;
 /// A quarter of all.
@@ -94,13 +95,6 @@ fn is_told(server: &Server, rules: &str) {
     assert_eq!(server.stderr().matches(NO_ROOM).count(), 1);
 }
 
-/// Value of a metric.
-fn metric(server: &Server, name: &str) -> usize {
-    let text = server.get("/metrics").body;
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("no {name}")).trim().parse().unwrap()
-}
-
 /// Keys without a rule that stay for a year, and then thousands of quotas: users, addresses and the rule for all requests
 /// have their buckets, known and new ones.
 #[test]
@@ -138,8 +132,8 @@ fn a01_a_flood_of_keys_without_a_rule_denies_no_subject_of_a_rule() {
     is_told(&server, "take");
     assert!(metric(&server, "sluicegate_overflow_total{rule_id=\"take\"}") >= 17_000);
     assert_eq!(metric(&server, "sluicegate_overflow_total{rule_id=\"1\"}"), 0);
-    assert_eq!(metric(&server, "sluicegate_take_buckets "), TAKE_BUCKETS_MAX);
-    assert!(metric(&server, "sluicegate_buckets ") <= TAKE_BUCKETS_MAX + 200);
+    assert_eq!(metric(&server, "sluicegate_take_buckets"), TAKE_BUCKETS_MAX);
+    assert!(metric(&server, "sluicegate_buckets") <= TAKE_BUCKETS_MAX + 200);
 }
 
 /// Made-up users of one rule: addresses of another rule have their buckets, and so have keys without a rule.
@@ -166,7 +160,7 @@ fn a01_a_flood_of_one_rule_denies_no_subject_of_another() {
         server.get("/readyz?verbose").body.contains("of rules 1, 2\n").then_some(())
     });
     assert_eq!(metric(&server, "sluicegate_overflow_total{rule_id=\"1\"}"), 8000 - 3 * RESERVE);
-    assert_eq!(metric(&server, "sluicegate_buckets "), MAX_BUCKETS);
+    assert_eq!(metric(&server, "sluicegate_buckets"), MAX_BUCKETS);
 }
 
 /// A bucket without a rule that takes longer to fill than allowed is refused on every protocol, by the name of a field.

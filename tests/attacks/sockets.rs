@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, Server};
 
 /// Address of the attacker.
 pub(crate) const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 1));
@@ -103,6 +103,17 @@ pub(crate) fn read_to_end(stream: &mut TcpStream) -> String {
         }
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Value of a metric, which may be given with its labels; without them, the sum over all labels. 0 if it has no value yet.
+pub(crate) fn metric(server: &Server, name: &str) -> usize {
+    let text = server.get("/metrics").body;
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = rest.starts_with([' ', '{']).then(|| rest.rsplit(' ').next())??;
+        Some(value.parse::<usize>().unwrap())
+    });
+    values.sum()
 }
 
 /// Resident memory of a process in KiB.
