@@ -20,6 +20,10 @@ use crate::log_limit::LogLimit;
 /// Bytes of a gRPC message before its payload: a flag and the length.
 const GRPC_PREFIX: usize = 5;
 
+/// Memory for each frame of a body that is read as a whole, beside its bytes: a `Bytes` of 32 bytes in a list that grows
+/// to double its length.
+const FRAME_OVERHEAD: usize = 64;
+
 /// Limit on the bytes of all bodies that have not arrived completely.
 #[derive(Debug)]
 pub(crate) struct BodyBudget {
@@ -51,7 +55,7 @@ pub(crate) struct CountedBody<B, R: Deref<Target = BodyBudget>> {
 /// Bytes that the reader of a body holds until more arrive.
 #[derive(Debug)]
 enum Received {
-    /// Of a body that is read as a whole: all bytes so far.
+    /// Of a body that is read as a whole: all bytes so far, and the memory for its frames.
     Whole(usize),
     /// Of a stream of gRPC messages: the one that is not complete.
     Messages(GrpcMessage),
@@ -172,7 +176,7 @@ impl<B, R: Deref<Target = BodyBudget>> Drop for CountedBody<B, R> {
 impl Received {
     fn add(&mut self, data: &[u8]) {
         match self {
-            Self::Whole(bytes) => *bytes += data.len(),
+            Self::Whole(bytes) => *bytes += data.len() + FRAME_OVERHEAD,
             Self::Messages(message) => message.add(data),
         }
     }
@@ -264,7 +268,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_bytes_that_wait_for_more_are_counted() {
-        let budget = budget(15);
+        const HELD: i64 = 10 + FRAME_OVERHEAD as i64;
+        let budget = budget(15 + FRAME_OVERHEAD);
         // Arrives with one pause, as a body after its header does, or the end of a chunked one.
         let mut whole = budget.whole(Chunks([None, TEN, TEN, None].into()));
         for expected in [None, Some(Ok(10)), Some(Ok(10)), None, Some(Ok(0))] {
@@ -272,7 +277,7 @@ mod tests {
             assert_eq!(budget.held.get(), 0);
         }
         let mut first = budget.whole(Chunks([TEN, None, None].into()));
-        for (expected, held) in [(Some(Ok(10)), 0), (None, 0), (None, 10)] {
+        for (expected, held) in [(Some(Ok(10)), 0), (None, 0), (None, HELD)] {
             assert_eq!(poll(&mut first).await, expected);
             assert_eq!(budget.held.get(), held);
         }
@@ -280,7 +285,7 @@ mod tests {
         for expected in [Some(Ok(10)), None, Some(Err(true))] {
             assert_eq!(poll(&mut second).await, expected);
         }
-        assert_eq!((budget.held.get(), budget.refused.get()), (10, 1));
+        assert_eq!((budget.held.get(), budget.refused.get()), (HELD, 1));
         drop((whole, first, second));
         assert_eq!(budget.held.get(), 0);
     }
