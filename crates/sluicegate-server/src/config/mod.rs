@@ -301,6 +301,7 @@ pub struct Recent {
 pub struct Limits {
     pub body_bytes_max: usize,
     pub bodies_bytes_max: usize,
+    pub unsent_bytes_max: usize,
     pub body_timeout: Duration,
     pub batch_max: usize,
     pub attributes_max: usize,

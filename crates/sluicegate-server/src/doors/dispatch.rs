@@ -15,7 +15,8 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tower::ServiceExt;
 
-use super::http::{authorize, check};
+use super::answer_bytes::AnswerSize;
+use super::http::{authorize, check, take};
 use super::{grpc, http};
 use crate::app::App;
 use crate::web::problem::Problem;
@@ -45,6 +46,18 @@ impl Dispatch {
     /// The entrance of the gRPC door.
     pub(crate) fn grpc(app: Arc<App>) -> Self {
         Self { router: grpc::router(Arc::clone(&app)), door: Door::Grpc(app) }
+    }
+
+    /// Size of the answers to be expected of a path.
+    pub(crate) fn answer_size(&self, path: &str) -> AnswerSize {
+        match &self.door {
+            Door::Grpc(_) => AnswerSize::Small,
+            _ => match path {
+                check::PATH | take::PATH | authorize::PATH => AnswerSize::Small,
+                check::BATCH_PATH => AnswerSize::Batch,
+                _ => AnswerSize::Large,
+            },
+        }
     }
 
     /// Answers a request of a client at `peer`.

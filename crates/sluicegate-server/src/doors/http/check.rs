@@ -26,6 +26,8 @@ const TOGETHER_MAX: usize = 16;
 
 /// Path of a single check.
 pub(crate) const PATH: &str = "/v1/check";
+/// Path of the endpoint for batches.
+pub(crate) const BATCH_PATH: &str = "/v1/check/batch";
 
 /// Answer of a check.
 #[derive(Debug, Serialize, ToSchema)]

@@ -23,8 +23,8 @@ use crate::web::problem::Problem;
 /// guard.
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/v1/check/batch", post(check::check_batch))
-        .route("/v1/take", post(take::take))
+        .route(check::BATCH_PATH, post(check::check_batch))
+        .route(take::PATH, post(take::take))
         .route("/livez", get(health::live))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))

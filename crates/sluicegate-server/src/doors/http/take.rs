@@ -21,6 +21,9 @@ use crate::web::openapi::parts::{Deny, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
+/// Path of the endpoint.
+pub(crate) const PATH: &str = "/v1/take";
+
 /// Query parameter with the status of a denial.
 const DENY: &str = "deny";
 

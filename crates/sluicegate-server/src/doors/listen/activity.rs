@@ -96,9 +96,17 @@ impl Activity {
         &self.unsent
     }
 
+    /// Returns whether the client does not read: neither what is written to the socket, nor an answer over HTTP/2. Then
+    /// only sending counts as progress, whatever the client sends.
+    fn is_unread(&self) -> bool {
+        self.is_stuck.load(Relaxed) || self.unsent.bytes() > 0
+    }
+
     /// Records a request whose header is complete.
     pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> InFlight {
-        self.progress.moved();
+        if !self.is_unread() {
+            self.progress.moved();
+        }
         self.header_at.store(NONE, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
         self.is_http2.store(is_http2, Relaxed);
@@ -108,7 +116,7 @@ impl Activity {
     /// Records received bytes; of HTTP/2, only those of a request's body.
     pub(super) fn received(&self) {
         // A client that does not read its answer may go on sending.
-        if self.is_stuck.load(Relaxed) {
+        if self.is_unread() {
             return;
         }
         let now = self.progress.moved();
@@ -118,7 +126,7 @@ impl Activity {
         }
     }
 
-    /// Records sent bytes; of HTTP/2, only those of answers.
+    /// Records sent bytes; of HTTP/2, only those of an answer's body.
     pub(super) fn sent(&self) {
         self.progress.moved();
     }
@@ -143,7 +151,7 @@ impl Drop for InFlight {
 #[derive(Debug)]
 pub(super) struct InFlightBody {
     body: Body,
-    /// Bytes of a large answer over HTTP/2.
+    /// Bytes of an answer over HTTP/2.
     unsent: Option<UnsentBytes>,
     _in_flight: InFlight,
 }
@@ -180,6 +188,7 @@ impl HttpBody for InFlightBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doors::answer_bytes::AnswerSize;
 
     const TIMEOUTS: Timeouts =
         Timeouts { header: Duration::from_secs(5), idle: Duration::from_secs(60) };
@@ -237,6 +246,24 @@ mod tests {
         pass(10).await;
         activity.received();
         assert_eq!(activity.deadline(TIMEOUTS), deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_do_not_keep_an_answer_that_is_not_read() {
+        let activity = Arc::new(Activity::new(Arc::new(Progress::new()), Unsent::default()));
+        let _in_flight = activity.request(true);
+        let deadline = activity.deadline(TIMEOUTS);
+        let answer = activity.unsent().room(AnswerSize::Small).await.count(1);
+        pass(10).await;
+        drop(activity.request(true));
+        activity.received();
+        assert_eq!(activity.deadline(TIMEOUTS), deadline);
+        activity.sent();
+        assert_eq!(activity.deadline(TIMEOUTS), Instant::now() + TIMEOUTS.idle);
+        drop(answer);
+        pass(10).await;
+        drop(activity.request(true));
+        assert_eq!(activity.deadline(TIMEOUTS), Instant::now() + TIMEOUTS.idle);
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,14 +26,13 @@ pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
 use super::tls::ALPN_HTTP2;
 use super::tracked_stream::TrackedStream;
-use super::unsent::{TooMany, Unsent};
+use super::unsent::Unsent;
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
-use crate::web::problem::Problem;
 
 /// Maximum number of header fields: some proxies pass on all of a browser's and other proxies'
 /// fields.
@@ -68,6 +67,8 @@ pub(super) struct HttpConnection {
     pub(super) timeouts: Timeouts,
     pub(super) phase: PhaseWatch,
     pub(super) metrics: Metrics,
+    /// Bytes of unsent answers of all connections from which on each gets one large answer at a time.
+    pub(super) unsent_bytes_max: usize,
 }
 
 impl Protocols {
@@ -119,8 +120,9 @@ impl HttpConnection {
     }
 
     fn begin(self) -> (TcpStream, ConnectionServer) {
-        let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics } = self;
-        let unsent = Unsent::new(metrics.unsent_bytes.clone());
+        let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics, .. } =
+            self;
+        let unsent = Unsent::new(metrics.unsent_bytes.clone(), self.unsent_bytes_max);
         let activity = Arc::new(Activity::new(progress, unsent));
         let handler = Arc::new(RequestHandler {
             peer,
@@ -275,9 +277,12 @@ impl RequestHandler {
     ) -> Result<Response<InFlightBody>, Infallible> {
         let is_http2 = request.version() == Version::HTTP_2;
         let in_flight = self.activity.request(is_http2);
-        if is_http2 {
-            self.activity.unsent().room().await;
-        }
+        let room = if is_http2 {
+            let size = self.dispatch.answer_size(request.uri().path());
+            Some(self.activity.unsent().room(size).await)
+        } else {
+            None
+        };
         let mut answer = pin!(self.dispatch.answer(request, self.peer));
         let caught = poll_fn(|cx| {
             match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
@@ -296,23 +301,14 @@ impl RequestHandler {
         if !is_http2 && self.phase.is_leaving() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        if !is_http2 {
-            return Ok(response.map(|body| InFlightBody::new(body, None, in_flight)));
-        }
-        let stated = response.extensions().get().map(|AnswerBytes(bytes)| *bytes);
-        let bytes = stated.unwrap_or_else(|| response.body().size_hint().lower() as usize);
-        let (response, unsent) = match self.activity.unsent().count(bytes) {
-            Ok(unsent) => (response, unsent),
-            Err(TooMany) => (unread(), None),
-        };
+        let unsent = room.filter(|_| !response.body().is_end_stream()).map(|room| {
+            let stated = response.extensions().get().map(|AnswerBytes(bytes)| *bytes);
+            let bytes = stated.unwrap_or_else(|| response.body().size_hint().lower() as usize);
+            // A body of unknown length holds something, too.
+            room.count(bytes.max(1))
+        });
         Ok(response.map(|body| InFlightBody::new(body, unsent, in_flight)))
     }
-}
-
-/// Takes the place of an answer for which the connection has too many unsent ones.
-fn unread() -> Response<Body> {
-    let detail = "too many answers of this connection have not been read";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }
 
 fn panicked() -> Response<Body> {

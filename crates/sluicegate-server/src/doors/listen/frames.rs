@@ -1,7 +1,7 @@
 //! Frames of HTTP/2 in the bytes of a connection.
 //!
-//! A client can send frames without data for as long as it likes: PING, SETTINGS, `WINDOW_UPDATE`. Only frames with data
-//! reset the idle timeout of the connection.
+//! A client can send frames without data for as long as it likes: PING, SETTINGS, `WINDOW_UPDATE`. Only DATA with payload
+//! resets the idle timeout here; requests do where they are answered.
 
 /// Bytes of the preface that a client sends first.
 const PREFACE_BYTES: usize = 24;
@@ -9,44 +9,37 @@ const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 
 const DATA: u8 = 0;
-const HEADERS: u8 = 1;
 
 /// Follows the frames in one direction of a connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// Type of frames that count beside DATA.
-    counted: Option<u8>,
     head: [u8; HEAD_BYTES],
     /// Bytes of `head` that are known.
     known: usize,
     /// Bytes to skip before the next head.
     rest: usize,
-    /// The bytes to skip are of a frame that counts.
-    is_counted: bool,
+    /// The bytes to skip are of a DATA frame.
+    is_data: bool,
 }
 
 impl Frames {
-    /// Frames of a client. Its requests are counted when they are complete, so HEADERS do not count here.
+    /// Frames of a client.
     pub(super) fn received() -> Self {
-        Self { rest: PREFACE_BYTES, ..Self::new(None) }
+        Self { rest: PREFACE_BYTES, ..Self::sent() }
     }
 
-    /// Frames of the service: answers begin with HEADERS.
+    /// Frames of the service.
     pub(super) fn sent() -> Self {
-        Self::new(Some(HEADERS))
+        Self { head: [0; HEAD_BYTES], known: 0, rest: 0, is_data: false }
     }
 
-    fn new(counted: Option<u8>) -> Self {
-        Self { counted, head: [0; HEAD_BYTES], known: 0, rest: 0, is_counted: false }
-    }
-
-    /// Follows further bytes; true if there is payload of a frame that counts among them.
+    /// Follows further bytes; true if there is payload of a DATA frame among them.
     pub(super) fn follow(&mut self, mut bytes: &[u8]) -> bool {
         let mut has_moved = false;
         while !bytes.is_empty() {
             if self.rest > 0 {
                 let length = self.rest.min(bytes.len());
-                has_moved |= self.is_counted;
+                has_moved |= self.is_data;
                 self.rest -= length;
                 bytes = &bytes[length..];
                 continue;
@@ -58,7 +51,7 @@ impl Frames {
             if self.known == HEAD_BYTES {
                 let [a, b, c, kind, ..] = self.head;
                 self.rest = u32::from_be_bytes([0, a, b, c]) as usize;
-                self.is_counted = kind == DATA || Some(kind) == self.counted;
+                self.is_data = kind == DATA;
                 self.known = 0;
             }
         }
@@ -69,6 +62,8 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HEADERS: u8 = 1;
 
     fn frame(kind: u8, length: usize) -> Vec<u8> {
         let mut frame = (length as u32).to_be_bytes()[1..].to_vec();
@@ -87,8 +82,8 @@ mod tests {
         assert!(received.follow(&frame(DATA, 1)));
         assert!(!received.follow(&idle));
         let mut sent = Frames::sent();
-        assert!(sent.follow(&idle));
-        assert!(!sent.follow(&frame(6, 8)));
+        assert!(!sent.follow(&idle));
+        assert!(sent.follow(&frame(DATA, 1)));
     }
 
     #[test]

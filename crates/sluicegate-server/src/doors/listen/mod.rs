@@ -219,6 +219,7 @@ impl ListenerConfig {
                     timeouts: Timeouts { header: limits.header_timeout, idle: limits.idle_timeout },
                     phase: phase.clone(),
                     metrics: metrics.clone(),
+                    unsent_bytes_max: limits.unsent_bytes_max,
                 };
                 match acceptor {
                     None => Box::pin(connection.serve()),

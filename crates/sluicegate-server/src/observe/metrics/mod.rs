@@ -214,7 +214,7 @@ impl Metrics {
         );
         registry.register(
             "unsent_bytes",
-            "Bytes of large answers over HTTP/2 that clients have not read",
+            "Bytes of answers over HTTP/2 that clients have not read",
             self.unsent_bytes.clone(),
         );
         registry.register(

@@ -14,6 +14,9 @@ const BODY_BYTES_MAX_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of all bodies that have not arrived completely.
 const BODIES_BYTES_MAX_DEFAULT: u64 = 64 * 1024 * 1024;
 const BODIES_BYTES_MAX_MAX: u64 = 64 * 1024 * 1024 * 1024;
+/// Bytes of all answers over HTTP/2 that clients have not read.
+const UNSENT_BYTES_MAX_DEFAULT: u64 = 64 * 1024 * 1024;
+const UNSENT_BYTES_MAX_MAX: u64 = 64 * 1024 * 1024 * 1024;
 /// Milliseconds for a body, and for a header, to arrive: generous for a few hundred bytes.
 const ARRIVAL_MS_DEFAULT: u64 = 5_000;
 /// Idle timeout in milliseconds: as long as proxies usually keep their connections.
@@ -48,6 +51,18 @@ pub(super) const KEYS: &[Key] = &[
             min: BODY_BYTES_MAX_DEFAULT,
             max: BODIES_BYTES_MAX_MAX,
             set: |config, number| config.limits.bodies_bytes_max = number as usize,
+        },
+    },
+    Key {
+        name: "limits.unsent_bytes_max",
+        flag: Some("limits-unsent-bytes-max"),
+        value: "BYTES",
+        doc: "Size of all answers over HTTP/2 together that clients have not read, above which each connection gets one large answer at a time",
+        kind: Kind::Number {
+            default: UNSENT_BYTES_MAX_DEFAULT,
+            min: 0,
+            max: UNSENT_BYTES_MAX_MAX,
+            set: |config, number| config.limits.unsent_bytes_max = number as usize,
         },
     },
     Key {
