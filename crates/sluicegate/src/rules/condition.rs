@@ -107,13 +107,13 @@ impl Except {
     }
 }
 
-/// Parses a glob and brings it into a form, in which it is not longer.
+/// Parses a glob and brings it into a form, in which it is not longer and must not be empty.
 fn parse_glob(text: &str, form: PathForm) -> Result<Glob, GlobError> {
     let glob = Glob::parse(text)?;
-    Ok(match form {
-        PathForm::Exact => glob,
-        PathForm::Folded => Glob::within_limits(&form.of(text)),
-    })
+    match form {
+        PathForm::Exact => Ok(glob),
+        PathForm::Folded => Glob::parse(&form.of(text)),
+    }
 }
 
 impl fmt::Display for Condition {

@@ -141,12 +141,20 @@ impl Pattern {
     }
 
     /// This pattern with the endpoint that it is limited to, if any, in another form.
-    pub(super) fn with_path(mut self, path: PathForm) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// An endpoint that is empty in that form.
+    pub(super) fn with_path(mut self, path: PathForm) -> Result<Self, PatternError> {
         if self.endpoint.is_some() {
             let endpoint = self.text.strip_prefix(ENDPOINT_PREFIX).unwrap_or_default();
-            self.endpoint = Some(Glob::within_limits(&path.of(endpoint)));
+            let endpoint = path.of(endpoint);
+            if endpoint.is_empty() {
+                return Err(PatternError::NoEndpoint { at: ENDPOINT_PREFIX.len() });
+            }
+            self.endpoint = Some(Glob::within_limits(&endpoint));
         }
-        self
+        Ok(self)
     }
 
     /// Readable bucket key: the pattern with its placeholders filled in. `None` if the request lacks one of them.

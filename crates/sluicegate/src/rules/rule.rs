@@ -231,19 +231,21 @@ impl Rule {
 
     /// This rule with another form of the endpoints that it compares and takes into its keys. With
     /// [`PathForm::Folded`] its own globs for endpoints are folded too.
-    #[must_use]
-    pub fn with_path(mut self, path: PathForm) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// A glob for endpoints that is empty in that form, such as `..` or `;v=1`.
+    pub fn with_path(mut self, path: PathForm) -> Result<Self, RuleError> {
         self.path = path;
-        self.key_pattern = self.key_pattern.with_path(path);
+        self.key_pattern = self.key_pattern.with_path(path)?;
         for (attribute, condition) in &mut self.conditions {
-            // It was parsed before: a folded glob is not longer.
-            if *attribute == Attribute::Endpoint
-                && let Ok(parsed) = Condition::parse_as(condition.as_str(), path)
-            {
-                *condition = parsed;
+            if *attribute == Attribute::Endpoint {
+                *condition = Condition::parse_as(condition.as_str(), path).map_err(|error| {
+                    RuleError::Glob { attribute: attribute.name().into(), error }
+                })?;
             }
         }
-        self
+        Ok(self)
     }
 
     /// This rule with a name, by which others can replace it; with none if it is empty. Several rules may

@@ -244,8 +244,15 @@ impl RuleSpec {
             .with_mode(self.mode)
             .with_on_error(self.on_error)
             .with_is_active(self.is_active)
-            .with_path(self.path)
             .with_notes_of(self);
+        match rule.clone().with_path(self.path) {
+            Ok(with_path) => rule = with_path,
+            // It has no conditions yet.
+            Err(RuleError::Pattern(wrong)) => {
+                errors.push(FieldError { at: Some(wrong.at()), ..error("key_pattern", wrong) });
+            }
+            Err(wrong) => errors.push(error("path", wrong)),
+        }
         if let Some(scope) = self.scope {
             rule = rule.with_scope(scope);
         }

@@ -46,5 +46,5 @@ fn rule(
         if endpoint.is_empty() { Ok(rule) } else { rule.with_condition("endpoint", endpoint) }
     };
     let path = if FOLDED.contains(&endpoint) { PathForm::Folded } else { PathForm::Exact };
-    Ok(with_endpoint(rule)?.with_path(path))
+    Ok(with_endpoint(rule)?.with_path(path)?)
 }

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sluicegate::rules::{Attribute, Condition, Glob, GlobError};
+use sluicegate::rules::{Attribute, Condition, Glob, GlobError, PatternError, RuleError, RuleSpec};
 use sluicegate::{PathForm, Request, Rule, RuleSet};
 
 use crate::library::support::{cases, rule};
@@ -115,13 +115,13 @@ proptest! {
 fn a_folded_rule_compares_folded_paths() {
     let folded = |id, pattern: &str, glob: &str| {
         let rule = rule(id, pattern, "1/s").with_condition("endpoint", glob).unwrap();
-        rule.with_path(PathForm::Folded)
+        rule.with_path(PathForm::Folded).unwrap()
     };
     let rules = RuleSet::new(vec![
         folded(1, "a:{endpoint}", "/Login/"),
         folded(2, "b", "/API/*"),
         folded(3, "c", "/** !/LOGIN|/health/"),
-        rule(4, "endpoint:/V1/", "1/s").with_path(PathForm::Folded),
+        rule(4, "endpoint:/V1/", "1/s").with_path(PathForm::Folded).unwrap(),
         rule(5, "exact", "1/s").with_condition("endpoint", "/login").unwrap(),
     ])
     .unwrap();
@@ -140,9 +140,38 @@ fn a_folded_rule_compares_folded_paths() {
     let escaped: Vec<u64> = rules.escaped(&request).map(Rule::rule_id).collect();
     assert_eq!(escaped, [5]);
     // As written, whatever the order in which the columns are set.
-    let late = rule(1, "a:{endpoint}", "1/s").with_path(PathForm::Folded);
+    let late = rule(1, "a:{endpoint}", "1/s").with_path(PathForm::Folded).unwrap();
     let late = late.with_condition("endpoint", "/Login/").unwrap();
     assert_eq!(late, rules.rules()[0]);
     assert_eq!(late.conditions()[0].1.as_str(), "/Login/");
     assert_eq!(late.spec().build().unwrap(), late);
+}
+
+/// A glob that is empty when folded would match no request: it is refused as an empty one is.
+#[test]
+fn a_glob_that_folds_to_nothing_is_refused() {
+    for glob in [".", "..", ";v=1", "?x", "#top", "a/..", "**/.."] {
+        let empty = RuleError::Glob { attribute: "endpoint".into(), error: GlobError::Empty };
+        for condition in [glob.to_owned(), format!("!{glob}"), format!("/** !/a|{glob}")] {
+            let exact = rule(1, "a", "1/s").with_condition("endpoint", &condition).unwrap();
+            assert_eq!(
+                exact.clone().with_path(PathForm::Folded),
+                Err(empty.clone()),
+                "{condition}"
+            );
+            let folded = rule(1, "a", "1/s").with_path(PathForm::Folded).unwrap();
+            assert_eq!(folded.with_condition("endpoint", &condition), Err(empty.clone()));
+            let errors = RuleSpec { path: PathForm::Folded, ..exact.spec() }.build().unwrap_err();
+            assert_eq!(
+                (errors[0].field, errors[0].of.as_deref()),
+                ("conditions", Some("endpoint"))
+            );
+            assert_eq!((errors.len(), &*errors[0].reason), (1, "an empty glob matches nothing"));
+        }
+        let exact = rule(1, &format!("endpoint:{glob}"), "1/s");
+        let refused = exact.clone().with_path(PathForm::Folded);
+        assert_eq!(refused, Err(PatternError::NoEndpoint { at: 9 }.into()), "{glob}");
+        let errors = RuleSpec { path: PathForm::Folded, ..exact.spec() }.build().unwrap_err();
+        assert_eq!((errors.len(), errors[0].field, errors[0].at), (1, "key_pattern", Some(9)));
+    }
 }
