@@ -20,7 +20,7 @@
 //! | `smuggling` | requests whose end two parsers would see at different places |
 //! | `watchers` | attempts to keep others from watching |
 //!
-//! `sockets` opens connections from other addresses of loopback.
+//! `sockets` opens connections from other addresses of loopback, and reads replies of the Redis protocol.
 //!
 //! `cargo test -p sluicegate-server --test attacks -- --nocapture` runs them and prints their figures. SECURITY.md lists
 //! them; the number in a test's name is the row there. Every attack is bounded in time and size, and stays on loopback.

@@ -1,13 +1,12 @@
 //! Rules that cost more than they should.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::common::{Client, Launch, Server, check, now, with_rules};
+use crate::sockets::resp_reply;
 
 /// Length of the path that a client sends: the most that a value may have.
 const PATH_BYTES: usize = 1024;
@@ -112,11 +111,7 @@ fn a10_a_request_that_meets_too_many_rules_is_denied_and_charges_nothing() {
     let answer = server.post_json("/json", &descriptor.to_string());
     assert_eq!(answer.status, 429, "{answer:?}");
 
-    let mut resp = TcpStream::connect(server.address_of("resp")).unwrap();
-    resp.write_all(b"SG.CHECK ip 192.0.2.1 endpoint /b\r\n").unwrap();
-    let mut reply = [0; 4096];
-    let length = resp.read(&mut reply).unwrap();
-    let reply = String::from_utf8_lossy(&reply[..length]).into_owned();
+    let reply = resp_reply(server.address_of("resp"), "SG.CHECK ip 192.0.2.1 endpoint /b");
     assert!(reply.contains(":0\r\n") && reply.contains(":-1\r\n"), "{reply}");
 
     // Nothing of it was charged: the sixty buckets of /a still hold all nine tokens.

@@ -1,6 +1,6 @@
-//! Raw connections from chosen addresses of loopback.
+//! Raw connections from chosen addresses of loopback, and raw replies of the Redis protocol.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +22,21 @@ impl Drop for EndOfAttack<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Reply to a command of the Redis protocol, as it is sent, over a new connection.
+pub(crate) fn resp_reply(to: SocketAddr, command: &str) -> String {
+    // The reply is complete when that of a second command follows.
+    const END: &str = "+PONG\r\n";
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "{command}\r\nPING\r\n").unwrap();
+    let (mut stream, mut reply) = (BufReader::new(stream), String::new());
+    while !reply.ends_with(END) {
+        assert_ne!(stream.read_line(&mut reply).unwrap(), 0, "closed after {reply:?}");
+    }
+    reply.truncate(reply.len() - END.len());
+    reply
 }
 
 /// Opens a connection from a local address.
