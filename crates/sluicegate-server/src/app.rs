@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::auth::guard::Guard;
 use crate::body_budget::BodyBudget;
-use crate::config::Authorize;
+use crate::config::{Authorize, Config};
 use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
 use crate::observe::live::Live;
@@ -103,6 +103,18 @@ fn seconds_up(time: Duration) -> u64 {
 }
 
 impl RequestLimits {
+    /// Those of the settings.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            body_bytes_max: config.limits.body_bytes_max,
+            body_timeout: config.limits.body_timeout,
+            batch_max: config.limits.batch_max,
+            attributes_max: config.limits.attributes_max,
+            value_bytes_max: config.limits.value_bytes_max,
+            take_full_max: config.store.take_full_max,
+        }
+    }
+
     /// Checks the quota of a bucket without a rule.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use sluicegate::rules::Attribute;
@@ -12,6 +12,7 @@ use sluicegate::{Algorithm, Quota, Request, Rule, RuleSet};
 
 use crate::admin::overrides::body::{NewOverride, OverrideBody};
 use crate::app::RequestLimits;
+use crate::config::Config;
 use crate::data::ViolationOrder;
 use crate::doors::grpc::json::call::Call;
 use crate::doors::grpc::{codec, descriptors};
@@ -29,14 +30,7 @@ use crate::web::check_body::CheckBody;
 use crate::web::query::Query;
 
 /// Limits of requests, as they are by default.
-const LIMITS: RequestLimits = RequestLimits {
-    body_bytes_max: 16_384,
-    body_timeout: Duration::from_secs(1),
-    batch_max: 100,
-    attributes_max: 32,
-    value_bytes_max: 256,
-    take_full_max: Duration::from_secs(366 * 86_400),
-};
+static LIMITS: LazyLock<RequestLimits> = LazyLock::new(|| RequestLimits::of(&Config::default()));
 
 /// Bodies of checks, batches, takes, rules and overrides.
 pub fn body(bytes: &[u8]) {
