@@ -369,3 +369,24 @@ fn s5_a_reserve_is_available_whatever_others_do() {
         assert_eq!(store.stats().buckets, 0);
     });
 }
+
+/// A rule is deleted while a charge within its reserve finds the store full: all of the room can be used afterwards.
+#[test]
+fn s5_no_room_is_lost_with_a_rule() {
+    check(|| {
+        let (store, clock) = store(2);
+        let slow = Quota::per_day(2).unwrap();
+        let other = |name: &[u8]| store.key(Space::Rule(9), &[name]);
+        assert!(take(&store, &other(b"one"), &slow, 1) && take(&store, &other(b"two"), &slow, 1));
+        let rule = Rule::new(1, "user:{user_id}", slow).unwrap();
+        let room = store.reserve_room(&RuleSet::new(vec![rule]).unwrap());
+        let charging = spawn(&store, move |store| take(store, &key(store, "new"), &slow, 1));
+        drop(room);
+        assert!(charging.join().unwrap(), "from the overflow bucket");
+        clock.advance(Duration::from_hours(24));
+        store.sweep(2 * 66 * 256);
+        assert_eq!(store.stats().buckets, 0);
+        assert!(take(&store, &other(b"one"), &slow, 1) && take(&store, &other(b"two"), &slow, 1));
+        assert_eq!(store.stats().buckets, 2);
+    });
+}

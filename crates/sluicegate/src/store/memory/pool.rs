@@ -93,7 +93,7 @@ impl Share {
         if self.update(within_reserve) {
             let is_used = pool.use_one();
             if !is_used {
-                self.update(|held| Some(Held { own: held.own.saturating_sub(1), ..held }));
+                self.undo_own(pool);
             }
             return is_used;
         }
@@ -107,6 +107,15 @@ impl Share {
             pool.common.fetch_sub(1, Relaxed);
         }
         is_used
+    }
+
+    /// Gives back one that was taken within the reserve. If the reserve has become smaller meanwhile, it may count as
+    /// borrowed.
+    fn undo_own(&self, pool: &Pool) {
+        self.exchange(pool, |Held { own, borrowed }| match own {
+            0 => Held { own, borrowed: borrowed.saturating_sub(1) },
+            _ => Held { own: own - 1, borrowed },
+        });
     }
 
     /// Is there room for this many more? Another account may take it meanwhile, unless it is within the reserve.
@@ -253,6 +262,19 @@ mod tests {
         old.set_reserve(&pool, 4);
         assert_eq!(old.held(), Held { own: 4, borrowed: 6 });
         assert_eq!(pool.common.load(Relaxed), 6);
+    }
+
+    #[test]
+    fn room_is_given_back_after_its_reserve_is_gone() {
+        let pool = Pool::new(1);
+        let share = Share::default();
+        share.set_reserve(&pool, 1);
+        // The first step of `try_take`; then the rule is deleted, and the pool turns out to be full.
+        assert!(share.update(|held| Some(Held { own: held.own + 1, ..held })));
+        share.set_reserve(&pool, 0);
+        assert_eq!(pool.common.load(Relaxed), 1);
+        share.undo_own(&pool);
+        assert_eq!((share.held(), pool.common.load(Relaxed)), (Held { own: 0, borrowed: 0 }, 0));
     }
 
     #[test]
