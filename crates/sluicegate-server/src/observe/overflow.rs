@@ -68,14 +68,19 @@ impl OverflowWatch {
             return None;
         }
         let counts = counts();
-        let before = std::mem::replace(&mut seen.logged, counts.iter().copied().collect());
-        seen.logged_at = Some(now);
-        // The count of a rule that was deleted and came back starts again.
-        let since = |(owner, now): (RoomOwner, u64)| {
-            let before = before.get(&owner).copied().unwrap_or(0);
+        // The count of a rule that was deleted and came back may start again.
+        let since = |&(owner, now): &(RoomOwner, u64)| {
+            let before = seen.logged.get(&owner).copied().unwrap_or(0);
             (owner, now.checked_sub(before).unwrap_or(now))
         };
-        Some(counts.into_iter().map(since).filter(|(_, charges)| *charges > 0).collect())
+        let grown: Vec<_> = counts.iter().map(since).filter(|(_, charges)| *charges > 0).collect();
+        // The rule may have been deleted since.
+        if grown.is_empty() {
+            return None;
+        }
+        seen.logged = counts.into_iter().collect();
+        seen.logged_at = Some(now);
+        Some(grown)
     }
 
     /// Returns whether charges found no room during the last minute.
@@ -85,17 +90,25 @@ impl OverflowWatch {
 
     /// Description for `/readyz?verbose`; `None` if every charge found room so far.
     pub(crate) fn note(&self, store: &AnyStore) -> Option<String> {
-        let grew_at = self.0.lock().grew_at?;
-        let mut counts = store.overflows();
-        counts.retain(|(_, charges)| *charges > 0);
-        let charges: u64 = counts.iter().map(|(_, charges)| charges).sum();
-        let rules = named(&counts);
-        let ago_secs = grew_at.elapsed().as_secs();
-        Some(format!(
-            "no room for new keys: {charges} charges since the start, the last {ago_secs} s ago, \
-             of rules {rules}"
-        ))
+        let (charges, grew_at) = {
+            let seen = self.0.lock();
+            (seen.charges, seen.grew_at?)
+        };
+        Some(note(charges, grew_at.elapsed(), store.overflows()))
     }
+}
+
+fn note(charges: u64, ago: Duration, mut counts: Vec<(RoomOwner, u64)>) -> String {
+    counts.retain(|(_, charges)| *charges > 0);
+    let rules = match &*counts {
+        [] => "that are no longer in force".into(),
+        counts => named(counts),
+    };
+    let ago_secs = ago.as_secs();
+    format!(
+        "no room for new keys: {charges} charges since the start, the last {ago_secs} s ago, of \
+         rules {rules}"
+    )
 }
 
 /// Names the owners with the most charges: ids of rules, `take` for buckets without a rule, `other` for keys of rules that
@@ -143,6 +156,18 @@ mod tests {
         tokio::time::advance(LOG_EVERY).await;
         assert_eq!(watch.read(64, take(64)), None, "nothing new");
         assert!(!watch.is_recent());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_line_without_a_rule() {
+        let watch = OverflowWatch::default();
+        assert_eq!(watch.read(5, Vec::new), None, "the rule was deleted");
+        assert!(watch.is_recent());
+        let back = || vec![(RoomOwner::Rule(7), 5)];
+        assert_eq!(watch.read(5, back), Some(back()), "said as soon as it is known");
+        let gone = note(5, Duration::from_secs(3), vec![(RoomOwner::Take, 0)]);
+        assert!(gone.ends_with("3 s ago, of rules that are no longer in force"), "{gone}");
+        assert!(note(5, Duration::ZERO, back()).ends_with("of rules 7"));
     }
 
     #[test]

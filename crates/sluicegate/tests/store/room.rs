@@ -256,6 +256,32 @@ fn a_flood_of_logs_that_slide_denies_no_subject_of_another_rule() {
     assert_eq!(overflows(&limiter), [(RoomOwner::Rule(1), 1)]);
 }
 
+/// A rule that was deleted, or not active for a while, has its reserve again, for known subjects too.
+#[test]
+fn a_rule_that_comes_back_has_its_reserve_for_known_subjects() {
+    let (store, clock) = store_with_take(MAX_BUCKETS, TAKE_BUCKETS_MAX);
+    let both = [(1, USERS, window(1000)), (2, ADDRESSES, window(1000))];
+    let limiter = Limiter::new(store, rules(&both));
+    let pass = |rule, name: u64| {
+        clock.advance(Duration::from_micros(1));
+        let key = limiter.store().key(Space::Rule(rule), &[&name.to_le_bytes()]);
+        limiter.store().charge_one_now(part(&key, &window(1000), 1)).is_granted()
+    };
+    assert!(pass(2, 0));
+    limiter.replace_rules(rules(&both[..1]));
+    limiter.replace_rules(rules(&both));
+    // Each of the two rules has a quarter of 2,400 entries, half of it for overflow buckets.
+    let reserve = 300;
+    assert_eq!((0..5000).filter(|name| pass(1, name % 40)).count(), reserve + 1200);
+    assert_eq!((0..1000).filter(|_| pass(2, 0)).count(), reserve - 1);
+    let denied = |admitted: usize, charges: usize| (charges - admitted) as u64;
+    let expected = [
+        (RoomOwner::Rule(1), denied(reserve + 1200, 5000)),
+        (RoomOwner::Rule(2), denied(reserve - 1, 1000)),
+    ];
+    assert_eq!(overflows(&limiter), expected);
+}
+
 /// The overflow bucket of a rule has room for its log when all of its other logs are at their maximum.
 #[test]
 fn an_overflow_bucket_has_room_for_its_log() {

@@ -17,10 +17,11 @@
 //!   common meanwhile; a new rule has its reserve as soon as enough of them are evicted, and its overflow bucket at once.
 //!
 //! Each bucket is counted by the account that it was added under (see `shard`), whatever rules are in force when it is
-//! evicted.
+//! evicted. A rule that comes back, such as one that was not active for a while, has the same account again as long as
+//! any of its buckets are stored, so that these are within its reserve.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use sluicegate_core::Quota;
@@ -45,7 +46,15 @@ pub(super) struct Room {
     other: Arc<Account>,
     /// Accounts by space, for readers without the lock.
     accounts: ArcSwap<HashMap<u64, Arc<Account>>>,
-    registered: Mutex<HashMap<u64, Registered>>,
+    spaces: Mutex<Spaces>,
+}
+
+/// Spaces that have or had an account of their own.
+#[derive(Debug, Default)]
+struct Spaces {
+    registered: HashMap<u64, Registered>,
+    /// Accounts of spaces that are no longer registered, while buckets are stored under them.
+    former: HashMap<u64, Weak<Account>>,
 }
 
 /// A space with an account of its own.
@@ -79,7 +88,7 @@ impl Room {
             other: Account::new(RoomOwner::Other, &rules),
             rules,
             accounts: ArcSwap::default(),
-            registered: Mutex::new(HashMap::new()),
+            spaces: Mutex::new(Spaces::default()),
         }
     }
 
@@ -147,36 +156,40 @@ impl Room {
         self: &Arc<Self>,
         spaces: impl Iterator<Item = (MemoryKey, RoomOwner, Quota)>,
     ) -> ReservedRoom {
-        let mut registered = self.registered.lock();
+        let mut all = self.spaces.lock();
+        let Spaces { registered, former } = &mut *all;
         let mut reserved = ReservedRoom { room: Some(Arc::clone(self)), spaces: Vec::new() };
         for (key, owner, quota) in spaces {
-            let new = || Registered {
-                account: Account::new(owner, &self.rules),
-                keeps_log: false,
-                limiters: 0,
-            };
-            let entry = registered.entry(key.space).or_insert_with(new);
+            let entry = registered.entry(key.space).or_insert_with(|| {
+                let account = former.remove(&key.space).and_then(|account| account.upgrade());
+                let account = account.unwrap_or_else(|| Account::new(owner, &self.rules));
+                Registered { account, keeps_log: false, limiters: 0 }
+            });
             entry.keeps_log = quota.keeps_log();
             entry.limiters += 1;
             entry.account.set_overflow_always(key.overflow(&quota).hash);
             reserved.spaces.push(key.space);
         }
-        self.divide(&registered);
+        self.divide(registered);
         reserved
     }
 
     fn release(&self, spaces: &[u64]) {
-        let mut registered = self.registered.lock();
+        let mut all = self.spaces.lock();
+        let Spaces { registered, former } = &mut *all;
         for space in spaces {
             if let Some(entry) = registered.get_mut(space) {
                 entry.limiters -= 1;
                 if entry.limiters == 0 {
                     entry.account.lower_reserves(Reserves::default());
+                    former.insert(*space, Arc::downgrade(&entry.account));
                     registered.remove(space);
                 }
             }
         }
-        self.divide(&registered);
+        self.divide(registered);
+        // No more than there are accounts with buckets.
+        former.retain(|_, account| account.strong_count() > 0);
     }
 
     /// Divides the reserves among the registered spaces, and publishes their accounts.
