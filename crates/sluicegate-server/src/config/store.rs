@@ -100,8 +100,10 @@ impl Store {
 
     /// Checks these settings against each other. The error names the key at fault.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
-        if let Some(take) = self.take_buckets_max.filter(|take| *take > self.max_buckets) {
-            let why = format!("{take} is above `store.max_buckets`, which is {}", self.max_buckets);
+        if let Some(take) = self.take_buckets_max.filter(|take| *take >= self.max_buckets) {
+            let all = self.max_buckets;
+            let why =
+                format!("{take} leaves rules no room; must be below `store.max_buckets`, {all}");
             return Err(("store.take_buckets_max", why));
         }
         let Some(redis) = self.redis() else { return Ok(()) };
@@ -159,6 +161,21 @@ mod tests {
         }
         let error = StoreUrl::parse("memroy:").unwrap_err();
         assert!(error.contains("redis+sentinel://") && error.ends_with("or be `memory:`"));
+    }
+
+    #[test]
+    fn buckets_without_a_rule_leave_room_for_rules() {
+        let store = |max_buckets, take| Store {
+            max_buckets,
+            take_buckets_max: Some(take),
+            ..Store::default()
+        };
+        assert_eq!(store(100, 99).check(), Ok(()));
+        for (max_buckets, take) in [(100, 100), (100, 101), (1, 1)] {
+            let (key, why) = store(max_buckets, take).check().unwrap_err();
+            assert_eq!(key, "store.take_buckets_max");
+            assert!(why.contains("must be below `store.max_buckets`"), "{why}");
+        }
     }
 
     #[test]

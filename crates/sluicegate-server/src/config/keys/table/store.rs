@@ -131,7 +131,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "store.take_buckets_max",
         flag: Some("store-take-buckets-max"),
         value: "N",
-        doc: "Maximum number of buckets without a rule, as a part of `store.max_buckets`; the others are for rules. 0 for a quarter",
+        doc: "Maximum number of buckets without a rule, as a part of `store.max_buckets` and below it; the others are for rules. 0 for a quarter",
         kind: Kind::Number {
             default: 0,
             min: 0,
