@@ -32,6 +32,9 @@ pub(crate) const TAKE_ON_ERROR: OnError = OnError::Local;
 /// Log lines about requests that meet too many rules.
 static TOO_MANY_RULES: LogLimit = LogLimit::new();
 
+/// Log lines about requests that take too much work to match.
+static TOO_COSTLY: LogLimit = LogLimit::new();
+
 /// State that all doors and the administration share.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -162,9 +165,12 @@ impl App {
         self.note_too_many_rules(verdict);
     }
 
-    /// Counts and logs a verdict that denied because the request meets too many rules.
+    /// Counts and logs a verdict that denied because the request meets too many rules, or is too costly to match.
     #[inline]
     fn note_too_many_rules(&self, verdict: &Verdict) {
+        if verdict.is_too_costly() {
+            return self.note_too_costly(verdict);
+        }
         let Some(rules) = verdict.too_many_rules() else { return };
         self.metrics.met_too_many_rules();
         if let Some(suppressed) = TOO_MANY_RULES.admit() {
@@ -175,6 +181,19 @@ impl App {
                 version,
                 suppressed,
                 "request denied: it meets more rules than limits.tiers_max; `sluicegate explain` lists them"
+            );
+        }
+    }
+
+    #[cold]
+    fn note_too_costly(&self, verdict: &Verdict) {
+        self.metrics.met_too_many_rules();
+        if let Some(suppressed) = TOO_COSTLY.admit() {
+            let version = verdict.version();
+            warn!(
+                version,
+                suppressed,
+                "request denied: comparing it with the globs of the rules takes too much work; use fewer globs with several `*`"
             );
         }
     }

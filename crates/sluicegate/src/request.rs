@@ -174,6 +174,13 @@ impl<'a> Request<'a> {
         Some(&folded[..floor_char_boundary(folded, bytes_max)])
     }
 
+    /// Bytes of all its values.
+    pub(crate) fn value_bytes(&self) -> usize {
+        let known = [self.user_id, self.ip, self.endpoint, self.method, self.plan];
+        let others = self.others.iter().map(|(_, value)| *value);
+        known.into_iter().flatten().chain(others).map(str::len).sum()
+    }
+
     /// The same request for another endpoint.
     pub(crate) fn respelt<'b>(&'b self, endpoint: &'b str) -> Request<'b> {
         Request {

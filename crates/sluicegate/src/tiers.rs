@@ -1,6 +1,5 @@
 //! The tiers of a request: the rules that apply, with the quota and the bucket of each.
 
-use std::num::NonZero;
 use std::sync::Arc;
 
 use arc_swap::Guard;
@@ -8,9 +7,9 @@ use sluicegate_core::{Decision, Outcome};
 use smallvec::SmallVec;
 
 use crate::request::Request;
-use crate::rules::{Matches, Mode, Number, Override, RuleSet};
+use crate::rules::{Matched, Mode, Number, Override, RuleSet, TooCostly};
 use crate::store::{Charge, Space, Store};
-use crate::verdict::{Judged, Verdict};
+use crate::verdict::{Excess, Judged, Verdict};
 
 /// Decision of the rule of a blocked subject.
 pub(crate) const BLOCKED: Decision =
@@ -25,8 +24,8 @@ pub(crate) struct Tiers<K> {
     blocked: SmallVec<[(u32, Number); 4]>,
     /// A rule applied that limits nothing.
     is_unlimited: bool,
-    /// Number of the rules that apply, where they are more than a request may meet. There are no tiers then.
-    too_many: Option<NonZero<u32>>,
+    /// The bound that the request exceeds. There are no tiers then.
+    excess: Option<Excess>,
 }
 
 /// A tier whose bucket is charged.
@@ -45,8 +44,8 @@ impl<K> Tiers<K> {
         rules: Guard<Arc<RuleSet>>,
         request: &Request<'_>,
     ) -> Self {
-        let matches = rules.applying(request);
-        Self::of(store, rules, request, matches)
+        let matched = rules.applying(request);
+        Self::of(store, rules, request, matched)
     }
 
     /// The tiers that these rules, by their positions, give a request.
@@ -55,11 +54,12 @@ impl<K> Tiers<K> {
         store: &S,
         rules: Guard<Arc<RuleSet>>,
         request: &Request<'_>,
-        matches: Matches,
+        matched: Matched,
     ) -> Self {
-        if matches.len() > rules.tiers_max() {
-            return Self::too_many(rules, matches.len());
-        }
+        let matches = match matched {
+            Ok(matches) if matches.len() <= rules.tiers_max() => matches,
+            excessive => return Self::excessive(rules, excessive),
+        };
         let (mut charged, mut blocked) = (SmallVec::new(), SmallVec::new());
         let mut is_unlimited = false;
         for rule in matches {
@@ -77,27 +77,30 @@ impl<K> Tiers<K> {
                 _ => is_unlimited = true,
             }
         }
-        let mut tiers = Self { rules, charged, blocked, is_unlimited, too_many: None };
+        let mut tiers = Self { rules, charged, blocked, is_unlimited, excess: None };
         if tiers.is_blocked() {
             tiers.charged.clear();
         }
         tiers
     }
 
-    /// A denial without tiers, because a request meets this many rules.
+    /// A denial without tiers, because a request meets too many rules or is too costly to match.
     #[cold]
-    fn too_many(rules: Guard<Arc<RuleSet>>, met: usize) -> Self {
-        let too_many = u32::try_from(met).ok().and_then(NonZero::new);
+    fn excessive(rules: Guard<Arc<RuleSet>>, matched: Matched) -> Self {
+        let excess = match matched {
+            Ok(matches) => Excess::Rules(u32::try_from(matches.len()).unwrap_or(u32::MAX)),
+            Err(TooCostly) => Excess::Work,
+        };
         let (charged, blocked) = (SmallVec::new(), SmallVec::new());
-        Self { rules, charged, blocked, is_unlimited: false, too_many }
+        Self { rules, charged, blocked, is_unlimited: false, excess: Some(excess) }
     }
 
-    /// Returns whether the request is denied without asking any bucket: an enforced tier is blocked, or it meets too
-    /// many rules.
+    /// Returns whether the request is denied without asking any bucket: an enforced tier is blocked, or it exceeds a
+    /// bound.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         let is_enforced = |(rule, _): &(u32, _)| self.rules.rule(*rule).mode() == Mode::Enforce;
-        self.blocked.iter().any(is_enforced) || self.too_many.is_some()
+        self.blocked.iter().any(is_enforced) || self.excess.is_some()
     }
 
     /// Charges of a request of this cost; probes where it is one.
@@ -136,7 +139,7 @@ impl<K> Tiers<K> {
             }));
             tiers.sort_unstable_by_key(|tier| tier.rule);
         }
-        Verdict::new(self.rules, tiers, degraded, self.is_unlimited, self.too_many)
+        Verdict::new(self.rules, tiers, degraded, self.is_unlimited, self.excess)
     }
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::limiter::Limiter;
 use crate::request::Request;
-use crate::rules::{Matches, OnError};
+use crate::rules::{Matched, Matches, OnError};
 use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::tiers::{BLOCKED, Tiers};
 use crate::verdict::Verdict;
@@ -132,7 +132,7 @@ impl<S: Store> Limiter<S> {
     ) -> Vec<Result<Verdict, S::Error>> {
         let rules = self.rules();
         let of_refunds = refunds.iter().map(|(request, _)| rules.matches(request));
-        let mut matched: Vec<Matches> = of_refunds.collect();
+        let mut matched: Vec<Matched> = of_refunds.collect();
         matched.extend(beside.iter().map(|request| rules.matches(request)));
         rules.drop_replaced(&mut matched);
         let mut verdicts = Vec::with_capacity(refunds.len());
@@ -154,9 +154,9 @@ impl<S: Store> Limiter<S> {
         let rules = self.rules_now();
         let matches = |ask: &Ask<'_, '_>| match ask {
             Ask::Request { request, .. } => rules.matches(request),
-            Ask::Take { .. } | Ask::Blocked => Matches::new(),
+            Ask::Take { .. } | Ask::Blocked => Ok(Matches::new()),
         };
-        let mut matched: Vec<Matches> = asks.iter().map(matches).collect();
+        let mut matched: Vec<Matched> = asks.iter().map(matches).collect();
         rules.drop_replaced(&mut matched);
         asks.iter()
             .zip(matched)

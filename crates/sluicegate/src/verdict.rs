@@ -1,7 +1,6 @@
 //! The answer to a request, made of its tiers' decisions.
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,15 +19,25 @@ use crate::rules::{Mode, Number, Override, Rule, RuleSet};
 /// A subject that is [blocked](Override::Blocked) by an enforced rule is denied whatever the wait: then no bucket was
 /// charged, and the verdict has only the tiers with the block.
 ///
-/// A request that meets [too many rules](Self::too_many_rules) is denied without any tiers.
+/// A request that meets [too many rules](Self::too_many_rules) or is [too costly](Self::is_too_costly) to match is denied
+/// without any tiers.
 pub struct Verdict {
     /// Borrowed from the limiter without counting references, so that threads do not contend for a counter.
     rules: Guard<Arc<RuleSet>>,
     tiers: SmallVec<[Judged; 4]>,
     violated: Option<u32>,
-    too_many: Option<NonZero<u32>>,
+    excess: Option<Excess>,
     degraded: bool,
     unlimited: bool,
+}
+
+/// A bound that a request exceeds, so that it is denied without tiers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Excess {
+    /// It meets this many rules.
+    Rules(u32),
+    /// Matching it takes too much work.
+    Work,
 }
 
 /// A rule applied to a request, with the decision of its bucket.
@@ -60,9 +69,9 @@ impl Verdict {
         tiers: SmallVec<[Judged; 4]>,
         degraded: bool,
         unlimited: bool,
-        too_many: Option<NonZero<u32>>,
+        excess: Option<Excess>,
     ) -> Self {
-        let mut verdict = Self { rules, tiers, violated: None, too_many, degraded, unlimited };
+        let mut verdict = Self { rules, tiers, violated: None, excess, degraded, unlimited };
         verdict.violated = verdict.find_violated();
         verdict
     }
@@ -97,15 +106,25 @@ impl Verdict {
     #[inline]
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.violated.is_none() && self.too_many.is_none()
+        self.violated.is_none() && self.excess.is_none()
     }
 
     /// Number of the rules that the request meets, if they are more than
     /// [`RuleSet::tiers_max`](crate::RuleSet::tiers_max): it is then denied, nothing was charged, and the verdict has no
-    /// tiers. Where they were too many to be compared, it is the number of those that could apply.
+    /// tiers.
     #[must_use]
     pub fn too_many_rules(&self) -> Option<u32> {
-        self.too_many.map(NonZero::get)
+        match self.excess? {
+            Excess::Rules(rules) => Some(rules),
+            Excess::Work => None,
+        }
+    }
+
+    /// Returns whether matching the request takes more work than it may, because many globs have to be compared with long
+    /// values at many places: it is then denied, nothing was charged, and the verdict has no tiers.
+    #[must_use]
+    pub fn is_too_costly(&self) -> bool {
+        matches!(self.excess, Some(Excess::Work))
     }
 
     /// The most rules that a request may meet in the set that judged it.
@@ -139,7 +158,7 @@ impl Verdict {
     }
 
     /// The tier that denied it: the enforced one with the longest wait. `None` if it was allowed, and if it met
-    /// [too many rules](Self::too_many_rules).
+    /// [too many rules](Self::too_many_rules) or was [too costly](Self::is_too_costly).
     #[must_use]
     pub fn violated(&self) -> Option<Tier<'_>> {
         self.violated.and_then(|position| self.tiers().nth(position as usize))
@@ -196,7 +215,7 @@ impl fmt::Debug for Verdict {
         f.debug_struct("Verdict")
             .field("version", &self.version())
             .field("violated", &self.violated().map(|tier| tier.rule.rule_id()))
-            .field("too_many", &self.too_many)
+            .field("excess", &self.excess)
             .field("degraded", &self.degraded)
             .field("tiers", &self.tiers)
             .finish_non_exhaustive()

@@ -17,8 +17,16 @@ pub const POLICIES_MAX: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Policies<'a> {
     members: SmallVec<[Policy<'a>; 4]>,
-    /// The most rules that a request may meet, where one of the verdicts met more.
-    exceeded_max: Option<usize>,
+    excess: Option<Excess>,
+}
+
+/// A bound that one of the verdicts exceeds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Excess {
+    /// The most rules that a request may meet.
+    Rules(usize),
+    /// The work that matching a request may take.
+    Work,
 }
 
 impl<'a> Policies<'a> {
@@ -36,7 +44,9 @@ impl<'a> Policies<'a> {
             self.add(tier.into());
         }
         if verdict.too_many_rules().is_some() {
-            self.exceeded_max = Some(verdict.tiers_max());
+            self.excess = Some(Excess::Rules(verdict.tiers_max()));
+        } else if verdict.is_too_costly() {
+            self.excess = Some(Excess::Work);
         }
     }
 
@@ -65,15 +75,16 @@ impl<'a> Policies<'a> {
         self.members.iter()
     }
 
-    /// Returns whether one of them denies the request, or it meets [too many rules](Verdict::too_many_rules).
+    /// Returns whether one of them denies the request, or it meets [too many rules](Verdict::too_many_rules)
+    /// or is [too costly](Verdict::is_too_costly).
     #[must_use]
     pub fn is_violated(&self) -> bool {
-        self.exceeded_max.is_some() || self.members.iter().any(Policy::is_violated)
+        self.excess.is_some() || self.members.iter().any(Policy::is_violated)
     }
 
-    /// The most rules that a request may meet, if one of the verdicts met more.
-    pub(super) fn exceeded_max(&self) -> Option<usize> {
-        self.exceeded_max
+    /// The bound that one of the verdicts exceeds, if any.
+    pub(super) fn excess(&self) -> Option<Excess> {
+        self.excess
     }
 
     /// Policies that deny the request.
@@ -91,7 +102,7 @@ impl<'a> Policies<'a> {
     /// if nothing denies it, and for never.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u64> {
-        let tightest = self.tightest().filter(|_| self.exceeded_max.is_none());
+        let tightest = self.tightest().filter(|_| self.excess.is_none());
         tightest.and_then(|policy| retry_after_s(policy.decision()))
     }
 

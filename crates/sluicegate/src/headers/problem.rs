@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use http::{HeaderValue, StatusCode};
 
-use super::policies::Policies;
+use super::policies::{Excess, Policies};
 use super::policy::Policy;
 
 /// Content type of the body.
@@ -40,7 +40,7 @@ impl Policies<'_> {
 
     fn write_problem(&self, status: StatusCode, to: &mut String) -> fmt::Result {
         let violated = self.tightest().filter(|policy| policy.is_violated());
-        let violated = violated.filter(|_| self.exceeded_max().is_none());
+        let violated = violated.filter(|_| self.excess().is_none());
         write!(
             to,
             r#"{{"type":"{QUOTA_EXCEEDED}","title":"{TITLE}","status":{}"#,
@@ -64,8 +64,18 @@ impl Policies<'_> {
 
     /// The `detail` member, for people.
     fn write_detail(&self, violated: Option<&Policy<'_>>, to: &mut Escaped<'_>) -> fmt::Result {
-        if let Some(max) = self.exceeded_max() {
-            return write!(to, "more than {max} rules apply to the request: waiting does not help");
+        match self.excess() {
+            Some(Excess::Rules(max)) => {
+                return write!(
+                    to,
+                    "more than {max} rules apply to the request: waiting does not help"
+                );
+            }
+            Some(Excess::Work) => {
+                return to
+                    .write_str("matching the request takes too much work: waiting does not help");
+            }
+            None => {}
         }
         let Some(policy) = violated else {
             return to.write_str("the request is not allowed");

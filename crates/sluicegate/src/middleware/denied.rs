@@ -118,6 +118,9 @@ impl<'a> Denied<'a> {
                     let (rule_id, pattern) = (tier.rule.rule_id(), tier.rule.key_pattern());
                     format!("the limit of rule {rule_id}, {pattern}, is reached")
                 }
+                None if verdict.is_too_costly() => {
+                    "matching the request takes too much work".into()
+                }
                 None => format!("more than {} rules apply to the request", verdict.tiers_max()),
             },
             Reason::Missing(name) => format!("the request has no {}", named(name)),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::glob::{Glob, GlobError};
 use super::rule::PathForm;
+use super::work::Work;
 
 /// Longest list of exceptions, in bytes: a few hundred paths or addresses.
 pub(crate) const EXCEPT_BYTES_MAX: usize = 8192;
@@ -75,9 +76,15 @@ impl Condition {
     #[inline]
     #[must_use]
     pub fn holds(&self, value: Option<&str>) -> bool {
+        self.holds_within(value, &Work::unlimited())
+    }
+
+    /// As [`holds`](Self::holds). False too if the work is exhausted.
+    #[inline]
+    pub(super) fn holds_within(&self, value: Option<&str>, work: &Work) -> bool {
         let Some(value) = value else { return self.glob.is_none() };
-        self.glob.as_ref().is_none_or(|glob| glob.matches(value))
-            && self.except.as_ref().is_none_or(|except| !except.matches(value))
+        self.glob.as_ref().is_none_or(|glob| glob.matches_within(value, work))
+            && self.except.as_ref().is_none_or(|except| except.spares(value, work))
     }
 }
 
@@ -101,9 +108,12 @@ impl Except {
         Ok(Self { literals: literals.into(), globs: globs.into() })
     }
 
-    fn matches(&self, value: &str) -> bool {
-        self.literals.binary_search_by(|literal| (**literal).cmp(value)).is_ok()
-            || self.globs.iter().any(|glob| glob.matches(value))
+    /// Returns whether none of them matches.
+    fn spares(&self, value: &str, work: &Work) -> bool {
+        let differs = |glob: &Glob| !glob.matches_within(value, work) && !work.is_exhausted();
+        work.spend(1).is_some()
+            && self.literals.binary_search_by(|literal| (**literal).cmp(value)).is_err()
+            && self.globs.iter().all(differs)
     }
 }
 

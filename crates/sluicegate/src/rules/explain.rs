@@ -3,6 +3,7 @@
 use super::attribute::Attribute;
 use super::rule::{DEFAULT_PLAN, PathForm, Rule};
 use super::set::RuleSet;
+use super::work::Work;
 use crate::request::Request;
 
 /// Result of matching a rule with a request. Of several reasons it is the first in the order of this list.
@@ -40,9 +41,9 @@ pub enum Applies {
 
 impl RuleSet {
     /// Matches every rule, in the order of their ids, with a request. Those that apply are the ones of
-    /// [`matching`](Self::matching).
+    /// [`matching`](Self::matching), unless it is [too costly](Self::is_too_costly).
     pub fn explain(&self, request: &Request<'_>) -> impl Iterator<Item = (&Rule, Applies)> {
-        let matched = self.has_replacing().then(|| self.matches(request));
+        let matched = self.has_replacing().then(|| self.matches(request).ok()).flatten();
         (0..).zip(self.rules()).map(move |(position, rule)| {
             let replaced_by = |matched| self.replaced_by(position, matched);
             let applies = match (self.applies(rule, request), &matched) {
@@ -56,12 +57,16 @@ impl RuleSet {
     }
 
     /// Rules that do not apply to a request because of the spelling of its path: they compare endpoints
-    /// [exactly](PathForm::Exact), and would apply if it were written in [folded](super::fold()) form.
+    /// [exactly](PathForm::Exact), and would apply if it were written in [folded](super::fold()) form. None if that form is
+    /// [too costly](Self::is_too_costly).
     pub fn escaped<'s>(&'s self, request: &Request<'_>) -> impl Iterator<Item = &'s Rule> {
         let exact = request.get(&Attribute::Endpoint);
         let folded = request.folded_endpoint().filter(|folded| exact != Some(folded));
         let applying = |folded| -> Vec<&'s Rule> {
             let respelt = request.respelt(folded);
+            if self.is_too_costly(&respelt) {
+                return Vec::new();
+            }
             let escapes = |rule: &&Rule| {
                 rule.path() == PathForm::Exact
                     && self.applies(rule, request) != Applies::Yes
@@ -88,7 +93,7 @@ impl RuleSet {
             own if own == plan => {}
             Some(_) => return Applies::OtherPlan,
         }
-        if let Some(attribute) = rule.failing_condition(request) {
+        if let Some(attribute) = rule.failing_condition(request, &Work::unlimited()) {
             return Applies::ConditionFails { attribute: attribute.clone() };
         }
         match rule.missing_attribute(request) {

@@ -18,9 +18,13 @@ use memchr::{memchr, memmem, memrchr_iter};
 use thiserror::Error;
 
 use super::condition::{EXCEPT_BYTES_MAX, EXCEPT_STARS_MAX};
+use super::work::Work;
 
 /// Longest glob, in bytes.
 pub(crate) const GLOB_BYTES_MAX: usize = 256;
+
+/// Bytes in which one step finds the end of a segment: that is faster than finding a literal.
+const SEGMENT_BYTES_PER_STEP: usize = 512;
 
 /// A parsed glob. Without a `*` it matches one text only.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,14 +114,21 @@ impl Glob {
     /// Returns whether it matches the whole of `text`.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
+        self.matches_within(text, &Work::unlimited())
+    }
+
+    /// As [`matches`](Self::matches). False too if the work is exhausted.
+    #[inline]
+    pub(super) fn matches_within(&self, text: &str, work: &Work) -> bool {
         match &self.pieces {
             None => *self.text == *text,
-            Some(pieces) => self.pieces_match(pieces, text.as_bytes()).is_some(),
+            Some(pieces) => self.pieces_match(pieces, text.as_bytes(), work).is_some(),
         }
     }
 
     /// `Some` if these pieces match the whole of `text`.
-    fn pieces_match(&self, pieces: &[Piece], text: &[u8]) -> Option<()> {
+    fn pieces_match(&self, pieces: &[Piece], text: &[u8], work: &Work) -> Option<()> {
+        work.spend(1)?;
         let (last, inner) = pieces.split_last()?;
         let last_start = text.strip_suffix(self.bytes(*last))?.len();
         text.strip_prefix(self.bytes(inner[0]))?;
@@ -128,35 +139,39 @@ impl Glob {
         while next < inner.len() {
             if is_any(&inner[next]) && Some(next) != last_any {
                 let length = pieces[next + 1..].iter().position(is_any)? + 1;
-                at = self.find_part(&inner[next..next + length], text, at)?;
+                at = self.find_part(&inner[next..next + length], text, at, work)?;
                 next += length;
                 continue;
             }
             if is_any(&inner[next]) {
                 let rest = &self.text.as_bytes()[usize::from(inner[next].start)..];
+                work.read(rest.len() + text.len())?;
                 at = at.max(segments_from_end(text, rest)?);
             }
-            at = find_in_segment(self.bytes(inner[next]), text, at)?;
+            at = find_in_segment(self.bytes(inner[next]), text, at, work)?;
             next += 1;
         }
         let between = text.get(at..last_start)?;
+        work.spend(between.len() / SEGMENT_BYTES_PER_STEP)?;
         (is_any(last) || memchr(b'/', between).is_none()).then_some(())
     }
 
     /// End of the first match, from `at` on, of a part between two `**`.
-    fn find_part(&self, part: &[Piece], text: &[u8], at: usize) -> Option<usize> {
+    fn find_part(&self, part: &[Piece], text: &[u8], at: usize, work: &Work) -> Option<usize> {
         let (first, rest) = part.split_first()?;
         let mut from = at;
         loop {
-            let start = from + memmem::find(&text[from..], self.bytes(*first))?;
+            let start = from + find(self.bytes(*first), &text[from..], work)?;
             let end = start + self.bytes(*first).len();
-            let find = |at, piece: &Piece| find_in_segment(self.bytes(*piece), text, at);
+            let find = |at, piece: &Piece| find_in_segment(self.bytes(*piece), text, at, work);
             let end = rest.iter().try_fold(end, find);
             if end.is_some() {
                 return end;
             }
             // A later start in the same segment finds no more than this one.
-            from = start + memchr(b'/', &text[start..])? + 1;
+            let length = memchr(b'/', &text[start..])?;
+            work.spend(length / SEGMENT_BYTES_PER_STEP)?;
+            from = start + length + 1;
         }
     }
 
@@ -166,10 +181,18 @@ impl Glob {
 }
 
 /// End of the first `literal` that starts at `at` or later in the same segment.
-fn find_in_segment(literal: &[u8], text: &[u8], at: usize) -> Option<usize> {
+fn find_in_segment(literal: &[u8], text: &[u8], at: usize, work: &Work) -> Option<usize> {
     let segment_end = memchr(b'/', &text[at..]).map_or(text.len(), |length| at + length);
+    work.spend((segment_end - at) / SEGMENT_BYTES_PER_STEP)?;
     let end = text.len().min(segment_end + literal.len());
-    Some(at + memmem::find(&text[at..end], literal)? + literal.len())
+    Some(at + find(literal, &text[at..end], work)? + literal.len())
+}
+
+/// Start of the first `literal` in `text`.
+fn find(literal: &[u8], text: &[u8], work: &Work) -> Option<usize> {
+    let found = memmem::find(text, literal);
+    work.read(found.unwrap_or(text.len()))?;
+    found
 }
 
 /// Start of the segment of `text` behind which it has as many slashes as `rest`. `None` if it has fewer.

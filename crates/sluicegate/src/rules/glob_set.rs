@@ -8,19 +8,20 @@
 //!   /api/*/invoices/**    /api/, /invoices/   with the first of these only, although both begin with `/api/`
 //! ```
 //!
-//! The pass is linear in the text, whatever the globs. The caller compares at most [`COMPARED_MAX`] of those it finds.
+//! The pass and the literals that it finds spend from the [work](Work) of the request.
 
 use aho_corasick::AhoCorasick;
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::glob::Glob;
+use super::work::Work;
 
-/// Most globs that are compared with one text.
-pub(super) const COMPARED_MAX: usize = 1024;
+/// Bytes of a text that the automaton passes over in one step.
+const PASSED_BYTES_PER_STEP: usize = 16;
 
-/// Longest prefix of a literal that is searched for: as many literals can end at one byte of the text.
-const SEARCHED_BYTES_MAX: usize = 32;
+/// Literals of a glob that one step looks up.
+const LITERALS_PER_STEP: usize = 16;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -52,9 +53,8 @@ impl GlobSet {
             let mut own: Vec<Literal> = glob
                 .literals()
                 .map(|literal| {
-                    let searched = &literal.as_bytes()[..literal.len().min(SEARCHED_BYTES_MAX)];
                     let next = Literal::try_from(literals.len()).unwrap_or(Literal::MAX);
-                    *literals.entry(searched).or_insert(next)
+                    *literals.entry(literal.as_bytes()).or_insert(next)
                 })
                 .collect();
             own.sort_unstable();
@@ -79,11 +79,14 @@ impl GlobSet {
         Some(Self { automaton, by_literal: by_literal.into(), without, globs })
     }
 
-    /// The globs all of whose literals occur in `text`, in no particular order: those that match are among them.
-    pub(super) fn candidates(&self, text: &str) -> GlobNumbers {
+    /// The globs all of whose literals occur in `text`, in no particular order: those that match are among them. `None`
+    /// if the work is exhausted.
+    pub(super) fn candidates(&self, text: &str, work: &Work) -> Option<GlobNumbers> {
+        work.spend(1 + text.len() / PASSED_BYTES_PER_STEP)?;
         let mut occurring: Occurring = smallvec![0; self.by_literal.len().div_ceil(64)];
         let mut numbers = GlobNumbers::from_slice(&self.without);
         for found in self.automaton.find_overlapping_iter(text) {
+            work.spend(1)?;
             let literal = found.pattern().as_usize();
             let (word, bit) = (literal / 64, 1 << (literal % 64));
             if occurring[word] & bit == 0 {
@@ -93,13 +96,17 @@ impl GlobSet {
         }
         let occurs =
             |literal: &Literal| occurring[*literal as usize / 64] >> (literal % 64) & 1 == 1;
-        numbers.retain(|number| self.globs[*number as usize].1.iter().all(occurs));
-        numbers
+        numbers.retain(|number| {
+            let literals = &self.globs[*number as usize].1;
+            work.spend(1 + literals.len() / LITERALS_PER_STEP).is_some()
+                && literals.iter().all(occurs)
+        });
+        (!work.is_exhausted()).then_some(numbers)
     }
 
-    /// Returns whether the glob with this number matches `text`.
-    pub(super) fn matches(&self, number: u32, text: &str) -> bool {
-        self.globs[number as usize].0.matches(text)
+    /// Returns whether the glob with this number matches `text`. False too if the work is exhausted.
+    pub(super) fn matches(&self, number: u32, text: &str, work: &Work) -> bool {
+        self.globs[number as usize].0.matches_within(text, work)
     }
 }
 
@@ -122,8 +129,9 @@ mod tests {
         ) {
             let globs: Vec<&str> = globs.iter().map(String::as_str).collect();
             let set = set(&globs);
-            let mut found = set.candidates(&text).into_vec();
-            found.retain(|number| set.matches(*number, &text));
+            let work = Work::unlimited();
+            let mut found = set.candidates(&text, &work).unwrap().into_vec();
+            found.retain(|number| set.matches(*number, &text, &work));
             found.sort_unstable();
             let matches = |(_, glob): &(u32, &&str)| Glob::parse(glob).unwrap().matches(&text);
             let expected = (0..).zip(&globs).filter(matches).map(|(number, _)| number);
@@ -131,23 +139,21 @@ mod tests {
         }
     }
 
-    /// Literals longer than the searched prefix are told apart by the comparison.
+    /// Literals that differ at their end only are told apart by the automaton.
     #[test]
-    fn long_literals_are_compared_whole() {
-        let long = "a".repeat(SEARCHED_BYTES_MAX);
-        let globs = [format!("*{long}b"), format!("*{long}c"), format!("{long}*")];
+    fn long_literals_are_searched_whole() {
+        let long = "a".repeat(200);
+        let globs = [format!("*{long}b"), format!("*{long}c"), format!("{long}a*")];
         let set = set(&globs.each_ref().map(String::as_str));
         let text = format!("x{long}c");
-        let mut found = set.candidates(&text);
-        found.retain(|number| set.matches(*number, &text));
-        assert_eq!(found[..], [1]);
+        assert_eq!(set.candidates(&text, &Work::unlimited()).unwrap()[..], [1]);
     }
 
     #[test]
     fn a_glob_is_a_candidate_where_all_its_literals_occur() {
         let set = set(&["/api/*/a/**", "/api/*/b/**", "**/a/*/b/", "*"]);
         let candidates = |text: &str| {
-            let mut found = set.candidates(text).into_vec();
+            let mut found = set.candidates(text, &Work::unlimited()).unwrap().into_vec();
             found.sort_unstable();
             found
         };

@@ -12,19 +12,23 @@
 //!
 //! A request visits one group for every segment of its endpoint that a rule names, and in each two lists,
 //! independently of the number of rules for other endpoints and plans. Where a group has more than [`LISTED_MAX`] rules
-//! with globs, they are in a [`GlobSet`] instead of its lists.
+//! with globs, they are in a [`GlobSet`] instead of its lists. All comparisons of a request spend from one [`Work`].
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::glob::Glob;
-use super::glob_set::{COMPARED_MAX, GlobSet};
+use super::glob_set::GlobSet;
 use super::rule::{DEFAULT_PLAN, PathForm, Rule};
+use super::work::{TooCostly, Work};
 use crate::request::Request;
 use crate::rules::Attribute;
 
 /// Positions of rules in their set, ascending; up to eight without allocating.
 pub(crate) type Matches = SmallVec<[u32; 8]>;
+
+/// Matches of a request.
+pub(crate) type Matched = Result<Matches, TooCostly>;
 
 /// Most rules with globs that are compared with every endpoint that reaches their group.
 const LISTED_MAX: usize = 16;
@@ -171,99 +175,30 @@ impl Index {
 
     /// The rules that apply to a request, in the order of their set.
     #[inline]
-    pub(super) fn matches(&self, rules: &[Rule], request: &Request<'_>) -> Matches {
+    pub(super) fn matches(&self, rules: &[Rule], request: &Request<'_>) -> Matched {
+        let matched = self.matches_within(rules, request, &Work::usual());
+        matched.or_else(|TooCostly| self.matches_costly(rules, request))
+    }
+
+    /// As [`matches`](Self::matches), for a request that needs more than the usual work.
+    #[cold]
+    fn matches_costly(&self, rules: &[Rule], request: &Request<'_>) -> Matched {
+        self.matches_within(rules, request, &Work::of(request))
+    }
+
+    #[inline]
+    fn matches_within(&self, rules: &[Rule], request: &Request<'_>, work: &Work) -> Matched {
+        let visit = Visit { index: self, rules, request, work };
         let mut matches = Matches::new();
-        let endpoint = request.get(&Attribute::Endpoint);
-        self.visit(&self.exact, endpoint, rules, request, &mut matches);
+        visit.places(&self.exact, request.get(&Attribute::Endpoint), &mut matches);
         if let Some(folded) = &self.folded {
-            self.visit(folded, request.folded_endpoint(), rules, request, &mut matches);
+            visit.places(folded, request.folded_endpoint(), &mut matches);
+        }
+        if work.is_exhausted() {
+            return Err(TooCostly);
         }
         matches.sort_unstable();
-        matches
-    }
-
-    /// Collects the rules at all places of an endpoint.
-    #[inline]
-    fn visit(
-        &self,
-        places: &Places,
-        endpoint: Option<&str>,
-        rules: &[Rule],
-        request: &Request<'_>,
-        matches: &mut Matches,
-    ) {
-        self.collect(&places.root.group, rules, request, matches);
-        let Some(endpoint) = endpoint else { return };
-        if let Some(group) = places.endpoints.get(endpoint) {
-            self.collect(group, rules, request, matches);
-        }
-        let mut node = &places.root;
-        for segment in endpoint.split('/') {
-            let Some(below) = node.below.get(segment) else { break };
-            node = below;
-            self.collect(&node.group, rules, request, matches);
-        }
-    }
-
-    fn collect(&self, group: &Group, rules: &[Rule], request: &Request<'_>, matches: &mut Matches) {
-        let applies = |position: &u32| {
-            let rule = &rules[*position as usize];
-            rule.conditions_match(request) && rule.attributes_present(request)
-        };
-        matches.extend(group.every.iter().copied().filter(applies));
-        let plan = request.get_plan();
-        if let Some(plan) = plan.filter(|plan| !group.plans.is_empty() && *plan != DEFAULT_PLAN) {
-            matches.extend(group.of_plan(plan).iter().copied().filter(applies));
-        }
-        if group.has_default {
-            let is_unnamed = |position: &u32| self.is_unnamed(rules, *position, request);
-            let defaults = group.of_plan(DEFAULT_PLAN).iter().copied();
-            matches.extend(defaults.filter(applies).filter(is_unnamed));
-        }
-        if let Some(globs) = &group.globs {
-            self.collect_globs(globs, rules, request, matches);
-        }
-    }
-
-    /// Collects the rules of a group by their globs. Where more than [`COMPARED_MAX`] globs would have to be compared,
-    /// their rules count as matches: they are more than a request may meet.
-    #[cold]
-    fn collect_globs(
-        &self,
-        globs: &Globs,
-        rules: &[Rule],
-        request: &Request<'_>,
-        matches: &mut Matches,
-    ) {
-        // All rules of a group are of one form.
-        let Some(rule) = globs.rules.iter().flatten().next() else { return };
-        let endpoint = rules[*rule as usize].value(request, &Attribute::Endpoint);
-        let Some(endpoint) = endpoint else { return };
-        let plan = request.get_plan();
-        let is_of_plan = |position: &&u32| match rules[**position as usize].plan() {
-            Some(DEFAULT_PLAN) => self.is_unnamed(rules, **position, request),
-            own => own.is_none() || own == plan,
-        };
-        let of_glob = |number: u32| globs.rules[number as usize].iter().filter(is_of_plan);
-        let mut found = globs.set.candidates(endpoint);
-        found.retain(|number| of_glob(*number).next().is_some());
-        if found.len() > COMPARED_MAX {
-            matches.extend(found.into_iter().flat_map(of_glob).copied());
-            return;
-        }
-        found.retain(|number| globs.set.matches(*number, endpoint));
-        let applies = |position: &&u32| {
-            let rule = &rules[**position as usize];
-            rule.conditions_match(request) && rule.attributes_present(request)
-        };
-        matches.extend(found.into_iter().flat_map(of_glob).filter(applies).copied());
-    }
-
-    /// Returns whether no rule with the key pattern of this one, which is for `default`, names the request's plan.
-    fn is_unnamed(&self, rules: &[Rule], position: u32, request: &Request<'_>) -> bool {
-        let pattern = rules[position as usize].key_pattern().as_str();
-        let plan = request.get_plan();
-        plan.and_then(|plan| self.naming(rules, pattern, plan, request)).is_none()
+        Ok(matches)
     }
 
     /// The rule with this key pattern that names the plan and whose conditions match, if any.
@@ -273,9 +208,90 @@ impl Index {
         pattern: &str,
         plan: &str,
         request: &Request<'_>,
+        work: &Work,
     ) -> Option<&'r Rule> {
         let position = self.named.get(pattern)?.get(plan)?;
-        Some(&rules[*position as usize]).filter(|rule| rule.conditions_match(request))
+        work.spend(1)?;
+        Some(&rules[*position as usize]).filter(|rule| rule.conditions_match_within(request, work))
+    }
+}
+
+/// The way of one request through the index. What it collects is complete unless its work is exhausted.
+#[derive(Clone, Copy)]
+struct Visit<'v, 'r> {
+    index: &'v Index,
+    rules: &'v [Rule],
+    request: &'v Request<'r>,
+    work: &'v Work,
+}
+
+impl Visit<'_, '_> {
+    /// Collects the rules at all places of an endpoint.
+    #[inline]
+    fn places(&self, places: &Places, endpoint: Option<&str>, matches: &mut Matches) {
+        self.collect(&places.root.group, matches);
+        let Some(endpoint) = endpoint else { return };
+        if let Some(group) = places.endpoints.get(endpoint) {
+            self.collect(group, matches);
+        }
+        let mut node = &places.root;
+        for segment in endpoint.split('/') {
+            let Some(below) = node.below.get(segment) else { break };
+            node = below;
+            self.collect(&node.group, matches);
+        }
+    }
+
+    fn collect(&self, group: &Group, matches: &mut Matches) {
+        let applies = |position: &u32| self.applies(*position);
+        matches.extend(group.every.iter().copied().filter(applies));
+        let plan = self.request.get_plan();
+        if let Some(plan) = plan.filter(|plan| !group.plans.is_empty() && *plan != DEFAULT_PLAN) {
+            matches.extend(group.of_plan(plan).iter().copied().filter(applies));
+        }
+        if group.has_default {
+            let is_unnamed = |position: &u32| self.is_unnamed(*position);
+            let defaults = group.of_plan(DEFAULT_PLAN).iter().copied();
+            matches.extend(defaults.filter(applies).filter(is_unnamed));
+        }
+        if let Some(globs) = &group.globs {
+            self.collect_globs(globs, matches);
+        }
+    }
+
+    /// Collects the rules of a group by their globs.
+    #[cold]
+    fn collect_globs(&self, globs: &Globs, matches: &mut Matches) {
+        // All rules of a group are of one form.
+        let Some(rule) = globs.rules.iter().flatten().next() else { return };
+        let endpoint = self.rules[*rule as usize].value(self.request, &Attribute::Endpoint);
+        let Some(endpoint) = endpoint else { return };
+        let plan = self.request.get_plan();
+        let applies = |position: &u32| match self.rules[*position as usize].plan() {
+            Some(DEFAULT_PLAN) => self.applies(*position) && self.is_unnamed(*position),
+            own => (own.is_none() || own == plan) && self.applies(*position),
+        };
+        let Some(candidates) = globs.set.candidates(endpoint, self.work) else { return };
+        for number in candidates {
+            if globs.set.matches(number, endpoint, self.work) {
+                matches.extend(globs.rules[number as usize].iter().copied().filter(applies));
+            }
+        }
+    }
+
+    /// Returns whether the rule at this position applies, whatever its plan.
+    #[inline]
+    fn applies(&self, position: u32) -> bool {
+        let rule = &self.rules[position as usize];
+        rule.conditions_match_within(self.request, self.work)
+            && rule.attributes_present(self.request)
+    }
+
+    /// Returns whether no rule with the key pattern of this one, which is for `default`, names the request's plan.
+    fn is_unnamed(&self, position: u32) -> bool {
+        let pattern = self.rules[position as usize].key_pattern().as_str();
+        let naming = |plan| self.index.naming(self.rules, pattern, plan, self.request, self.work);
+        self.request.get_plan().and_then(naming).is_none()
     }
 }
 

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::index::Matches;
+use super::index::{Matched, Matches};
 use super::rule::Rule;
 
 /// Number of a name in its set.
@@ -49,9 +49,10 @@ impl Replacing {
     }
 
     /// Removes every rule that another of these replaces, of the same request or of another.
-    pub(super) fn drop_replaced(&self, matched: &mut [Matches]) {
-        let replaced: SmallVec<[Name; 8]> = matched
+    pub(super) fn drop_replaced(&self, matched: &mut [Matched]) {
+        let mut replaced: SmallVec<[Name; 8]> = matched
             .iter()
+            .flatten()
             .flatten()
             .filter_map(|position| self.replaces.get(position))
             .flatten()
@@ -60,10 +61,11 @@ impl Replacing {
         if replaced.is_empty() {
             return;
         }
-        for matches in matched {
+        replaced.sort_unstable();
+        for matches in matched.iter_mut().flatten() {
             matches.retain(|position| {
                 let name = self.names[*position as usize];
-                name.is_none_or(|name| !replaced.contains(&name))
+                name.is_none_or(|name| replaced.binary_search(&name).is_err())
             });
         }
     }
@@ -101,9 +103,9 @@ mod tests {
         ];
         let replacing = Replacing::new(&rules);
         let left = |matched: &[&[u32]]| -> Vec<Vec<u32>> {
-            let mut matched: Vec<Matches> = matched.iter().map(|one| (*one).into()).collect();
+            let mut matched: Vec<Matched> = matched.iter().map(|one| Ok((*one).into())).collect();
             replacing.drop_replaced(&mut matched);
-            matched.into_iter().map(Matches::into_vec).collect()
+            matched.into_iter().flatten().map(Matches::into_vec).collect()
         };
         assert_eq!(left(&[&[0], &[1, 3], &[4]]), [vec![], vec![1], vec![4]]);
         // A rule that is itself replaced in another request still replaces.

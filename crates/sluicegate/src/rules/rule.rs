@@ -12,6 +12,7 @@ use super::fold::fold;
 use super::glob::{Glob, GlobError};
 use super::pattern::{Pattern, PatternError};
 use super::spec::{DESCRIPTION, NOTES, RuleSpec};
+use super::work::Work;
 use crate::request::Request;
 
 /// Longest name of a plan, in bytes.
@@ -471,21 +472,33 @@ impl Rule {
     /// Returns whether all its conditions hold, and the endpoint of its key pattern, if any, matches.
     #[must_use]
     pub fn conditions_match(&self, request: &Request<'_>) -> bool {
-        self.failing_condition(request).is_none()
+        self.conditions_match_within(request, &Work::unlimited())
+    }
+
+    /// As [`conditions_match`](Self::conditions_match). False too if the work is exhausted.
+    #[inline]
+    pub(super) fn conditions_match_within(&self, request: &Request<'_>, work: &Work) -> bool {
+        self.failing_condition(request, work).is_none()
     }
 
     /// The attribute of a condition that does not hold.
     #[inline]
-    pub(super) fn failing_condition(&self, request: &Request<'_>) -> Option<&Attribute> {
+    pub(super) fn failing_condition(
+        &self,
+        request: &Request<'_>,
+        work: &Work,
+    ) -> Option<&Attribute> {
         let mut conditions = self.conditions.iter();
         let fails = |(name, condition): &&(Attribute, Condition)| {
-            !condition.holds(self.value(request, name))
+            !condition.holds_within(self.value(request, name), work)
         };
         let failing = conditions.find(fails);
         let is_other_endpoint = || {
             let glob = self.key_pattern.endpoint();
             let endpoint = self.value(request, &Attribute::Endpoint);
-            glob.is_some_and(|glob| !endpoint.is_some_and(|endpoint| glob.matches(endpoint)))
+            let matches =
+                |glob: &Glob| endpoint.is_some_and(|text| glob.matches_within(text, work));
+            glob.is_some_and(|glob| !matches(glob))
         };
         failing
             .map(|(attribute, _)| attribute)

@@ -7,13 +7,13 @@ use std::{fmt, slice};
 use sluicegate_core::Quota;
 use thiserror::Error;
 
-use super::glob_set::COMPARED_MAX;
-use super::index::{Index, Matches};
+use super::index::{Index, Matched, Matches};
 use super::overrides::{Number, Overridden, Override, Overrides};
 use super::replacing::Replacing;
 use super::rule::Rule;
 use super::spec::RULE_ID_MAX;
 use super::unconditional;
+use super::work::Work;
 use crate::request::Request;
 
 /// Most rules in one set.
@@ -22,9 +22,9 @@ pub const RULES_MAX: usize = 10_000;
 /// Most rules that one request may meet, unless the set has another bound: see [`RuleSet::bounded`].
 pub const TIERS_MAX: usize = 64;
 
-/// Largest bound that [`RuleSet::bounded`] accepts. Where more globs than this would have to be compared with a path,
-/// the request is denied without comparing them.
-pub const TIERS_MAX_MAX: usize = COMPARED_MAX - 1;
+/// Largest bound that [`RuleSet::bounded`] accepts. A request that meets more rules than this before any of them is
+/// replaced by another is denied, as if none were.
+pub const TIERS_MAX_MAX: usize = 1023;
 
 /// A set of rules with their overrides. Immutable: a change is another set. Clones share state.
 #[derive(Clone, Debug)]
@@ -220,9 +220,9 @@ impl RuleSet {
         self
     }
 
-    /// The rules that apply to a request, in the order of their ids.
+    /// The rules that apply to a request, in the order of their ids. None if it is [too costly](Self::is_too_costly).
     pub fn matching<'a>(&'a self, request: &Request<'_>) -> impl Iterator<Item = &'a Rule> {
-        self.applying(request).into_iter().map(|position| &self.rules[position as usize])
+        self.applying(request).into_iter().flatten().map(|position| &self.rules[position as usize])
     }
 
     /// Returns whether any of its rules replaces others.
@@ -233,17 +233,25 @@ impl RuleSet {
     }
 
     /// Removes the rules that another matching rule of the same call replaces. These are the [`matches`](Self::matches)
-    /// of the requests of one call. Matches that were not compared stay as they are, and deny.
+    /// of the requests of one call. If one of them meets more than [`TIERS_MAX_MAX`], all stay: the call is denied.
     #[inline]
-    pub(crate) fn drop_replaced(&self, matched: &mut [Matches]) {
-        if self.has_replacing() && matched.iter().all(|matches| matches.len() <= COMPARED_MAX) {
+    pub(crate) fn drop_replaced(&self, matched: &mut [Matched]) {
+        if self.has_replacing() && matched.iter().flatten().all(|one| one.len() <= TIERS_MAX_MAX) {
             self.replacing.drop_replaced(matched);
         }
     }
 
+    /// Returns whether matching a request takes more work than it may, because many globs have to be compared with long
+    /// values at many places. Such a request is denied and charges nothing: see
+    /// [`Verdict::is_too_costly`](crate::Verdict::is_too_costly).
+    #[must_use]
+    pub fn is_too_costly(&self, request: &Request<'_>) -> bool {
+        self.matches(request).is_err()
+    }
+
     /// The rules that apply to a request that is a call by itself.
     #[inline]
-    pub(crate) fn applying(&self, request: &Request<'_>) -> Matches {
+    pub(crate) fn applying(&self, request: &Request<'_>) -> Matched {
         let mut matched = self.matches(request);
         self.drop_replaced(slice::from_mut(&mut matched));
         matched
@@ -251,12 +259,13 @@ impl RuleSet {
 
     /// The position of the rule that replaces the one at this position, if one of these does.
     pub(super) fn replaced_by(&self, position: u32, matched: &Matches) -> Option<u32> {
-        self.replacing.by(position, matched)
+        let is_bounded = matched.len() <= TIERS_MAX_MAX;
+        is_bounded.then(|| self.replacing.by(position, matched)).flatten()
     }
 
     /// Rules that match a request, before replacing.
     #[inline]
-    pub(crate) fn matches(&self, request: &Request<'_>) -> Matches {
+    pub(crate) fn matches(&self, request: &Request<'_>) -> Matched {
         self.index.matches(&self.rules, request)
     }
 
@@ -289,7 +298,8 @@ impl RuleSet {
 
     /// The rule with the key pattern of this one that names the plan and whose conditions match.
     pub(super) fn naming(&self, rule: &Rule, plan: &str, request: &Request<'_>) -> Option<&Rule> {
-        self.index.naming(&self.rules, rule.key_pattern().as_str(), plan, request)
+        let (pattern, work) = (rule.key_pattern().as_str(), Work::unlimited());
+        self.index.naming(&self.rules, pattern, plan, request, &work)
     }
 }
 

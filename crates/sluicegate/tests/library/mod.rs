@@ -10,6 +10,7 @@
 //! | `sets` | clashes between two rules |
 //! | `matching` | rules that apply, case by case |
 //! | `index` | rules that apply, against a scan of all rules |
+//! | `costly` | many or hostile rules: the work of matching is bounded |
 //! | `explain` | reasons why rules apply or not, against the same scan |
 //! | `replacing` | rules that replace others, and rules without a limit |
 //! | `verdicts` | M1 all or nothing, M2 the longest wait, and the figures on top |
@@ -32,6 +33,7 @@
 mod algorithms;
 mod buckets;
 mod conditions;
+mod costly;
 mod examples;
 mod explain;
 #[cfg(feature = "file")]

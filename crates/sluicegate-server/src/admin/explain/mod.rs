@@ -159,6 +159,9 @@ impl App {
     /// If the store fails and `on_error` allows no answer.
     async fn explain(&self, request: &Request<'_>) -> Result<Explanation, Problem> {
         let rules = self.limiter.rules();
+        if rules.is_too_costly(request) {
+            return Ok(Explanation::too_costly(&rules, request));
+        }
         let (mut shown, mut others, mut more) = (Vec::new(), Vec::new(), 0);
         for (rule, applies) in rules.explain(request) {
             match applies {
@@ -238,6 +241,22 @@ impl App {
 #[expect(clippy::cast_possible_truncation, reason = "no wait is longer than 142 years")]
 fn ms_rounded_up(micros: u128) -> u64 {
     micros.div_ceil(1000) as u64
+}
+
+impl Explanation {
+    /// The denial of a request that takes too much work to match. No rule is shown: showing them takes more work.
+    fn too_costly(rules: &RuleSet, request: &Request<'_>) -> Self {
+        let hint = "comparing this request with the globs of the rules takes too much work: \
+                    every check of it is denied; use fewer globs with several `*`";
+        Self {
+            allowed: false,
+            cost: request.get_cost(),
+            degraded: None,
+            rules: Vec::new(),
+            more: rules.rules().len(),
+            hints: vec![hint.into()],
+        }
+    }
 }
 
 impl Explained {

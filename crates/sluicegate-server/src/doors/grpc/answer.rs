@@ -85,8 +85,14 @@ fn metadata(
         Some(Answer::Verdict(verdict)) => verdict.too_many_rules(),
         _ => None,
     };
+    let is_costly = |(_, answer): &Answered<'_, '_>| match answer {
+        Some(Answer::Verdict(verdict)) => verdict.is_too_costly(),
+        _ => false,
+    };
     if let Some(rules) = answered.iter().find_map(met) {
         fields.push(("too_many_rules", number(rules.into())));
+    } else if answered.iter().any(is_costly) {
+        fields.push(("too_costly", Kind::BoolValue(true)));
     } else if let Some(violated) = policies.tightest().filter(|policy| policy.is_violated()) {
         let rule = violated.rule();
         let or_null = |kind: Option<Kind>| kind.unwrap_or(Kind::NullValue(0));

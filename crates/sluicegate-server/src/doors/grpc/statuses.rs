@@ -31,7 +31,7 @@ pub(super) fn status(
         (_, Some(Answer::Verdict(verdict))) => match verdict.tightest() {
             Some(tier) => (of_rule(&tier.into(), policies), tier.decision),
             None if verdict.is_allowed() => return unlimited(verdict.is_unlimited()),
-            None => return too_many_rules(),
+            None => return exceeds_a_bound(),
         },
         (Buckets::OwnLimit { limit, .. }, Some(Answer::Decision(decision))) => {
             (of_own(part, limit), limit.decision(decision))
@@ -59,8 +59,8 @@ fn unlimited(is_by_rule: bool) -> DescriptorStatus {
     }
 }
 
-/// Status of a descriptor that meets too many rules.
-fn too_many_rules() -> DescriptorStatus {
+/// Status of a descriptor that meets too many rules, or is too costly to match.
+fn exceeds_a_bound() -> DescriptorStatus {
     DescriptorStatus { code: Code::OverLimit.into(), ..DescriptorStatus::default() }
 }
 

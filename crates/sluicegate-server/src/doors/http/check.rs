@@ -57,6 +57,11 @@ pub(crate) struct CheckAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     too_many_rules: Option<u32>,
+    /// True if comparing the request with the globs of the rules takes more work than it may: the request is then denied
+    /// without asking any rule, and `tiers` is empty; else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    too_costly: Option<bool>,
     /// Scope of the rule that denied it; null if allowed.
     #[schema(value_type = Option<ScopeName>)]
     violated_tier: Option<&'a str>,
@@ -172,6 +177,7 @@ impl<'a> CheckAnswer<'a> {
             delay_ms: longest_delay_ms(verdict),
             degraded: verdict.is_degraded().then_some(true),
             too_many_rules: verdict.too_many_rules(),
+            too_costly: verdict.is_too_costly().then_some(true),
             violated_tier: violated.map(|tier| tier.rule.scope().name()),
             violated_rule: violated.map(|tier| tier.rule.key_pattern().as_str()),
             rule_id: violated.map(|tier| tier.rule.rule_id()),

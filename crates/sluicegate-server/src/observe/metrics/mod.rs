@@ -246,7 +246,7 @@ impl Metrics {
         registry.register("panics", "Requests ended by a panic", panics);
         registry.register(
             "too_many_rules",
-            "Requests denied because they meet more rules than limits.tiers_max",
+            "Requests denied because they meet more rules than limits.tiers_max, or take too much work to match",
             self.too_many_rules.clone(),
         );
         registry.register(
