@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sluicegate_tests::hostile::{self, BATCH, Body, GRPC};
 
 use crate::common::{Client, Launch, PATIENCE, Server, eventually, now, pause};
 use crate::http2::{Attacker, DATA, END_HEADERS, END_STREAM, HEADERS, fields, frame};
-use crate::sockets::{ATTACKER, ask, connect, metric};
+use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, metric};
 
 /// A hostile batch may cost at most this many times as much processor time per byte as an accepted one.
 /// `make bench-bodies` counts the instructions of parsing alone.
@@ -102,30 +102,41 @@ fn held_bytes(server: &Server) -> usize {
     metric(server, "sluicegate_body_bytes")
 }
 
-/// Sends the beginning of a body from the attacker's address.
-fn unfinished(server: &Server, path: &str) -> TcpStream {
-    let mut stream = connect(ATTACKER, server.address).unwrap();
+/// Address of a client in the network of this number.
+fn client_in(network: u8) -> IpAddr {
+    [127, 0, network, 1].into()
+}
+
+/// Sends the beginning of a body from an address.
+fn unfinished(server: &Server, from: IpAddr, path: &str) -> TcpStream {
+    let mut stream = connect(from, server.address).unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n[",
         UNFINISHED + 1
     );
     stream.write_all(head.as_bytes()).unwrap();
-    stream.write_all(&vec![b' '; UNFINISHED - 1]).unwrap();
+    // The service may refuse it before its end.
+    let _ = stream.write_all(&vec![b' '; UNFINISHED - 1]);
     stream
 }
+
+/// Bodies may stay unfinished for the whole test.
+const PATIENT: [&str; 2] = ["--limits-body-timeout-ms", "60000"];
 
 /// Eight connections with unfinished bodies held 250 MiB.
 #[test]
 fn a11_unfinished_bodies_share_a_budget_and_keep_no_check_out() {
     // Some more than the bytes of five: each frame counts as 64 bytes more.
     let most = 5 * UNFINISHED + UNFINISHED / 2;
-    let server = Server::start(&["--limits-bodies-bytes-max", &most.to_string()]);
-    let held: Vec<_> = (0..5).map(|_| unfinished(&server, "/v1/check/batch")).collect();
+    let server =
+        Launch::serve(&["--limits-bodies-bytes-max", &most.to_string()]).args(&PATIENT).start();
+    let begin = |network| unfinished(&server, client_in(network), "/v1/check/batch");
+    let held: Vec<_> = (1..=5).map(begin).collect();
     eventually("five bodies", || {
         (5 * UNFINISHED..most).contains(&held_bytes(&server)).then_some(())
     });
 
-    let mut refused = unfinished(&server, "/v1/check/batch");
+    let mut refused = begin(6);
     let answer = ask(&mut refused, b"", "\r\n\r\n").unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.to_lowercase().contains("retry-after: 1"), "{answer}");
@@ -153,11 +164,44 @@ fn a11_unfinished_bodies_share_a_budget_and_keep_no_check_out() {
     eventually("no bodies", || (held_bytes(&server) == 0).then_some(()));
 }
 
+/// Unfinished bodies of one network took the whole budget, and those of others were refused.
+#[test]
+fn a11_a_network_cannot_take_the_whole_budget() {
+    let most = 20 * UNFINISHED;
+    let server =
+        Launch::serve(&["--limits-bodies-bytes-max", &most.to_string()]).args(&PATIENT).start();
+    let _held: Vec<_> = (0..30).map(|_| unfinished(&server, ATTACKER, "/v1/check/batch")).collect();
+    server.wait_for_log(
+        "request body refused: its network holds an eighth of limits.bodies_bytes_max",
+    );
+    let held = held_bytes(&server);
+    eprintln!("{held} bytes of {most} are held by the attacker");
+    assert!(held <= most / 8, "{held}");
+
+    // More than the attacker could leave of the whole budget.
+    let begin = format!("[{{}}{}", " ".repeat(150_000));
+    let head = "POST /v1/check/batch HTTP/1.1\r\nhost: localhost\r\n";
+    let head = format!("{head}content-length: {}\r\n\r\n{begin}", begin.len() + 1);
+    let mut newcomer = connect(NEWCOMER, server.address).unwrap();
+    newcomer.write_all(head.as_bytes()).unwrap();
+    pause(Duration::from_millis(200));
+    let answer = ask(&mut newcomer, b"]", "\r\n\r\n").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
 /// The token is checked before the body is read, and nothing of the body is kept.
 #[test]
 fn a11_a_body_without_a_token_is_not_kept() {
-    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", "a-token-of-the-tests").start();
-    let mut streams: Vec<_> = (0..8).map(|_| unfinished(&server, "/v1/rules")).collect();
+    let server =
+        Launch::serve(&PATIENT).env("SLUICEGATE_ADMIN_TOKEN", "a-token-of-the-tests").start();
+    // A client that waits for permission to send its body gets none.
+    let mut waiting = connect(ATTACKER, server.address).unwrap();
+    let head = "POST /v1/rules HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n";
+    let head = format!("{head}expect: 100-continue\r\n\r\n");
+    let answer = ask(&mut waiting, head.as_bytes(), "\r\n\r\n").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+
+    let mut streams: Vec<_> = (0..8).map(|_| unfinished(&server, ATTACKER, "/v1/rules")).collect();
     assert_eq!(held_bytes(&server), 0);
     // The rest arrives, and the answer is read as usual.
     for stream in &mut streams {
@@ -172,35 +216,47 @@ fn a11_a_body_without_a_token_is_not_kept() {
     eventually("a body", || (held_bytes(&server) > 0).then_some(()));
 }
 
-/// Memory for a message is allocated as soon as its length is known: the five bytes in front of it count as all of it.
+/// The five bytes in front of a message counted as all that it announces, and a client with little bandwidth took the
+/// whole budget.
 #[test]
-fn a11_announced_messages_of_grpc_share_the_budget() {
-    const ANNOUNCED: usize = 200_000;
+fn a11_messages_of_grpc_count_by_what_has_arrived() {
+    const ANNOUNCED: u32 = 200_000;
+    const STREAMS: usize = 100;
+    /// Bytes counted for a message beside those that have arrived.
+    const EXTRA: usize = 1024;
     let most = (5 * ANNOUNCED).to_string();
-    let server = Launch::serve(&["--limits-bodies-bytes-max", &most]).with_grpc().start();
+    let limits = ["--limits-bodies-bytes-max", &most];
+    let server = Launch::serve(&limits).args(&PATIENT).with_grpc().start();
     let mut attacker = Attacker::connect_to(server.address_of("grpc"), &[]);
     let mut call = fields(0x83, GRPC);
     // `content-type` by its index, with a literal value.
     call.extend([0x0f, 0x10, 16]);
     call.extend(b"application/grpc");
-    let prefix = [&[0][..], &(ANNOUNCED as u32).to_be_bytes()].concat();
-    for stream in (1..).step_by(2).take(5) {
+    let prefix = [&[0][..], &ANNOUNCED.to_be_bytes()].concat();
+    for stream in (1..).step_by(2).take(STREAMS) {
         let head = frame(HEADERS, END_HEADERS, stream, &call);
         attacker.send(&[head, frame(DATA, 0, stream, &prefix)].concat()).unwrap();
     }
-    // The prefixes are held beside four messages, and the fifth does not fit.
-    let (stream, flags) = loop {
-        if let (HEADERS, flags, stream, _) = attacker.next().unwrap() {
-            break (stream, flags);
-        }
-    };
-    eprintln!("{} bytes are reserved", held_bytes(&server));
-    assert_eq!(
-        (metric(&server, "sluicegate_bodies_refused_total"), flags & END_STREAM),
-        (1, END_STREAM),
-        "{stream}"
-    );
-    assert_eq!(held_bytes(&server), 4 * (ANNOUNCED + 5));
+    let expected = STREAMS * (prefix.len() + EXTRA);
+    eventually("all messages", || (held_bytes(&server) == expected).then_some(()));
+    eprintln!("{STREAMS} messages of {ANNOUNCED} bytes announced: {expected} bytes are reserved");
+    assert_eq!(metric(&server, "sluicegate_bodies_refused_total"), 0);
+}
+
+/// An unfinished message to the health service stayed as long as its connection.
+#[test]
+fn a11_messages_to_the_health_service_must_arrive_in_time() {
+    let server = Launch::serve(&["--limits-body-timeout-ms", "300"]).with_grpc().start();
+    let mut attacker = Attacker::connect_to(server.address_of("grpc"), &[]);
+    let mut call = fields(0x83, "/grpc.health.v1.Health/Check");
+    call.extend([0x0f, 0x10, 16]);
+    call.extend(b"application/grpc");
+    attacker.send(&frame(HEADERS, END_HEADERS, 1, &call)).unwrap();
+    attacker.send(&frame(DATA, 0, 1, &[0, 0, 0, 1, 0])).unwrap();
+    let is_end =
+        |(kind, flags, ..): &(u8, u8, u32, Vec<u8>)| *kind == HEADERS && flags & END_STREAM != 0;
+    assert!(std::iter::from_fn(|| attacker.next()).any(|frame| is_end(&frame)));
+    eventually("no bodies", || (held_bytes(&server) == 0).then_some(()));
 }
 
 /// A client of HTTP/1 that sends its header or its body too slowly, or reads its answers too slowly.

@@ -18,7 +18,7 @@
 //! 11 body_budget memory for unfinished bodies
 //! 11 config    the table of settings
 //! 11 json      JSON forms of values and of a rule, with their schemas
-//! 12 envoy_names, lifecycle, log_limit, normalize, private_file, time: no knowledge of the service
+//! 12 envoy_names, lifecycle, log_limit, network, normalize, private_file, time: no knowledge of the service
 //! ```
 
 mod admin;
@@ -38,6 +38,7 @@ pub mod fuzzing;
 mod json;
 mod lifecycle;
 mod log_limit;
+mod network;
 mod normalize;
 mod observe;
 mod private_file;

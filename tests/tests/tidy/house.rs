@@ -4,7 +4,7 @@ use super::sources::below;
 
 /// Levels of the folders and root files of `sluicegate-server/src`, as `lib.rs` lists them. Those of one level do not
 /// know each other.
-const LEVELS: [(&str, u8); 20] = [
+const LEVELS: [(&str, u8); 21] = [
     ("cli", 1),
     ("process", 2),
     ("doors", 3),
@@ -22,6 +22,7 @@ const LEVELS: [(&str, u8); 20] = [
     ("envoy_names", 12),
     ("lifecycle", 12),
     ("log_limit", 12),
+    ("network", 12),
     ("normalize", 12),
     ("private_file", 12),
     ("time", 12),

@@ -93,7 +93,7 @@ impl Dispatch {
             return self.route(request, peer).await;
         }
         if request.method() == Method::POST {
-            check::check(app, request).await.unwrap_or_else(IntoResponse::into_response)
+            check::check(app, request, peer.ip()).await.unwrap_or_else(IntoResponse::into_response)
         } else {
             not_a_post(request).await
         }
@@ -114,7 +114,7 @@ impl Dispatch {
             return refused.into_http();
         }
         if request.method() == Method::POST && request.uri().path() == grpc::PATH {
-            return grpc::call(app, request).await.map(Body::new);
+            return grpc::call(app, request, peer.ip()).await.map(Body::new);
         }
         self.route(request, peer).await
     }

@@ -172,7 +172,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
     let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
     let live = Live::new(&metrics, audit.pseudonyms().clone());
-    let bodies = Arc::new(metrics.body_budget(config.limits.bodies_bytes_max));
+    let bodies = metrics.body_budget(config.limits.bodies_bytes_max, &config.proxies.trusted);
     let app = Arc::new(App {
         limiter,
         metrics,
@@ -180,7 +180,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         overflow: OverflowWatch::default(),
         guard,
         limits: RequestLimits::of(config),
-        bodies,
+        bodies: Arc::new(bodies),
         client_ip: config.proxies.client_ip(),
         has_trusted_proxies: !config.proxies.trusted.is_empty(),
         headers: config.headers.headers(),

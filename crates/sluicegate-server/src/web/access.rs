@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Extensions, StatusCode};
 use tracing::warn;
 
 use super::problem::{Problem, whole_seconds};
@@ -150,5 +150,10 @@ impl App {
 
 /// Address of the connection's peer.
 pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
+    peer_in(&parts.extensions)
+}
+
+/// Address of the connection's peer in the extensions of a request.
+pub(crate) fn peer_in(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }

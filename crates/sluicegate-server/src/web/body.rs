@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -20,13 +21,14 @@ use serde::de::{Deserialize, DeserializeSeed};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
+use super::access::peer_in;
 use super::problem::Problem;
 use crate::app::App;
 use crate::body_budget::NoRoom;
 pub(crate) use crate::json::Object;
 use crate::json::{Choice, Position, TOO_MANY};
 
-/// Reads a body of at most `bytes_max`.
+/// Reads a body of at most `bytes_max`. The router knows the client.
 pub(crate) async fn read<B>(
     app: &App,
     request: Request<B>,
@@ -35,8 +37,22 @@ pub(crate) async fn read<B>(
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
+    let peer = peer_in(request.extensions());
+    read_from(app, request, peer, bytes_max).await
+}
+
+/// Reads a body of at most `bytes_max` of a client at `peer`.
+pub(crate) async fn read_from<B>(
+    app: &App,
+    request: Request<B>,
+    peer: Option<IpAddr>,
+    bytes_max: usize,
+) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
     require_json(request.headers())?;
-    let body = Limited::new(app.bodies.whole(request.into_body()), bytes_max);
+    let body = Limited::new(app.bodies.whole(request.into_body(), peer), bytes_max);
     match soon(pin!(body.collect()), app.limits.body_timeout).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {

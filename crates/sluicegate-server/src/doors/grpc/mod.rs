@@ -34,9 +34,9 @@ pub(crate) use self::service::{PATH, call};
 use crate::app::App;
 use crate::auth::guard::SEC_FETCH_SITE;
 use crate::observe::ready::Standing;
+use crate::web::access::peer_in;
 
 /// Maximum bytes of a message to the health and reflection services: enough for one or two names.
-/// Memory is reserved for as much as a message announces.
 const META_MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Path prefix of the reflection services.
@@ -51,10 +51,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     with_reflection(routes).into_axum_router().layer(bounded)
 }
 
-/// Counts the memory of bodies, and ends streams of the reflection services when the process shuts
+/// Counts the memory of bodies, bounds the time of their messages, and ends streams of the reflection services when the process shuts
 /// down, because an open stream would delay it.
 async fn bounded(State(app): State<Arc<App>>, request: Request) -> Request {
-    let request = request.map(|body| Body::new(service::counted(&app, body)));
+    let (peer, within) = (peer_in(request.extensions()), Some(app.limits.body_timeout));
+    let request = request.map(|body| Body::new(service::counted(&app, body, peer, within)));
     if !request.uri().path().starts_with(REFLECTION) {
         return request;
     }

@@ -1,5 +1,6 @@
 //! `envoy.service.ratelimit.v3.RateLimitService`.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use super::{CallError, answer};
 use crate::app::App;
-use crate::body_budget::{CountedBody, NoRoom};
+use crate::body_budget::{CountedBody, Late, NoRoom};
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
@@ -46,11 +47,15 @@ const SMALL_ANSWER_BYTES: usize = 4096;
 const STATUS_BYTES: usize = 256;
 
 /// Answers a call over gRPC.
-pub(crate) async fn call<B>(app: &Arc<App>, request: Request<B>) -> Response<tonic::body::Body>
+pub(crate) async fn call<B>(
+    app: &Arc<App>,
+    request: Request<B>,
+    peer: IpAddr,
+) -> Response<tonic::body::Body>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
-    let request = request.map(|body| counted(app, body));
+    let request = request.map(|body| counted(app, body, Some(peer), None));
     let (body_timeout, metrics) = (app.limits.body_timeout, &app.metrics);
     let entries_max = app.limits.attributes_max;
     let state = Arc::clone(app);
@@ -83,18 +88,24 @@ fn answer_bytes(message: &RateLimitResponse) -> usize {
     fields + message.raw_body.len() + message.statuses.len() * STATUS_BYTES
 }
 
-/// Counts the memory of a body. If there is none left, its call has the status `RESOURCE_EXHAUSTED`.
+/// Counts the memory of a body. If there is none left, its call has the status `RESOURCE_EXHAUSTED`; if a message takes
+/// longer than `within`, `DEADLINE_EXCEEDED`.
 pub(super) fn counted<B>(
     app: &App,
     body: B,
+    peer: Option<IpAddr>,
+    within: Option<Duration>,
 ) -> impl HttpBody<Data = Bytes, Error = BoxError> + Send + 'static
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
-    CountedBody::grpc(body, Arc::clone(&app.bodies)).map_err(|error| {
-        match error.downcast::<NoRoom>() {
-            Ok(no_room) => Status::resource_exhausted(no_room.to_string()).into(),
-            Err(error) => error,
+    CountedBody::grpc(body, Arc::clone(&app.bodies), peer, within).map_err(|error| {
+        if error.is::<NoRoom>() {
+            Status::resource_exhausted(NoRoom.to_string()).into()
+        } else if error.is::<Late>() {
+            Status::deadline_exceeded(Late.to_string()).into()
+        } else {
+            error
         }
     })
 }
@@ -111,7 +122,7 @@ async fn answered(
             metrics.panicked();
             Status::internal("internal error").into_http()
         }
-        Err(_) => Status::deadline_exceeded("timeout while reading the message").into_http(),
+        Err(_) => Status::deadline_exceeded(Late.to_string()).into_http(),
     }
 }
 

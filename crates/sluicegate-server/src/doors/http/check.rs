@@ -1,5 +1,6 @@
 //! `/v1/check` and `/v1/check/batch`: checks requests against the rules.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -112,9 +113,13 @@ pub(crate) struct BatchAnswer<'a> {
             content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn check(app: &App, request: HttpRequest<Incoming>) -> Result<Response, Problem> {
+pub(crate) async fn check(
+    app: &App,
+    request: HttpRequest<Incoming>,
+    peer: IpAddr,
+) -> Result<Response, Problem> {
     let limits = &app.limits;
-    let bytes = body::read(app, request, limits.body_bytes_max).await?;
+    let bytes = body::read_from(app, request, Some(peer), limits.body_bytes_max).await?;
     let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;

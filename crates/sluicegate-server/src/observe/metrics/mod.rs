@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
+use ipnet::IpNet;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -209,7 +210,7 @@ impl Metrics {
         );
         registry.register(
             "bodies_refused",
-            "Request bodies refused because limits.bodies_bytes_max was reached",
+            "Request bodies refused because limits.bodies_bytes_max, or the part of a network, was reached",
             self.bodies_refused.clone(),
         );
         registry.register(
@@ -275,8 +276,9 @@ impl Metrics {
     }
 
     /// Budget for unfinished bodies that these metrics show.
-    pub(crate) fn body_budget(&self, bytes_max: usize) -> BodyBudget {
-        BodyBudget::new(bytes_max, self.body_bytes.clone(), self.bodies_refused.clone())
+    pub(crate) fn body_budget(&self, bytes_max: usize, trusted: &[IpNet]) -> BodyBudget {
+        let (held, refused) = (self.body_bytes.clone(), self.bodies_refused.clone());
+        BodyBudget::new(bytes_max, trusted, held, refused)
     }
 
     /// Starts timing a decision.

@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         name: "limits.bodies_bytes_max",
         flag: Some("limits-bodies-bytes-max"),
         value: "BYTES",
-        doc: "Maximum size of all request bodies together that have not arrived completely; above it, such bodies are refused with 503",
+        doc: "Maximum size of all request bodies together that have not arrived completely; above it, and for one network (/24, /64) above an eighth of it, such bodies are refused with 503",
         kind: Kind::Number {
             default: BODIES_BYTES_MAX_DEFAULT,
             min: BODY_BYTES_MAX_DEFAULT,

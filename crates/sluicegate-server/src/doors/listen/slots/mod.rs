@@ -17,9 +17,10 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use self::table::{Admission, Evicted, Table, network};
+use self::table::{Admission, Evicted, Table};
 use crate::doors::progress::Progress;
 use crate::log_limit::LogLimit;
+use crate::network::network;
 use crate::observe::metrics::Metrics;
 
 /// Maximum time that an accepted connection waits for the slot of an evicted one.

@@ -15,20 +15,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use sluicegate::client_ip::canonical;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::room::Room;
 use crate::doors::progress::Progress;
 
-/// Prefix lengths of a network: the addresses that one client may be assumed to choose from.
-const IPV4_BITS: u8 = 24;
-const IPV6_BITS: u8 = 64;
 /// Part of the limit that stays free where connections can be evicted.
 const SPARE_PART: usize = 10;
 /// Networks with at most this part of the limit lose nothing while slots are free: they are not what fills them.
@@ -278,14 +273,6 @@ impl Table {
         };
         of_network.find(|(.., id)| self.connections.get(id).is_some_and(makes_room)).copied()
     }
-}
-
-/// Network of an address.
-pub(super) fn network(address: IpAddr) -> IpNet {
-    let address = canonical(address);
-    let bits = if address.is_ipv4() { IPV4_BITS } else { IPV6_BITS };
-    // Both lengths are valid for their family.
-    IpNet::new(address, bits).map_or_else(|_| address.into(), |network| network.trunc())
 }
 
 #[cfg(test)]

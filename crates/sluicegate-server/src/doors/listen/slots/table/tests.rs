@@ -3,6 +3,7 @@ use std::future::pending;
 use tokio::time::{Duration, advance};
 
 use super::*;
+use crate::network::network;
 
 fn net(text: &str) -> Option<IpNet> {
     Some(network(text.parse().unwrap()))
