@@ -50,13 +50,13 @@ impl Dispatch {
 
     /// Size of the answers to be expected of a path.
     pub(crate) fn answer_size(&self, path: &str) -> AnswerSize {
-        match &self.door {
-            Door::Grpc(_) => AnswerSize::Small,
-            _ => match path {
-                check::PATH | take::PATH | authorize::PATH => AnswerSize::Small,
-                check::BATCH_PATH => AnswerSize::Batch,
-                _ => AnswerSize::Large,
-            },
+        if matches!(self.door, Door::Grpc(_)) {
+            return AnswerSize::Small;
+        }
+        match path {
+            check::PATH | take::PATH | authorize::PATH => AnswerSize::Small,
+            check::BATCH_PATH => AnswerSize::Batch,
+            _ => AnswerSize::Large,
         }
     }
 
