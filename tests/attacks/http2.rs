@@ -208,6 +208,9 @@ fn a04_unsent_answers_of_all_connections_are_bounded() {
     assert_eq!(attacker.read_all(STREAMS), answer * STREAMS as usize);
 }
 
+/// Bytes of an attack, by the number of the repetition.
+type Frames<'a> = &'a dyn Fn(u32) -> Vec<u8>;
+
 /// Neither frames that move no data nor further requests keep a connection with an answer that waits to be read.
 #[test]
 fn a04_pings_settings_and_requests_do_not_keep_a_connection() {
@@ -217,7 +220,7 @@ fn a04_pings_settings_and_requests_do_not_keep_a_connection() {
     let data = |_| frame(DATA, 0, 1, &[]);
     let get_livez = |number| get(2 * number + 1, "/livez");
     let head_livez = |number| head(2 * number + 1, "/livez");
-    let attacks: [(&str, &dyn Fn(u32) -> Vec<u8>); 5] = [
+    let attacks: [(&str, Frames<'_>); 5] = [
         ("PING", &ping),
         ("SETTINGS", &settings),
         ("empty DATA", &data),

@@ -47,6 +47,7 @@ pub enum Ask<'a, 'r> {
 
 /// Answer to one [`Ask`]. If any other ask was denied, nothing was charged, and the figures show that.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are verdicts, and a box allocates")]
 pub enum Answer {
     /// Verdict of a request.
     Verdict(Verdict),
