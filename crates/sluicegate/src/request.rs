@@ -182,7 +182,7 @@ impl<'a> Request<'a> {
     }
 
     /// The same request for another endpoint.
-    pub(crate) fn respelt<'b>(&'b self, endpoint: &'b str) -> Request<'b> {
+    pub(crate) fn with_other_endpoint<'b>(&'b self, endpoint: &'b str) -> Request<'b> {
         Request {
             user_id: self.user_id,
             ip: self.ip,

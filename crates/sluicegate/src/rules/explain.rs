@@ -63,14 +63,14 @@ impl RuleSet {
         let exact = request.get(&Attribute::Endpoint);
         let folded = request.folded_endpoint().filter(|folded| exact != Some(folded));
         let applying = |folded| -> Vec<&'s Rule> {
-            let respelt = request.respelt(folded);
-            if self.is_too_costly(&respelt) {
+            let with_other_endpoint = request.with_other_endpoint(folded);
+            if self.is_too_costly(&with_other_endpoint) {
                 return Vec::new();
             }
             let escapes = |rule: &&Rule| {
                 rule.path() == PathForm::Exact
                     && self.applies(rule, request) != Applies::Yes
-                    && self.applies(rule, &respelt) == Applies::Yes
+                    && self.applies(rule, &with_other_endpoint) == Applies::Yes
             };
             self.rules().iter().filter(escapes).collect()
         };
