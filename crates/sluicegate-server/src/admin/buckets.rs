@@ -17,7 +17,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::subject;
 use crate::app::App;
-use crate::data::{DataError, OverrideKind};
+use crate::data::{Author, DataError, OverrideKind};
 use crate::json::Whole;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
@@ -127,7 +127,7 @@ async fn reset(
 ) -> Result<Json<BucketView>, Problem> {
     let named = NamedBucket::new(&app, path, query)?;
     let existed = named.bucket.reset().await?;
-    info!(by, rule_id = named.rule_id, subject = named.recorded, existed, "bucket reset");
+    info!(by = by.name, rule_id = named.rule_id, subject = named.recorded, existed, "bucket reset");
     let decision = named.peek().await?;
     Ok(Json(BucketView { existed: Some(existed), ..named.view(&decision) }))
 }
@@ -250,13 +250,13 @@ impl NamedBucket {
     /// Logs a grant or refund and answers with the bucket.
     fn credited(
         &self,
-        by: &str,
+        by: &Author,
         tokens: u64,
         what: &str,
         result: Result<Decision, Trouble>,
     ) -> Result<Json<BucketView>, Problem> {
         let decision = result?;
-        info!(by, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
+        info!(by = by.name, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
         Ok(Json(self.view(&decision)))
     }
 
@@ -325,6 +325,6 @@ pub(crate) async fn forget(
     let existed = app.limiter.reset(&key).await?;
     // A key may contain personal data of the caller's choosing.
     let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
-    info!(by, key = &*recorded, existed, "bucket reset");
+    info!(by = by.name, key = &*recorded, existed, "bucket reset");
     Ok(StatusCode::NO_CONTENT)
 }

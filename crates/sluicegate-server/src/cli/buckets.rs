@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::client::{Call, Client, segment};
 use super::confirm::confirm;
 use super::failure::CliResult;
-use super::options::{Change, Form, Server};
+use super::options::{Change, Form, Server, Why};
 use super::output::say;
 use super::request::pair;
 use super::table::{card, text_of};
@@ -79,6 +79,9 @@ struct Reset {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Tokens to add to a bucket.
@@ -94,6 +97,9 @@ struct Credit {
     /// Show the bucket, and add nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Runs the command.
@@ -111,7 +117,8 @@ pub(super) fn run(arguments: &Arguments) -> CliResult {
                 let (left, limit) = (text_of(&now["remaining"]), text_of(&now["limit"]));
                 let question = format!("Reset the bucket {key}, which has {left} of {limit}?");
                 confirm(&question, reset.change.yes)?;
-                let reset = client.json(&reset.bucket.act("reset", json!({})))?;
+                let call = reset.bucket.act("reset", json!({})).because(&reset.why);
+                let reset = client.json(&call)?;
                 say("The bucket was reset.");
                 reset
             }
@@ -147,7 +154,8 @@ impl Credit {
             say("Nothing was changed; the bucket is:");
             return client.json(&self.bucket.look());
         }
-        let bucket = client.json(&self.bucket.act(action, json!({"tokens": self.tokens})))?;
+        let call = self.bucket.act(action, json!({"tokens": self.tokens})).because(&self.why);
+        let bucket = client.json(&call)?;
         say(&format!("The bucket now has {}.", text_of(&bucket["remaining"])));
         Ok(bucket)
     }

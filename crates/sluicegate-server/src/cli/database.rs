@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::failure::{CliResult, Failure};
 use super::options;
 use crate::config::{Config, DatabaseUrl, Sources};
-use crate::data::Database;
+use crate::data::{Author, Database};
 use crate::observe::logging::Audience;
 
 /// Longest wait for a statement. Longer than a server's: an operator can wait, and thousands of rules take a while to
@@ -98,6 +98,11 @@ fn settings(file: Option<&Path>) -> CliResult<Config> {
     let loaded =
         sources.load_apart().map_err(|errors| Failure::report(errors.render(in_colours)))?;
     Ok(loaded.config)
+}
+
+/// Author of changes that are made on a database from here.
+pub(super) fn author(why: &options::Why) -> Author {
+    Author { reason: why.reason.clone().unwrap_or_default(), ..Author::new(operator()) }
 }
 
 /// Name under which changes that are made from here are recorded.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::output::Output;
+use crate::web::access::check_reason;
 
 /// Output format.
 #[derive(Clone, Debug, Args)]
@@ -65,6 +66,18 @@ pub(super) struct Change {
     /// Do not ask for confirmation
     #[arg(long, short = 'y')]
     pub(super) yes: bool,
+}
+
+/// Reason of a change.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Why {
+    /// Reason for the change, recorded in the history
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(super) reason: Option<String>,
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    check_reason(text).map(|()| text.to_owned())
 }
 
 impl Form {

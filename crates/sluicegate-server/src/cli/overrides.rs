@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::client::{Call, Client};
 use super::confirm::confirm;
 use super::failure::{CliResult, Failure};
-use super::options::{Change, Form, Server};
+use super::options::{Change, Form, Server, Why};
 use super::output::{Output, say};
 use super::table::{Shown, Table, card, text_of, time_of};
 use super::{Exit, quota};
@@ -93,7 +93,7 @@ struct Set {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 
-    /// Reason, shown in lists
+    /// Reason, shown in lists and recorded in the history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
@@ -140,6 +140,9 @@ struct Delete {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Runs the command.
@@ -237,6 +240,7 @@ fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
     confirm(&question, arguments.change.yes)?;
     let override_id = text_of(&found["override_id"]);
     let call = Call::delete(format!("/v1/overrides/{override_id}"));
+    let call = call.because(&arguments.why);
     client.send(&call.if_match(found["version"].as_u64()))?;
     say(&format!("Override {override_id} was deleted."));
     output.show(&json!({"deleted": found}), String::new)?;

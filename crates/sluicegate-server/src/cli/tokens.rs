@@ -6,9 +6,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
-use super::database::{Needs, Target, operator};
+use super::database::{Needs, Target, author};
 use super::failure::{CliResult, Failure};
-use super::options::{Change, Direct, Form};
+use super::options::{Change, Direct, Form, Why};
 use super::output::{Output, say};
 use super::table::{Shown, Table};
 use super::{Exit, files};
@@ -69,6 +69,9 @@ struct Create {
     /// Show what would be created, and create nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Revoke a token; it is no longer accepted
@@ -82,6 +85,9 @@ struct Revoke {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -124,7 +130,7 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
     let (token, hash) = tokens::mint().map_err(none)?;
     let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let mut sink = files::Sink::secret(path)?;
-    let stored = match database.create_token(name, role, &hash, &operator()).await {
+    let stored = match database.create_token(name, role, &hash, &author(&arguments.why)).await {
         Ok(stored) => stored,
         Err(error) => {
             sink.discard();
@@ -179,7 +185,7 @@ async fn revoke(arguments: &Revoke, database: &Database, output: Output) -> CliR
     }
     let question = format!("Revoke the token {name}, which may {}?", may(token.role));
     confirm(&question, arguments.change.yes)?;
-    let revoked = database.delete_token(name).await?;
+    let revoked = database.delete_token(name, &author(&arguments.why)).await?;
     say(&format!("The token {name} was revoked."));
     output.show(&json!({"revoked": view(&revoked)}), String::new)?;
     Ok(Exit::Done)

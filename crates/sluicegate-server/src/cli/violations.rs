@@ -9,7 +9,7 @@ use super::client::{Call, Client, parse};
 use super::confirm::confirm;
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
-use super::options::{Change, Direct, Form, Server};
+use super::options::{Change, Direct, Form, Server, Why};
 use super::output::{Output, counted, say};
 use super::table::{Shown, Table};
 use super::{Exit, files};
@@ -190,6 +190,9 @@ struct Delete {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -369,7 +372,8 @@ fn delete(arguments: &Delete, client: &Client, output: Output) -> CliResult {
         return Ok(Exit::Done);
     }
     confirm("Delete these records of violations?", arguments.change.yes)?;
-    let answer = client.json(&arguments.subject.narrow(Call::delete(PATH)))?;
+    let call = arguments.subject.narrow(Call::delete(PATH)).because(&arguments.why);
+    let answer = client.json(&call)?;
     let deleted = answer["deleted"].as_u64().unwrap_or_default();
     say(&(counted(deleted, "record was", "records were") + " deleted."));
     output.show(&json!({"deleted": deleted}), String::new)?;

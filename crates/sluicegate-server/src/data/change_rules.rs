@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 use super::rules::{self, PushRows as _, RuleRow, assignments, columns, normalised, rule_json};
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
-use super::{DataError, Replaced, StoredRule};
+use super::{Author, DataError, Replaced, StoredRule};
 use crate::time::Timestamp;
 
 /// Maximum number of rows in a statement. SQLite allows 32,766 values.
@@ -32,7 +32,7 @@ pub(super) async fn create(
     session: &mut Session,
     spec: &RuleSpec,
     tiers_max: usize,
-    by: &str,
+    by: &Author,
 ) -> Result<StoredRule, DataError> {
     let mut spec = normalised(spec)?;
     let mut rules = read(session).await?;
@@ -60,7 +60,7 @@ pub(super) async fn update(
     session: &mut Session,
     rule_id: u64,
     tiers_max: usize,
-    by: &str,
+    by: &Author,
     changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
 ) -> Result<StoredRule, DataError> {
     let mut rules = read(session).await?;
@@ -81,7 +81,7 @@ pub(super) async fn delete(
     session: &mut Session,
     rule_id: u64,
     version: Option<u64>,
-    by: &str,
+    by: &Author,
 ) -> Result<StoredRule, DataError> {
     let old = rules::get(session, rule_id).await?;
     is_current(old.version, version)?;
@@ -95,7 +95,7 @@ pub(super) async fn replace(
     specs: &[RuleSpec],
     generation: Option<u64>,
     tiers_max: usize,
-    by: &str,
+    by: &Author,
 ) -> Result<Replaced, DataError> {
     let current = super::generation(session).await?;
     is_current(current, generation)?;
@@ -270,7 +270,7 @@ fn clash(errors: &RuleSetErrors, ids: &[u64], changed: Option<u64>) -> DataError
 
 // ===== writing =====
 
-async fn write(session: &mut Session, changes: Vec<Change>, by: &str) -> Result<(), DataError> {
+async fn write(session: &mut Session, changes: Vec<Change>, by: &Author) -> Result<(), DataError> {
     let gone = changes.iter().filter(|change| change.new.is_none());
     let gone: Vec<_> = gone.filter_map(|change| change.old.as_ref()).map(id).collect();
     for ids in gone.chunks(ROWS_PER_STATEMENT) {
@@ -348,8 +348,8 @@ async fn save(session: &mut Session, rules: &[&StoredRule]) -> Result<(), DataEr
 }
 
 /// Records the changes in the history.
-async fn record(session: &mut Session, changes: &[Change], by: &str) -> Result<(), DataError> {
-    let (by, now) = (clipped(by, BY_BYTES_MAX), Time::from(Timestamp::now()));
+async fn record(session: &mut Session, changes: &[Change], by: &Author) -> Result<(), DataError> {
+    let (by, now) = (clipped(&by.name, BY_BYTES_MAX), Time::from(Timestamp::now()));
     let text = |rule: &StoredRule| rule_json(rule).to_string();
     on!(session, connection: Dialect => {
         let mut query = QueryBuilder::<Dialect>::new(

@@ -11,9 +11,10 @@ use tokio::time::{Instant, timeout};
 use super::open::{self, Opened};
 use super::session::{Aim, Session};
 use super::{
-    Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Replaced, Role, RuleChange,
-    RuleFilter, StoredOverride, StoredRule, StoredToken, TopOffender, Violation, ViolationBatch,
-    ViolationFilter, ViolationOrder, change_rules, migrate, overrides, rules, tokens, violations,
+    Author, Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Replaced, Role,
+    RuleChange, RuleFilter, StoredOverride, StoredRule, StoredToken, TopOffender, Violation,
+    ViolationBatch, ViolationFilter, ViolationOrder, change_rules, migrate, overrides, rules,
+    tokens, violations,
 };
 use crate::config::DatabaseUrl;
 use crate::time::Timestamp;
@@ -244,7 +245,7 @@ impl Database {
     ///
     /// As every call, [`DataError::Refused`] if it is invalid, and [`DataError::Conflict`] if another rule has its id,
     /// or its key pattern and plan.
-    pub async fn create_rule(&self, spec: &RuleSpec, by: &str) -> Result<StoredRule, DataError> {
+    pub async fn create_rule(&self, spec: &RuleSpec, by: &Author) -> Result<StoredRule, DataError> {
         transaction!(self, Aim::Change, session => change_rules::create(session, spec, self.tiers_max, by))
     }
 
@@ -258,7 +259,7 @@ impl Database {
         &self,
         spec: &RuleSpec,
         version: Option<u64>,
-        by: &str,
+        by: &Author,
     ) -> Result<StoredRule, DataError> {
         let changed = |current: &StoredRule| {
             change_rules::is_current(current.version, version)?;
@@ -275,7 +276,7 @@ impl Database {
     pub async fn change_rule(
         &self,
         rule_id: u64,
-        by: &str,
+        by: &Author,
         changed: impl FnOnce(&StoredRule) -> Result<RuleSpec, DataError>,
     ) -> Result<StoredRule, DataError> {
         transaction!(self, Aim::Change, session => {
@@ -292,7 +293,7 @@ impl Database {
         &self,
         rule_id: u64,
         version: Option<u64>,
-        by: &str,
+        by: &Author,
     ) -> Result<StoredRule, DataError> {
         transaction!(self, Aim::Change, session => {
             change_rules::delete(session, rule_id, version, by)
@@ -309,7 +310,7 @@ impl Database {
         &self,
         specs: &[RuleSpec],
         generation: Option<u64>,
-        by: &str,
+        by: &Author,
     ) -> Result<Replaced, DataError> {
         transaction!(self, Aim::Change, session => {
             change_rules::replace(session, specs, generation, self.tiers_max, by)
@@ -367,7 +368,7 @@ impl Database {
         &self,
         spec: &OverrideSpec,
         version: Option<u64>,
-        by: &str,
+        by: &Author,
     ) -> Result<(StoredOverride, bool), DataError> {
         transaction!(self, Aim::Change, session => overrides::put(session, spec, version, by))
     }
@@ -381,8 +382,9 @@ impl Database {
         &self,
         override_id: u64,
         version: Option<u64>,
+        by: &Author,
     ) -> Result<StoredOverride, DataError> {
-        transaction!(self, Aim::Change, session => overrides::delete(session, override_id, version))
+        transaction!(self, Aim::Change, session => overrides::delete(session, override_id, version, by))
     }
 
     /// Deletes at most `limit` overrides that expired before this time, and returns their number.
@@ -428,7 +430,7 @@ impl Database {
         name: &str,
         role: Role,
         hash: &[u8; 32],
-        by: &str,
+        by: &Author,
     ) -> Result<StoredToken, DataError> {
         transaction!(self, Aim::Change, session => tokens::create(session, name, role, hash, by))
     }
@@ -438,8 +440,8 @@ impl Database {
     /// # Errors
     ///
     /// As every call, and [`DataError::NotFound`].
-    pub async fn delete_token(&self, name: &str) -> Result<StoredToken, DataError> {
-        transaction!(self, Aim::Change, session => tokens::delete(session, name))
+    pub async fn delete_token(&self, name: &str, by: &Author) -> Result<StoredToken, DataError> {
+        transaction!(self, Aim::Change, session => tokens::delete(session, name, by))
     }
 }
 

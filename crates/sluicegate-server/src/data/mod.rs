@@ -3,6 +3,7 @@
 //! [`Database`] is the public interface. Each call runs in a `session`: a transaction on either database. The files
 //! named after tables contain the SQL, one text for both dialects wherever they agree.
 
+mod author;
 mod change_rules;
 mod changes;
 mod database;
@@ -20,6 +21,7 @@ mod tokens;
 mod values;
 mod violations;
 
+pub use self::author::Author;
 pub use self::changes::Changes;
 pub use self::database::{Database, Migration, TopBy};
 pub use self::error::DataError;

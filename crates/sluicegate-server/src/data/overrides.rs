@@ -12,7 +12,7 @@ use super::rules::stored_rate;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, rows, signed, unsigned};
 use super::{
-    DataError, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
+    Author, DataError, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
     SUBJECT_BYTES_MAX, StoredOverride,
 };
 use crate::time::Timestamp;
@@ -110,7 +110,7 @@ pub(super) async fn put(
     session: &mut Session,
     spec: &OverrideSpec,
     version: Option<u64>,
-    by: &str,
+    by: &Author,
 ) -> Result<(StoredOverride, bool), DataError> {
     check(spec)?;
     let old = find(session, spec).await?;
@@ -135,6 +135,7 @@ pub(super) async fn delete(
     session: &mut Session,
     override_id: u64,
     version: Option<u64>,
+    _: &Author,
 ) -> Result<StoredOverride, DataError> {
     let old = get(session, override_id).await?;
     is_current(old.version, version)?;
@@ -212,7 +213,7 @@ async fn save(
     session: &mut Session,
     spec: &OverrideSpec,
     version: u64,
-    by: &str,
+    by: &Author,
 ) -> Result<StoredOverride, DataError> {
     let upsert = concat!(
         "INSERT INTO rate_limit_overrides (rule_id, subject, kind, tokens, period, burst_capacity, \
@@ -243,7 +244,7 @@ async fn save(
         .bind(quota.and_then(|quota| quota.max_wait()).map(micros))
         .bind(&*spec.reason)
         .bind(spec.expires_at.map(Time::from))
-        .bind(clipped(by, BY_BYTES_MAX))
+        .bind(clipped(&by.name, BY_BYTES_MAX))
         .bind(Time::from(Timestamp::now()))
         .bind(signed(version))
         .fetch_one(connection)

@@ -3,7 +3,7 @@
 use super::row::row;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, unsigned};
-use super::{DataError, Role, StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX};
+use super::{Author, DataError, Role, StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX};
 use crate::time::Timestamp;
 
 row! {
@@ -32,7 +32,7 @@ pub(super) async fn create(
     name: &str,
     role: Role,
     hash: &[u8; 32],
-    by: &str,
+    by: &Author,
 ) -> Result<StoredToken, DataError> {
     if name.is_empty() || name.len() > TOKEN_NAME_BYTES_MAX || name.contains(char::is_control) {
         let most =
@@ -55,7 +55,7 @@ pub(super) async fn create(
         .bind(name)
         .bind(role.name())
         .bind(&hash[..])
-        .bind(clipped(by, BY_BYTES_MAX))
+        .bind(clipped(&by.name, BY_BYTES_MAX))
         .bind(Time::from(Timestamp::now()))
         .fetch_one(connection)
         .await)?;
@@ -63,7 +63,11 @@ pub(super) async fn create(
 }
 
 /// Revokes the token of this name.
-pub(super) async fn delete(session: &mut Session, name: &str) -> Result<StoredToken, DataError> {
+pub(super) async fn delete(
+    session: &mut Session,
+    name: &str,
+    _: &Author,
+) -> Result<StoredToken, DataError> {
     let delete = "DELETE FROM rate_limit_tokens WHERE name = $1 \
                   RETURNING token_id, name, role, hash, created_by, created_at";
     let row: Option<TokenRow> = on!(session, connection => {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
-use axum::http::{Extensions, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode};
 use tracing::warn;
 
 use super::problem::{Problem, whole_seconds};
 use crate::app::App;
 use crate::auth::guard::{ForeignSite, Refusal};
-use crate::data::Role;
+use crate::data::{Author, REASON_BYTES_MAX, Role};
 use crate::log_limit::LogLimit;
 
 /// Limits on lines about rejected requests, by cause.
@@ -23,14 +23,17 @@ static FOREIGN_SITE_LINES: LogLimit = LogLimit::new();
 #[derive(Debug)]
 pub(crate) struct Reader(pub(crate) String);
 
-/// Extractor for callers with the role `admin`, with the name that their changes are recorded under.
+/// Extractor for callers with the role `admin`, as authors of the changes that they make.
 #[derive(Debug)]
-pub(crate) struct Admin(pub(crate) String);
+pub(crate) struct Admin(pub(crate) Author);
 
 /// Identity of the operator of this process, who needs no token; changes are recorded under its name. Only this process can put
 /// it on a request: nothing that a client sends becomes an extension.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator(pub(crate) String);
+
+/// Header with the reason for a change, for the history.
+pub(crate) const REASON_HEADER: HeaderName = HeaderName::from_static("x-sluicegate-reason");
 
 impl FromRequestParts<Arc<App>> for Reader {
     type Rejection = Problem;
@@ -44,7 +47,9 @@ impl FromRequestParts<Arc<App>> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        app.require(parts, Role::Admin).map(Self)
+        let name = app.require(parts, Role::Admin)?;
+        let reason = reason(&parts.headers)?;
+        Ok(Self(Author { name, address: peer(parts), reason }))
     }
 }
 
@@ -146,6 +151,30 @@ impl App {
         }
         refusal.into()
     }
+}
+
+/// Reason of a request for its change; empty if it gives none.
+fn reason(headers: &HeaderMap) -> Result<String, Problem> {
+    let mut values = headers.get_all(REASON_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(String::new()) };
+    let wrong = |reason| Problem::field("X-Sluicegate-Reason", reason);
+    if values.next().is_some() {
+        return Err(wrong("is duplicated".to_owned()));
+    }
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| wrong("is not UTF-8".into()))?;
+    check_reason(text).map_err(wrong)?;
+    Ok(text.into())
+}
+
+/// Rejects a reason that the history cannot hold.
+pub(crate) fn check_reason(reason: &str) -> Result<(), String> {
+    if reason.len() > REASON_BYTES_MAX {
+        return Err(format!("has more than {REASON_BYTES_MAX} bytes"));
+    }
+    if reason.contains(char::is_control) {
+        return Err("must not contain control characters".into());
+    }
+    Ok(())
 }
 
 /// Address of the connection's peer.

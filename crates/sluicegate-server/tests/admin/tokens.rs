@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sluicegate_server::config::DatabaseUrl;
-use sluicegate_server::data::{Database, Role};
+use sluicegate_server::data::{Author, Database, Role};
 use sluicegate_server::tokens;
 use sluicegate_tests::postgres::Postgres;
 
@@ -46,7 +46,7 @@ fn make_in(url: &str, server: &Server, name: &str, role: Role) -> String {
     let (token, hash) = tokens::mint().unwrap();
     let token = token.expose().to_owned();
     on_database(url, async |database| {
-        database.create_token(name, role, &hash, "test").await.unwrap();
+        database.create_token(name, role, &hash, &Author::new("test")).await.unwrap();
     });
     let started = now();
     eventually("the token", || (list(server, &token).status == 200).then_some(()));
@@ -56,7 +56,7 @@ fn make_in(url: &str, server: &Server, name: &str, role: Role) -> String {
 
 fn revoke(url: &str, name: &str) {
     on_database(url, async |database| {
-        database.delete_token(name).await.unwrap();
+        database.delete_token(name, &Author::new("test")).await.unwrap();
     });
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sluicegate::rules::RuleSpec;
 use sluicegate_server::config::DatabaseUrl;
-use sluicegate_server::data::{Database, Page};
+use sluicegate_server::data::{Author, Database, Page};
 use sluicegate_tests::postgres::Postgres;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
@@ -115,6 +115,11 @@ impl Place {
             }
         }
     }
+}
+
+/// Author of changes.
+pub(crate) fn by(name: &str) -> Author {
+    Author::new(name)
 }
 
 /// Rule of ten requests per second.

@@ -6,7 +6,7 @@ use sluicegate_server::data::{
 };
 use sluicegate_server::time::Timestamp;
 
-use crate::database::common::{Place, on_both, spec};
+use crate::database::common::{Place, by, on_both, spec};
 
 on_both!(
     everything_is_applied_once,
@@ -66,8 +66,8 @@ async fn many_may_migrate_at_once(place: Place) {
 
 async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     let database = place.migrated().await;
-    let rule = database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
-    database.delete_rule(2, None, "me").await.unwrap();
+    let rule = database.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap();
+    database.delete_rule(2, None, &by("me")).await.unwrap();
     let blocked = OverrideSpec {
         rule_id: 1,
         subject: "42".into(),
@@ -75,7 +75,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
         reason: String::new(),
         expires_at: None,
     };
-    let (blocked, _) = database.put_override(&blocked, None, "me").await.unwrap();
+    let (blocked, _) = database.put_override(&blocked, None, &by("me")).await.unwrap();
     let now = Timestamp::now();
     let row = ViolationRow {
         bucket_key: "user:42".into(),
@@ -95,7 +95,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     let other = ViolationRow { bucket_id: vec![2; 16], count: 4, ..row.clone() };
     let batch = ViolationBatch { writer: 1, sequence: 1, rows: vec![row, other] };
     database.write_violations(&batch).await.unwrap();
-    database.create_token("ci", Role::Admin, &[1; 32], "me").await.unwrap();
+    database.create_token("ci", Role::Admin, &[1; 32], &by("me")).await.unwrap();
 
     let generation = database.generation().await.unwrap();
     let undone = database.migrate_down(3).await.unwrap();
@@ -121,7 +121,7 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     let loaded = database.load().await.unwrap();
     assert_eq!((loaded.rules.len(), loaded.overrides.len()), (9, 0));
     assert!(database.rule(2).await.is_err());
-    database.delete_rule(10, None, "me").await.unwrap();
+    database.delete_rule(10, None, &by("me")).await.unwrap();
 
     let all = steps(&database).await;
     assert_eq!(database.migrate_down(0).await.unwrap().len(), all);
@@ -139,11 +139,11 @@ async fn rules_that_replace_others_can_be_taken_back(place: Place) {
         replaces: vec!["everybody".into()],
         ..spec("office:{ip}")
     };
-    let office = database.create_rule(&office, "me").await.unwrap();
+    let office = database.create_rule(&office, &by("me")).await.unwrap();
     let off = RuleSpec { is_active: false, ..spec("off:{ip}") };
-    let off = database.create_rule(&off, "me").await.unwrap();
-    let gone = database.create_rule(&spec("gone:{ip}"), "me").await.unwrap().spec.rule_id;
-    database.delete_rule(gone, None, "me").await.unwrap();
+    let off = database.create_rule(&off, &by("me")).await.unwrap();
+    let gone = database.create_rule(&spec("gone:{ip}"), &by("me")).await.unwrap().spec.rule_id;
+    database.delete_rule(gone, None, &by("me")).await.unwrap();
 
     database.migrate_down(4).await.unwrap();
     assert!(place.by_hand("SELECT name FROM rate_limit_rules").await.is_err());
@@ -160,9 +160,9 @@ async fn rules_that_replace_others_can_be_taken_back(place: Place) {
     assert_eq!(database.rule(off.spec.rule_id).await.unwrap(), off);
 
     // Ids, index and triggers.
-    let next = database.create_rule(&spec("next:{ip}"), "me").await.unwrap();
+    let next = database.create_rule(&spec("next:{ip}"), &by("me")).await.unwrap();
     assert_eq!(next.spec.rule_id, gone + 1);
-    assert!(database.create_rule(&spec("next:{ip}"), "me").await.is_err());
+    assert!(database.create_rule(&spec("next:{ip}"), &by("me")).await.is_err());
     let generation = database.generation().await.unwrap();
     place.by_hand("UPDATE rate_limit_rules SET description = 'x' WHERE rule_id = 1").await.unwrap();
     assert!(database.generation().await.unwrap() > generation);
@@ -173,7 +173,7 @@ async fn rules_that_replace_others_can_be_taken_back(place: Place) {
         reason: String::new(),
         expires_at: None,
     };
-    database.put_override(&blocked, None, "me").await.unwrap();
+    database.put_override(&blocked, None, &by("me")).await.unwrap();
     place.by_hand("DELETE FROM rate_limit_rules WHERE rule_id = 1").await.unwrap();
     assert_eq!(database.load().await.unwrap().overrides, []);
 }
@@ -193,8 +193,8 @@ async fn migrations_of_a_newer_version_are_left_alone(place: Place) {
     place.by_hand(newer).await.unwrap();
     let old = place.migrated().await;
     assert_eq!(old.load().await.unwrap().rules.len(), 9);
-    old.create_rule(&spec("new:{ip}"), "me").await.unwrap();
-    database.create_rule(&spec("newer:{ip}"), "me").await.unwrap();
+    old.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap();
+    database.create_rule(&spec("newer:{ip}"), &by("me")).await.unwrap();
     assert_eq!(steps(&old).await, steps(&database).await);
     let error = old.migrate_down(0).await.unwrap_err();
     assert!(error.to_string().contains("9000"), "{error}");
@@ -305,7 +305,7 @@ async fn changes_by_hand_count(place: Place) {
     assert!(loaded.overrides.is_empty(), "a rule takes its overrides with it");
     let by_hand = loaded.rules.last().unwrap();
     assert_eq!((by_hand.spec.rule_id, by_hand.version), (10, 1));
-    assert_eq!(database.create_rule(&spec("next"), "me").await.unwrap().spec.rule_id, 11);
+    assert_eq!(database.create_rule(&spec("next"), &by("me")).await.unwrap().spec.rule_id, 11);
 }
 
 /// U4, T35: errors that constraints cannot detect are found on loading, and named.
@@ -331,14 +331,14 @@ async fn invalid_rows_are_named(place: Place) {
         let error = database.load().await.unwrap_err();
         assert!(matches!(error, DataError::Unexpected(_)), "{error}");
         assert!(error.to_string().contains("rule 5: "), "{error}");
-        let error = database.create_rule(&spec("other"), "me").await.unwrap_err();
+        let error = database.create_rule(&spec("other"), &by("me")).await.unwrap_err();
         assert!(matches!(error, DataError::Unexpected(_)), "{error}");
         // The rule can be corrected or deleted.
         if column == "conditions" && value.contains('7') {
             let mend = "UPDATE rate_limit_rules SET conditions = '{}' WHERE rule_id = 5";
             place.by_hand(mend).await.unwrap();
         }
-        database.update_rule(&before.spec, None, "me").await.unwrap();
+        database.update_rule(&before.spec, None, &by("me")).await.unwrap();
         database.load().await.unwrap();
     }
 }

@@ -10,7 +10,7 @@ use sluicegate_server::data::{
 };
 use sluicegate_server::time::Timestamp;
 
-use crate::database::common::{FIRST, Place, on_both};
+use crate::database::common::{FIRST, Place, by, on_both};
 
 on_both!(
     an_override_is_made_changed_and_deleted,
@@ -34,30 +34,36 @@ async fn an_override_is_made_changed_and_deleted(place: Place) {
     let database = place.migrated().await;
     let missing = Err(DataError::NotFound("override"));
     let spec = blocked(1, "42");
-    assert_eq!(database.put_override(&spec, Some(1), "me").await.map(drop), missing);
-    let (made, is_new) = database.put_override(&spec, None, "me").await.unwrap();
+    assert_eq!(database.put_override(&spec, Some(1), &by("me")).await.map(drop), missing);
+    let (made, is_new) = database.put_override(&spec, None, &by("me")).await.unwrap();
     assert!(is_new);
     assert_eq!((&made.spec, made.version, made.created_by.as_str()), (&spec, 1, "me"));
     assert_eq!(database.get_override(made.override_id).await.unwrap(), made);
 
     let other = OverrideSpec { instead: Override::Unlimited, ..spec.clone() };
     let stale = Err(DataError::Stale { current: 1 });
-    assert_eq!(database.put_override(&other, Some(2), "you").await.map(drop), stale);
-    let (changed, is_new) = database.put_override(&other, Some(1), "you").await.unwrap();
+    assert_eq!(database.put_override(&other, Some(2), &by("you")).await.map(drop), stale);
+    let (changed, is_new) = database.put_override(&other, Some(1), &by("you")).await.unwrap();
     assert!(!is_new);
     assert_eq!((changed.override_id, changed.version), (made.override_id, 2));
     assert_eq!((&changed.spec, changed.created_by.as_str()), (&other, "you"));
     // An update without a difference is not a change.
     let generation = database.generation().await.unwrap();
-    let (same, _) = database.put_override(&other, None, "they").await.unwrap();
+    let (same, _) = database.put_override(&other, None, &by("they")).await.unwrap();
     assert_eq!(same, changed);
     assert_eq!(database.generation().await.unwrap(), generation);
 
     let stale = Err(DataError::Stale { current: 2 });
-    assert_eq!(database.delete_override(made.override_id, Some(1)).await, stale);
-    assert_eq!(database.delete_override(made.override_id, Some(2)).await.unwrap(), changed);
+    assert_eq!(database.delete_override(made.override_id, Some(1), &by("me")).await, stale);
+    assert_eq!(
+        database.delete_override(made.override_id, Some(2), &by("me")).await.unwrap(),
+        changed
+    );
     assert_eq!(database.get_override(made.override_id).await.map(drop), missing);
-    assert_eq!(database.delete_override(made.override_id, None).await.map(drop), missing);
+    assert_eq!(
+        database.delete_override(made.override_id, None, &by("me")).await.map(drop),
+        missing
+    );
 
     for (spec, field) in [
         (blocked(1, ""), "subject"),
@@ -65,12 +71,12 @@ async fn an_override_is_made_changed_and_deleted(place: Place) {
         (blocked(1, &"x".repeat(SUBJECT_BYTES_MAX + 1)), "subject"),
         (OverrideSpec { reason: "x".repeat(REASON_BYTES_MAX + 1), ..blocked(1, "42") }, "reason"),
     ] {
-        let error = database.put_override(&spec, None, "me").await.unwrap_err();
+        let error = database.put_override(&spec, None, &by("me")).await.unwrap_err();
         let DataError::Refused(errors) = &error else { panic!("{error}") };
         assert_eq!(errors[0].field, field);
     }
     let longest = blocked(1, &"\u{e9}".repeat(SUBJECT_BYTES_MAX / 2));
-    database.put_override(&longest, None, &"b".repeat(5000)).await.unwrap();
+    database.put_override(&longest, None, &by(&"b".repeat(5000))).await.unwrap();
 }
 
 async fn every_kind_of_override_comes_back_as_it_was_written(place: Place) {
@@ -90,7 +96,7 @@ async fn every_kind_of_override_comes_back_as_it_was_written(place: Place) {
         let expires_at = Some(Timestamp::from_micros(1_800_000_000_000_001));
         let spec =
             OverrideSpec { instead, expires_at, ..blocked(rule_id, "it's \"42\" \u{1f947}") };
-        let (made, _) = database.put_override(&spec, None, "me").await.unwrap();
+        let (made, _) = database.put_override(&spec, None, &by("me")).await.unwrap();
         assert_eq!(made.spec, spec);
         assert_eq!(database.get_override(made.override_id).await.unwrap(), made);
     }
@@ -101,7 +107,7 @@ async fn every_kind_of_override_comes_back_as_it_was_written(place: Place) {
 async fn overrides_are_listed(place: Place) {
     let database = place.migrated().await;
     for (rule_id, subject) in [(1, "a"), (1, "b"), (2, "a"), (2, "c")] {
-        database.put_override(&blocked(rule_id, subject), None, "me").await.unwrap();
+        database.put_override(&blocked(rule_id, subject), None, &by("me")).await.unwrap();
     }
     let list = async |filter: OverrideFilter, page: Page| -> Vec<(u64, String)> {
         let found = database.overrides(&filter, page).await.unwrap();
@@ -130,9 +136,9 @@ async fn expired_overrides_are_deleted(place: Place) {
     for n in 1..=5 {
         let expires_at = Some(at(n * 1_000_000));
         let spec = OverrideSpec { expires_at, ..blocked(1, &n.to_string()) };
-        database.put_override(&spec, None, "me").await.unwrap();
+        database.put_override(&spec, None, &by("me")).await.unwrap();
     }
-    database.put_override(&blocked(1, "for ever"), None, "me").await.unwrap();
+    database.put_override(&blocked(1, "for ever"), None, &by("me")).await.unwrap();
     let generation = database.generation().await.unwrap();
     assert_eq!(database.delete_expired_overrides(at(1_000_000), 10).await.unwrap(), 0);
     assert_eq!(database.generation().await.unwrap(), generation, "nothing has changed");
@@ -146,19 +152,19 @@ async fn expired_overrides_are_deleted(place: Place) {
 async fn tokens_are_kept_by_name(place: Place) {
     let database = place.migrated().await;
     let generation = database.generation().await.unwrap();
-    let made = database.create_token("ci", Role::Admin, &[7; 32], "me").await.unwrap();
+    let made = database.create_token("ci", Role::Admin, &[7; 32], &by("me")).await.unwrap();
     assert_eq!((made.name.as_str(), made.role, made.hash), ("ci", Role::Admin, [7; 32]));
-    let other = database.create_token("grafana", Role::Read, &[8; 32], "me").await.unwrap();
+    let other = database.create_token("grafana", Role::Read, &[8; 32], &by("me")).await.unwrap();
     assert!(database.generation().await.unwrap() > generation);
-    let error = database.create_token("ci", Role::Read, &[9; 32], "me").await.unwrap_err();
+    let error = database.create_token("ci", Role::Read, &[9; 32], &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { field: "name", .. }), "{error}");
     for name in ["", "a\nb", &"x".repeat(65)] {
-        let error = database.create_token(name, Role::Read, &[9; 32], "me").await.unwrap_err();
+        let error = database.create_token(name, Role::Read, &[9; 32], &by("me")).await.unwrap_err();
         assert!(matches!(error, DataError::Refused(_)), "{error}");
     }
     assert_eq!(database.tokens().await.unwrap(), [made.clone(), other.clone()]);
-    assert_eq!(database.delete_token("ci").await.unwrap(), made);
-    assert_eq!(database.delete_token("ci").await, Err(DataError::NotFound("token")));
-    assert_eq!(database.delete_token("a\0").await, Err(DataError::NotFound("token")));
+    assert_eq!(database.delete_token("ci", &by("me")).await.unwrap(), made);
+    assert_eq!(database.delete_token("ci", &by("me")).await, Err(DataError::NotFound("token")));
+    assert_eq!(database.delete_token("a\0", &by("me")).await, Err(DataError::NotFound("token")));
     assert_eq!(database.load().await.unwrap().tokens, [other]);
 }

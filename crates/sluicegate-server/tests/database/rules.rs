@@ -6,7 +6,7 @@ use sluicegate::rules::{Override, RULES_MAX, RuleSet, RuleSpec, Scope};
 use sluicegate::{Algorithm, Decimal, Refill};
 use sluicegate_server::data::{DataError, OverrideSpec, Page, RuleFilter, StoredRule, rule_json};
 
-use crate::database::common::{FIRST, Place, on_both, spec};
+use crate::database::common::{FIRST, Place, by, on_both, spec};
 
 on_both!(
     the_starter_rules_are_those_of_the_library,
@@ -36,36 +36,36 @@ async fn a_dry_run_is_the_same_change_rolled_back(place: Place) {
 
     // Errors are the same, with the rule that is in the way.
     let clash = spec("ip:{ip}");
-    let error = dry.create_rule(&clash, "me").await.unwrap_err();
+    let error = dry.create_rule(&clash, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { rule_id: Some(7), .. }), "{error}");
-    assert_eq!(database.create_rule(&clash, "me").await.unwrap_err(), error);
+    assert_eq!(database.create_rule(&clash, &by("me")).await.unwrap_err(), error);
     let moved = RuleSpec { rule_id: 5, ..clash };
-    let error = dry.update_rule(&moved, None, "me").await.unwrap_err();
+    let error = dry.update_rule(&moved, None, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { rule_id: Some(7), .. }), "{error}");
-    assert_eq!(database.update_rule(&moved, None, "me").await.unwrap_err(), error);
+    assert_eq!(database.update_rule(&moved, None, &by("me")).await.unwrap_err(), error);
     let taken = RuleSpec { rule_id: 4, ..spec("new") };
-    let error = dry.create_rule(&taken, "me").await.unwrap_err();
+    let error = dry.create_rule(&taken, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { rule_id: Some(4), .. }), "{error}");
-    assert_eq!(database.create_rule(&taken, "me").await.unwrap_err(), error);
-    let stale = dry.delete_rule(5, Some(9), "me").await;
-    assert_eq!(stale, database.delete_rule(5, Some(9), "me").await);
+    assert_eq!(database.create_rule(&taken, &by("me")).await.unwrap_err(), error);
+    let stale = dry.delete_rule(5, Some(9), &by("me")).await;
+    assert_eq!(stale, database.delete_rule(5, Some(9), &by("me")).await);
     unchanged().await;
 
     // So are answers, however often the change is tried.
     let changed = RuleSpec { description: "changed".into(), ..before.rules[0].spec.clone() };
     let all = [spec("one"), changed.clone(), spec("two")];
     for _ in 0..3 {
-        let made = dry.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+        let made = dry.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap();
         assert_eq!((made.spec.rule_id, made.version), (10, 1));
-        assert_eq!(dry.update_rule(&changed, Some(1), "me").await.unwrap().version, 2);
-        assert_eq!(dry.delete_rule(3, None, "me").await.unwrap().spec.rule_id, 3);
-        let replaced = dry.replace_rules(&all, Some(before.generation), "me").await.unwrap();
+        assert_eq!(dry.update_rule(&changed, Some(1), &by("me")).await.unwrap().version, 2);
+        assert_eq!(dry.delete_rule(3, None, &by("me")).await.unwrap().spec.rule_id, 3);
+        let replaced = dry.replace_rules(&all, Some(before.generation), &by("me")).await.unwrap();
         assert_eq!(replaced.generation, before.generation);
         unchanged().await;
     }
-    let would_be = dry.replace_rules(&all, None, "me").await.unwrap();
-    let planned = dry.update_rule(&changed, None, "me").await.unwrap();
-    let replaced = database.replace_rules(&all, Some(before.generation), "me").await.unwrap();
+    let would_be = dry.replace_rules(&all, None, &by("me")).await.unwrap();
+    let planned = dry.update_rule(&changed, None, &by("me")).await.unwrap();
+    let replaced = database.replace_rules(&all, Some(before.generation), &by("me")).await.unwrap();
     assert_eq!(replaced.generation, database.generation().await.unwrap());
     assert_eq!(replaced.old, would_be.old);
     let named = |rules: &[StoredRule]| -> Vec<_> {
@@ -87,29 +87,29 @@ async fn the_starter_rules_are_those_of_the_library(place: Place) {
     assert!(loaded.rules.iter().all(|rule| rule.version == 1));
     assert!(loaded.overrides.is_empty() && loaded.tokens.is_empty());
     // Deleted rules stay deleted, and their ids are not reused.
-    database.delete_rule(9, None, "me").await.unwrap();
-    database.delete_rule(3, None, "me").await.unwrap();
+    database.delete_rule(9, None, &by("me")).await.unwrap();
+    database.delete_rule(3, None, &by("me")).await.unwrap();
     drop(database);
     let again = place.migrated().await;
     assert_eq!(again.load().await.unwrap().rules.len(), 7);
-    assert_eq!(again.create_rule(&spec("new:{ip}"), "me").await.unwrap().spec.rule_id, 10);
+    assert_eq!(again.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap().spec.rule_id, 10);
 }
 
 async fn a_rule_is_made_changed_and_deleted(place: Place) {
     let database = place.migrated().await;
     let before = database.generation().await.unwrap();
-    let made = database.create_rule(&spec("new:{ip}"), "me").await.unwrap();
+    let made = database.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap();
     assert_eq!((made.spec.rule_id, made.version), (10, 1));
     assert_eq!((made.spec.scope, made.spec.burst_capacity), (Some(Scope::Ip), Some(10)));
     assert_eq!(database.rule(10).await.unwrap(), made);
 
     let wanted = RuleSpec { burst_capacity: Some(99), ..made.spec.clone() };
-    let changed = database.update_rule(&wanted, Some(1), "you").await.unwrap();
+    let changed = database.update_rule(&wanted, Some(1), &by("you")).await.unwrap();
     assert_eq!((&changed.spec, changed.version), (&wanted, 2));
     assert_eq!(changed.created_at, made.created_at);
     assert_eq!(database.rule(10).await.unwrap(), changed);
     // An update without a difference is not a change.
-    assert_eq!(database.update_rule(&wanted, Some(2), "you").await.unwrap(), changed);
+    assert_eq!(database.update_rule(&wanted, Some(2), &by("you")).await.unwrap(), changed);
 
     let subject = OverrideSpec {
         rule_id: 10,
@@ -118,11 +118,14 @@ async fn a_rule_is_made_changed_and_deleted(place: Place) {
         reason: String::new(),
         expires_at: None,
     };
-    database.put_override(&subject, None, "me").await.unwrap();
-    assert_eq!(database.delete_rule(10, Some(2), "they").await.unwrap(), changed);
+    database.put_override(&subject, None, &by("me")).await.unwrap();
+    assert_eq!(database.delete_rule(10, Some(2), &by("they")).await.unwrap(), changed);
     assert_eq!(database.rule(10).await, Err(DataError::NotFound("rule")));
-    assert_eq!(database.delete_rule(10, None, "they").await, Err(DataError::NotFound("rule")));
-    assert_eq!(database.update_rule(&wanted, None, "they").await, Err(DataError::NotFound("rule")));
+    assert_eq!(database.delete_rule(10, None, &by("they")).await, Err(DataError::NotFound("rule")));
+    assert_eq!(
+        database.update_rule(&wanted, None, &by("they")).await,
+        Err(DataError::NotFound("rule"))
+    );
     let loaded = database.load().await.unwrap();
     assert!(loaded.overrides.is_empty(), "a rule takes its overrides with it");
     assert!(loaded.generation > before);
@@ -161,7 +164,7 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
         replaces: vec!["b, c".into(), "a".into()],
         ..RuleSpec::default()
     };
-    let stored = database.create_rule(&everything, "me").await.unwrap();
+    let stored = database.create_rule(&everything, &by("me")).await.unwrap();
     assert_eq!((stored.spec.tokens, stored.spec.rate_per_second), (Some(1), None));
     assert_eq!(stored.spec.period, Some(Duration::from_micros(62_500_000)));
     assert_eq!(stored.spec.conditions[0].0, "endpoint");
@@ -183,12 +186,12 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
         mode: sluicegate::Mode::Unlimited,
         ..RuleSpec::default()
     };
-    let stored = database.create_rule(&unlimited, "me").await.unwrap();
+    let stored = database.create_rule(&unlimited, &by("me")).await.unwrap();
     assert_eq!(stored.spec.tokens, Some(1_000_000));
     assert_eq!(database.rule(70).await.unwrap(), stored);
     // A window has no burst capacity, although the column shows its tokens.
     let window = RuleSpec { algorithm: Algorithm::SlidingWindow, ..spec("window:{ip}") };
-    let window = database.create_rule(&window, "me").await.unwrap();
+    let window = database.create_rule(&window, &by("me")).await.unwrap();
     assert_eq!(window.spec, window.spec.build().unwrap().spec());
     assert_eq!(window.spec.burst_capacity, None);
     assert_eq!(database.rule(78).await.unwrap(), window);
@@ -200,26 +203,26 @@ async fn every_column_comes_back_as_it_was_written(place: Place) {
         burst_capacity: Some(7),
         ..spec("huge:{ip}")
     };
-    let stored = database.create_rule(&huge, "me").await.unwrap();
+    let stored = database.create_rule(&huge, &by("me")).await.unwrap();
     assert_eq!(
         (stored.spec.tokens, stored.spec.period),
         (Some(1 << 10), Some(Duration::from_micros(1)))
     );
     for rule_id in [78, 79] {
-        database.delete_rule(rule_id, None, "me").await.unwrap();
+        database.delete_rule(rule_id, None, &by("me")).await.unwrap();
     }
     // The next id follows the largest one ever used, also if it was chosen.
-    assert_eq!(database.create_rule(&spec("new:{ip}"), "me").await.unwrap().spec.rule_id, 80);
-    database.delete_rule(80, None, "me").await.unwrap();
+    assert_eq!(database.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap().spec.rule_id, 80);
+    database.delete_rule(80, None, &by("me")).await.unwrap();
     let interval = RuleSpec { refill: Refill::Interval, ..spec("new:{ip}") };
-    assert_eq!(database.create_rule(&interval, "me").await.unwrap().spec.rule_id, 81);
+    assert_eq!(database.create_rule(&interval, &by("me")).await.unwrap().spec.rule_id, 81);
 }
 
 async fn conflicting_and_invalid_rules_are_rejected(place: Place) {
     let database = place.migrated().await;
     let before = database.load().await.unwrap();
     let refused = async |spec: RuleSpec, field: &str| {
-        let error = database.create_rule(&spec, "me").await.unwrap_err();
+        let error = database.create_rule(&spec, &by("me")).await.unwrap_err();
         let found = match &error {
             DataError::Conflict { field, .. } => field,
             DataError::Refused(errors) => errors[0].field,
@@ -237,12 +240,12 @@ async fn conflicting_and_invalid_rules_are_rejected(place: Place) {
     let twice = vec![("ip".into(), "a".into()), ("ip".into(), "b".into())];
     refused(RuleSpec { conditions: twice, ..spec("new") }, "conditions").await;
     let same = RuleSpec { rule_id: 7, ..spec("global") };
-    let error = database.update_rule(&same, None, "me").await.unwrap_err();
+    let error = database.update_rule(&same, None, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { field: "key_pattern", .. }), "{error}");
     assert_eq!(database.load().await.unwrap(), before);
     // The same key pattern for another plan is allowed.
     let other = RuleSpec { plan: "default".into(), ..spec("ip:{ip}") };
-    database.create_rule(&other, "me").await.unwrap();
+    database.create_rule(&other, &by("me")).await.unwrap();
 }
 
 async fn a_stale_version_is_refused(place: Place) {
@@ -250,12 +253,12 @@ async fn a_stale_version_is_refused(place: Place) {
     let rule = database.rule(1).await.unwrap();
     let wanted = RuleSpec { description: "changed".into(), ..rule.spec };
     let stale = Err(DataError::Stale { current: 1 });
-    assert_eq!(database.update_rule(&wanted, Some(2), "me").await, stale);
-    assert_eq!(database.delete_rule(1, Some(7), "me").await, stale);
-    database.update_rule(&wanted, Some(1), "me").await.unwrap();
-    let error = database.update_rule(&wanted, Some(1), "me").await.unwrap_err();
+    assert_eq!(database.update_rule(&wanted, Some(2), &by("me")).await, stale);
+    assert_eq!(database.delete_rule(1, Some(7), &by("me")).await, stale);
+    database.update_rule(&wanted, Some(1), &by("me")).await.unwrap();
+    let error = database.update_rule(&wanted, Some(1), &by("me")).await.unwrap_err();
     assert_eq!(error, DataError::Stale { current: 2 });
-    let error = database.replace_rules(&[], Some(1), "me").await.unwrap_err();
+    let error = database.replace_rules(&[], Some(1), &by("me")).await.unwrap_err();
     let current = database.generation().await.unwrap();
     assert_eq!(error, DataError::Stale { current });
 }
@@ -276,7 +279,7 @@ async fn lists_are_filtered_and_go_on_where_they_stopped(place: Place) {
     let ip = RuleFilter { scope: Some("ip".into()), ..all.clone() };
     assert_eq!(ids(ip, FIRST).await, [5, 7]);
     let off = RuleSpec { is_active: false, ..database.rule(2).await.unwrap().spec };
-    database.update_rule(&off, None, "me").await.unwrap();
+    database.update_rule(&off, None, &by("me")).await.unwrap();
     let inactive = RuleFilter { is_active: Some(false), ..all };
     assert_eq!(ids(inactive.clone(), FIRST).await, [2]);
     // Filters are combined.
@@ -287,12 +290,15 @@ async fn rules_are_replaced_whole_or_not_at_all(place: Place) {
     let database = place.migrated().await;
     let before = database.load().await.unwrap();
     let bad = [spec("one"), RuleSpec { tokens: Some(0), ..spec("two") }];
-    assert!(matches!(database.replace_rules(&bad, None, "me").await, Err(DataError::Refused(_))));
+    assert!(matches!(
+        database.replace_rules(&bad, None, &by("me")).await,
+        Err(DataError::Refused(_))
+    ));
     let twice = [spec("one"), spec("one")];
-    let error = database.replace_rules(&twice, None, "me").await.unwrap_err();
+    let error = database.replace_rules(&twice, None, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { field: "key_pattern", .. }), "{error}");
     let same_id = [RuleSpec { rule_id: 5, ..spec("one") }, RuleSpec { rule_id: 5, ..spec("two") }];
-    let error = database.replace_rules(&same_id, None, "me").await.unwrap_err();
+    let error = database.replace_rules(&same_id, None, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Conflict { field: "rule_id", .. }), "{error}");
     assert_eq!(database.load().await.unwrap(), before);
 
@@ -303,7 +309,7 @@ async fn rules_are_replaced_whole_or_not_at_all(place: Place) {
         RuleSpec { rule_id: 11, ..spec("eleven") },
         spec("second"),
     ];
-    database.replace_rules(&new, Some(before.generation), "me").await.unwrap();
+    database.replace_rules(&new, Some(before.generation), &by("me")).await.unwrap();
     let rules = database.load().await.unwrap().rules;
     let names: Vec<_> = rules
         .iter()
@@ -317,21 +323,21 @@ async fn rules_are_replaced_whole_or_not_at_all(place: Place) {
         (20, "twenty", 1),
     ];
     assert_eq!(names, expected);
-    database.replace_rules(&[], None, "me").await.unwrap();
+    database.replace_rules(&[], None, &by("me")).await.unwrap();
     assert!(database.load().await.unwrap().rules.is_empty());
-    assert_eq!(database.create_rule(&spec("x"), "me").await.unwrap().spec.rule_id, 21);
+    assert_eq!(database.create_rule(&spec("x"), &by("me")).await.unwrap().spec.rule_id, 21);
 }
 
 async fn unchanged_rules_are_left_alone(place: Place) {
     let database = place.migrated().await;
     let before = database.load().await.unwrap();
     let specs: Vec<_> = before.rules.iter().map(|rule| rule.spec.clone()).collect();
-    database.replace_rules(&specs, None, "me").await.unwrap();
+    database.replace_rules(&specs, None, &by("me")).await.unwrap();
     assert_eq!(database.load().await.unwrap(), before);
     assert!(database.rule_changes(None, FIRST).await.unwrap().is_empty());
     let mut other = specs.clone();
     other[0].description = "changed".into();
-    database.replace_rules(&other, None, "me").await.unwrap();
+    database.replace_rules(&other, None, &by("me")).await.unwrap();
     let changes = database.rule_changes(None, FIRST).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.rule_id).collect::<Vec<_>>(), [1]);
 }
@@ -342,7 +348,7 @@ async fn two_rules_can_swap_their_patterns(place: Place) {
         database.load().await.unwrap().rules.into_iter().map(|rule| rule.spec).collect();
     let [first, second, ..] = &mut specs[6..] else { panic!("nine rules") };
     std::mem::swap(&mut first.key_pattern, &mut second.key_pattern);
-    database.replace_rules(&specs, None, "me").await.unwrap();
+    database.replace_rules(&specs, None, &by("me")).await.unwrap();
     assert_eq!(database.rule(7).await.unwrap().spec.key_pattern, "global");
     assert_eq!(database.rule(8).await.unwrap().spec.key_pattern, "ip:{ip}");
 }
@@ -351,12 +357,12 @@ async fn ten_thousand_rules_are_the_most(place: Place) {
     let database = place.migrated().await;
     let specs = (0..RULES_MAX).map(|n| spec(&format!("endpoint:/{n}")));
     let mut specs: Vec<_> = specs.collect();
-    database.replace_rules(&specs, None, "me").await.unwrap();
+    database.replace_rules(&specs, None, &by("me")).await.unwrap();
     assert_eq!(database.load().await.unwrap().rules.len(), RULES_MAX);
-    let error = database.create_rule(&spec("another"), "me").await.unwrap_err();
+    let error = database.create_rule(&spec("another"), &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Refused(_)), "{error}");
     specs.push(spec("another"));
-    let error = database.replace_rules(&specs, None, "me").await.unwrap_err();
+    let error = database.replace_rules(&specs, None, &by("me")).await.unwrap_err();
     assert!(matches!(error, DataError::Refused(_)), "{error}");
 }
 
@@ -367,7 +373,7 @@ async fn writers_at_the_same_time_do_not_lose_changes(place: Place) {
         let database = if n % 2 == 0 { database.clone() } else { other.clone() };
         tokio::spawn(async move {
             for m in 0..5 {
-                database.create_rule(&spec(&format!("rule{n}-{m}")), "me").await.unwrap();
+                database.create_rule(&spec(&format!("rule{n}-{m}")), &by("me")).await.unwrap();
             }
         })
     });
@@ -380,7 +386,9 @@ async fn writers_at_the_same_time_do_not_lose_changes(place: Place) {
     // Of many concurrent creations of the same rule, one succeeds.
     let racers = (0..8).map(|n| {
         let database = if n % 2 == 0 { database.clone() } else { other.clone() };
-        tokio::spawn(async move { database.create_rule(&spec("the same"), "me").await.is_ok() })
+        tokio::spawn(
+            async move { database.create_rule(&spec("the same"), &by("me")).await.is_ok() },
+        )
     });
     let mut winners = 0;
     for racer in racers.collect::<Vec<_>>() {
@@ -396,20 +404,20 @@ async fn chosen_ids_are_not_changed(place: Place) {
     place.by_hand(by_hand).await.unwrap();
     let mut ids = Vec::new();
     for n in 0..3 {
-        let made = database.create_rule(&spec(&format!("rule{n}")), "me").await.unwrap();
+        let made = database.create_rule(&spec(&format!("rule{n}")), &by("me")).await.unwrap();
         ids.push(made.spec.rule_id);
     }
     assert!(ids.is_sorted() && !ids.contains(&11), "{ids:?}");
     assert_eq!(database.rule(11).await.unwrap().spec.key_pattern, "by hand");
     // The last id is used: earlier ones can still be chosen.
     let last = RuleSpec { rule_id: (1 << 53) - 1, ..spec("last") };
-    database.create_rule(&last, "me").await.unwrap();
+    database.create_rule(&last, &by("me")).await.unwrap();
     for error in [
-        database.create_rule(&spec("next"), "me").await.unwrap_err(),
-        database.replace_rules(&[spec("next")], None, "me").await.unwrap_err(),
+        database.create_rule(&spec("next"), &by("me")).await.unwrap_err(),
+        database.replace_rules(&[spec("next")], None, &by("me")).await.unwrap_err(),
     ] {
         let DataError::Refused(errors) = &error else { panic!("{error}") };
         assert_eq!(errors[0].field, "rule_id");
     }
-    database.create_rule(&RuleSpec { rule_id: 500, ..spec("next") }, "me").await.unwrap();
+    database.create_rule(&RuleSpec { rule_id: 500, ..spec("next") }, &by("me")).await.unwrap();
 }

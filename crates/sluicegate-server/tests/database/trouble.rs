@@ -10,7 +10,7 @@ use sluicegate_tests::servers::free_port;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::database::common::{Place, TIMEOUT, spec};
+use crate::database::common::{Place, TIMEOUT, by, spec};
 
 /// Short timeout, and the maximum time of a call with it on a busy machine.
 const SHORT: Duration = Duration::from_millis(400);
@@ -36,7 +36,7 @@ async fn unavailable<T>(call: impl Future<Output = Result<T, DataError>>) -> Str
 /// Repeats a call until it succeeds without reconnecting explicitly.
 async fn recovers(database: &Database) {
     let started = Instant::now();
-    while let Err(error) = database.create_rule(&spec("after:{ip}"), "me").await {
+    while let Err(error) = database.create_rule(&spec("after:{ip}"), &by("me")).await {
         assert!(started.elapsed() < Duration::from_secs(20), "{error}");
     }
 }
@@ -50,7 +50,7 @@ async fn a_locked_file_is_no_reason_to_hang() {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("t.db"));
     let mut other = sqlx::ConnectOptions::connect(&options).await.unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
-    unavailable(database.create_rule(&spec("new:{ip}"), "me")).await;
+    unavailable(database.create_rule(&spec("new:{ip}"), &by("me"))).await;
     // Reads continue and see only committed rows.
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
@@ -104,7 +104,7 @@ async fn postgres_may_die_and_come_back() {
     });
     server.kill();
     unavailable(database.load()).await;
-    unavailable(database.create_rule(&spec("new:{ip}"), "me")).await;
+    unavailable(database.create_rule(&spec("new:{ip}"), &by("me"))).await;
     unavailable(Database::open(&place.url(), SHORT)).await;
     server.restart();
     recovers(&database).await;
@@ -139,7 +139,7 @@ async fn a_lock_in_postgres_is_no_reason_to_hang() {
     let lock = "BEGIN; LOCK TABLE rate_limit_generation IN ACCESS EXCLUSIVE MODE";
     sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
     for _ in 0..10 {
-        unavailable(database.create_rule(&spec("new:{ip}"), "me")).await;
+        unavailable(database.create_rule(&spec("new:{ip}"), &by("me"))).await;
         unavailable(database.load()).await;
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_server::config::DatabaseUrl;
-use sluicegate_server::data::{Database, Role};
+use sluicegate_server::data::{Author, Database, Role};
 use sluicegate_server::tokens;
 use sluicegate_tests::postgres::Postgres;
 use sqlx::postgres::PgConnectOptions;
@@ -148,7 +148,7 @@ impl Place {
         let url = DatabaseUrl::parse(&self.url()).unwrap().unwrap();
         let made = async {
             let database = Database::open(&url, PATIENCE).await?;
-            database.create_token(name, role, &hash, "test").await
+            database.create_token(name, role, &hash, &Author::new("test")).await
         };
         runtime().block_on(made).unwrap();
         token.expose().to_owned()

@@ -23,7 +23,7 @@ use self::view::{OverrideView, SetOverrideView};
 use super::subject;
 use crate::app::{App, RequestLimits};
 use crate::data::{
-    DataError, Database, OverrideFilter, OverrideKind, OverrideSpec, Page, StoredOverride,
+    Author, DataError, Database, OverrideFilter, OverrideKind, OverrideSpec, Page, StoredOverride,
 };
 use crate::time::Timestamp;
 use crate::web::access::{Admin, Reader};
@@ -261,7 +261,7 @@ async fn delete(
     let before = expected(&database, id, if_match.as_ref()).await?;
     let version = if_match.is_some_and(|versions| versions != Versions::Any);
     let version = version.then_some(before.version);
-    let deleted = database.delete_override(id, version).await.map_err(failed)?;
+    let deleted = database.delete_override(id, version, &by).await.map_err(failed)?;
     if dry_run {
         return Ok(Json(OverrideView::in_dry_run(&deleted, false)).into_response());
     }
@@ -271,12 +271,12 @@ async fn delete(
 }
 
 /// Logs a change with its author, subject and reason: the table keeps only the current state.
-fn log(app: &App, by: &str, stored: &StoredOverride, what: &str) {
+fn log(app: &App, by: &Author, stored: &StoredOverride, what: &str) {
     let OverrideSpec { rule_id, subject, instead, reason, expires_at } = &stored.spec;
     let rules = app.limiter.rules();
     let subject = subject::recorded(app.audit.pseudonyms(), rules.get(*rule_id), subject);
     info!(
-        by,
+        by = by.name,
         rule_id,
         override_id = stored.override_id,
         subject = &*subject,

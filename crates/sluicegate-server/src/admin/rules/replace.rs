@@ -92,7 +92,7 @@ pub(super) async fn replace_all(
     let diff = RulesDiff::of(&replaced);
     if !dry_run {
         let (added, removed) = (diff.added.len(), diff.removed.len());
-        info!(by, added, removed, changed = diff.changed.len(), "all rules replaced");
+        info!(by = by.name, added, removed, changed = diff.changed.len(), "all rules replaced");
         app.keeper.refresh().await;
     }
     let answer = SetAnswer { diff, dry_run: dry_run.then_some(true) };

@@ -13,7 +13,7 @@ use tracing::info;
 
 use super::{rule_id, stored, tagged};
 use crate::app::App;
-use crate::data::{DataError, Database, StoredRule};
+use crate::data::{Author, DataError, Database, StoredRule};
 use crate::json::Object;
 use crate::json::rule::{Columns, RulePatch, RuleView};
 use crate::rules::source::RulesSource;
@@ -184,7 +184,7 @@ impl Change {
     async fn make(
         &self,
         app: &App,
-        by: &str,
+        by: &Author,
         version: Option<u64>,
         changed: impl FnOnce(&RuleSpec) -> Result<RuleSpec, DataError>,
     ) -> Result<Response, Problem> {
@@ -211,8 +211,8 @@ impl Change {
 }
 
 /// Logs author and rule; the columns before and after are in the history.
-fn log(by: &str, rule: &StoredRule, what: &str) {
-    info!(by, rule_id = rule.spec.rule_id, version = rule.version, "{what}");
+fn log(by: &Author, rule: &StoredRule, what: &str) {
+    info!(by = by.name, rule_id = rule.spec.rule_id, version = rule.version, "{what}");
 }
 
 /// The body of a rule.

@@ -159,7 +159,7 @@ async fn delete(
     let filter = query::filter(&query, &app.audit)?;
     let deleted = app.audit.delete(&filter).await.map_err(problem)?;
     // The subject is not logged: the caller asked to erase it.
-    tracing::info!(by, deleted, "violations of a subject deleted");
+    tracing::info!(by = by.name, deleted, "violations of a subject deleted");
     Ok(Json(DeletedViolations { deleted }))
 }
 

@@ -6,6 +6,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::cli::failure::{CliResult, Failure};
+use crate::cli::options::Why;
+use crate::web::access::REASON_HEADER;
 
 /// Bytes that are escaped in a path segment. `.` is among them: `..` would name another path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
@@ -17,12 +19,14 @@ pub(in crate::cli) struct Call {
     path: String,
     query: Vec<(String, String)>,
     if_match: Option<u64>,
+    reason: Option<String>,
     body: Option<Value>,
 }
 
 impl Call {
     fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), query: Vec::new(), if_match: None, body: None }
+        let (path, query) = (path.into(), Vec::new());
+        Self { method, path, query, if_match: None, reason: None, body: None }
     }
 
     pub(in crate::cli) fn get(path: impl Into<String>) -> Self {
@@ -64,6 +68,11 @@ impl Call {
         Self { if_match: version, ..self }
     }
 
+    /// Adds the reason of a change, if there is one.
+    pub(in crate::cli) fn because(self, why: &Why) -> Self {
+        Self { reason: why.reason.clone(), ..self }
+    }
+
     /// Asks for a dry run, if so.
     pub(in crate::cli) fn dry_run(self, dry_run: bool) -> Self {
         if dry_run { self.with("dry_run", "true") } else { self }
@@ -80,6 +89,9 @@ impl Call {
             .header(ACCEPT, "application/json, application/problem+json");
         if let Some(version) = self.if_match {
             request = request.header(IF_MATCH, format!("\"{version}\""));
+        }
+        if let Some(reason) = &self.reason {
+            request = request.header(REASON_HEADER, reason.as_bytes());
         }
         let body = match &self.body {
             None => Vec::new(),

@@ -9,7 +9,7 @@ use crate::cli::Exit;
 use crate::cli::client::{Call, Client};
 use crate::cli::confirm::confirm;
 use crate::cli::failure::{CliResult, Failure};
-use crate::cli::options::Change;
+use crate::cli::options::{Change, Why};
 use crate::cli::output::{Output, say};
 use crate::cli::table::text_of;
 
@@ -31,6 +31,9 @@ pub(super) struct Create {
     /// Show what would be created, and create nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Change columns of a rule
@@ -53,6 +56,9 @@ pub(super) struct Update {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Delete a rule and its overrides
@@ -69,6 +75,9 @@ pub(super) struct Delete {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 pub(super) fn create(arguments: &Create, client: &Client, output: Output) -> CliResult {
@@ -79,7 +88,7 @@ pub(super) fn create(arguments: &Create, client: &Client, output: Output) -> Cli
     if columns.is_empty() {
         return Err(Failure::usage("a rule needs at least --key-pattern and --rate"));
     }
-    let call = Call::post("/v1/rules", columns.into());
+    let call = Call::post("/v1/rules", columns.into()).because(&arguments.why);
     let rule = client.json(&call.dry_run(arguments.dry_run))?;
     if arguments.dry_run {
         say("Nothing was created; the rule would be:");
@@ -98,7 +107,8 @@ pub(super) fn update(arguments: &Update, client: &Client, output: Output) -> Cli
         return Err(Failure::usage("nothing to change: give a column, such as --rate 20/s"));
     }
     let call = Call::patch(path(rule_id), columns.into()).if_match(old["version"].as_u64());
-    let new = client.json(&call.dry_run(arguments.dry_run))?;
+    let call = call.because(&arguments.why).dry_run(arguments.dry_run);
+    let new = client.json(&call)?;
     let changes = changes(&old, &new);
     match (arguments.dry_run, changes.is_empty()) {
         (_, true) => say(&format!("Rule {rule_id} has these values already.")),
@@ -120,7 +130,8 @@ pub(super) fn delete(arguments: &Delete, client: &Client, output: Output) -> Cli
     let pattern = text_of(&rule["key_pattern"]);
     let question = format!("Delete rule {rule_id} ({pattern}) and its overrides?");
     confirm(&question, arguments.change.yes)?;
-    client.send(&Call::delete(path(rule_id)).if_match(rule["version"].as_u64()))?;
+    let call = Call::delete(path(rule_id)).because(&arguments.why);
+    client.send(&call.if_match(rule["version"].as_u64()))?;
     say(&format!("Rule {rule_id} was deleted."));
     output.show(&json!({"deleted": rule}), String::new)?;
     Ok(Exit::Done)

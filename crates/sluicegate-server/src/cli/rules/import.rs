@@ -13,7 +13,7 @@ use super::{build, diff, rule_set};
 use crate::cli::client::{Call, Client, parse};
 use crate::cli::confirm::confirm;
 use crate::cli::failure::{CliResult, Failure};
-use crate::cli::options::Change;
+use crate::cli::options::{Change, Why};
 use crate::cli::output::{Output, counted, say};
 use crate::cli::{Exit, files};
 use crate::observe::logging::Audience;
@@ -58,6 +58,9 @@ pub(super) struct Arguments {
 
     #[command(flatten)]
     change: Change,
+
+    #[command(flatten)]
+    why: Why,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -94,7 +97,7 @@ pub(super) fn run(arguments: &Arguments, client: &Client, output: Output) -> Cli
     } else {
         rules
     };
-    let call = Call::put("/v1/rules", body(&rules));
+    let call = Call::put("/v1/rules", body(&rules)).because(&arguments.why);
     let answer = client.send(&call.clone().dry_run(true))?;
     let planned: RulesDiff = parse(answer.json()?)?;
     let agreed = || -> CliResult<bool> {

@@ -108,7 +108,7 @@ mod tests {
     use super::super::test_support::{NOON, row};
     use super::*;
     use crate::config::DatabaseUrl;
-    use crate::data::{OverrideSpec, Page, ViolationBatch};
+    use crate::data::{Author, OverrideSpec, Page, ViolationBatch};
 
     #[tokio::test]
     async fn only_old_violations_and_expired_overrides_are_deleted() {
@@ -127,7 +127,7 @@ mod tests {
             let (subject, reason) = (subject.into(), String::new());
             let instead = Override::Unlimited;
             let spec = OverrideSpec { rule_id: 1, subject, instead, reason, expires_at };
-            database.put_override(&spec, None, "test").await.unwrap();
+            database.put_override(&spec, None, &Author::new("test")).await.unwrap();
         }
         let (metrics, days) = (AuditMetrics::default(), 2);
         let left = async || {
