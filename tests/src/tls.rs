@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose,
 };
-use rcgen::{IsCa, KeyPair, KeyUsagePurpose, date_time_ymd};
+use rcgen::{IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd};
 use tempfile::TempDir;
 
 /// Defect of a server's certificate.
@@ -38,6 +38,7 @@ type Authority = CertifiedIssuer<'static, KeyPair>;
 #[derive(Debug)]
 pub struct Certificates {
     folder: TempDir,
+    authority: Authority,
 }
 
 impl Certificates {
@@ -58,7 +59,17 @@ impl Certificates {
         issue(folder.path(), "wrong-authority", here, &other, false);
         issue(folder.path(), "client", &["client.invalid"], &good, false);
         issue(folder.path(), "other-client", &["client.invalid"], &other, false);
-        Self { folder }
+        Self { folder, authority: good }
+    }
+
+    /// Makes a further certificate with these subject alternative names: DNS names, IP addresses, and URIs (with `://`).
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made or written.
+    pub fn issue(&self, name: &str, names: &[&str]) -> Pair {
+        issue(self.folder.path(), name, names, &self.authority, false);
+        self.pair(name)
     }
 
     /// The authority's certificate, for clients to trust.
@@ -113,8 +124,11 @@ fn authority(name: &str) -> Authority {
 }
 
 fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, expired: bool) {
-    let hosts = hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>();
+    let (uris, hosts): (Vec<_>, Vec<_>) =
+        hosts.iter().map(|&host| host.to_owned()).partition(|name| name.contains("://"));
     let mut params = CertificateParams::new(hosts).expect("host names");
+    let uris = uris.into_iter().map(|uri| SanType::URI(uri.try_into().expect("ASCII")));
+    params.subject_alt_names.extend(uris);
     params.distinguished_name.push(DnType::CommonName, name);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =

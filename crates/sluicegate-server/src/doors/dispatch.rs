@@ -3,12 +3,10 @@
 //! A router serves many routes and boxes requests and answers on the way. Nearly all requests of a door are for one
 //! path; that path is answered here, without it, and is not known to the router.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
@@ -19,6 +17,7 @@ use super::answer_bytes::AnswerSize;
 use super::http::{authorize, check, take};
 use super::{grpc, http};
 use crate::app::App;
+use crate::auth::connection::ConnectionInfo;
 use crate::web::problem::Problem;
 
 /// Answers the requests of a door. Clones share state.
@@ -60,17 +59,17 @@ impl Dispatch {
         }
     }
 
-    /// Answers a request of a client at `peer`.
+    /// Answers a request of a connection.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
-        peer: SocketAddr,
+        connection: &Arc<ConnectionInfo>,
     ) -> Response<Body> {
         match &self.door {
-            Door::Http(app) => self.answer_http(app, request, peer).await,
-            Door::Grpc(app) => self.answer_grpc(app, request, peer).await,
+            Door::Http(app) => self.answer_http(app, request, connection).await,
+            Door::Grpc(app) => self.answer_grpc(app, request, connection).await,
             #[cfg(test)]
-            Door::Bare => self.route(request, peer).await,
+            Door::Bare => self.route(request, connection).await,
         }
     }
 
@@ -78,7 +77,7 @@ impl Dispatch {
         &self,
         app: &App,
         request: Request<Incoming>,
-        peer: SocketAddr,
+        connection: &Arc<ConnectionInfo>,
     ) -> Response<Body> {
         let path = request.uri().path();
         // Proxies pass on the Host, Origin and other fields of their clients. A page that asks this path itself can
@@ -86,14 +85,16 @@ impl Dispatch {
         if path != authorize::PATH
             && let Err(foreign) = app.guard.require_own_site(request.uri(), request.headers())
         {
-            app.note_foreign_site(peer.ip());
+            app.note_foreign_site(connection.peer.ip());
             return Problem::from(foreign).into_response();
         }
         if path != check::PATH {
-            return self.route(request, peer).await;
+            return self.route(request, connection).await;
         }
         if request.method() == Method::POST {
-            check::check(app, request, peer.ip()).await.unwrap_or_else(IntoResponse::into_response)
+            check::check(app, request, connection.peer.ip())
+                .await
+                .unwrap_or_else(IntoResponse::into_response)
         } else {
             not_a_post(request).await
         }
@@ -103,24 +104,28 @@ impl Dispatch {
         &self,
         app: &Arc<App>,
         request: Request<Incoming>,
-        peer: SocketAddr,
+        connection: &Arc<ConnectionInfo>,
     ) -> Response<Body> {
         if !grpc::is_call(request.headers()) {
             return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
         }
         if grpc::is_from_page(request.headers()) {
-            app.note_foreign_site(peer.ip());
+            app.note_foreign_site(connection.peer.ip());
             let refused = Status::permission_denied("requests from web pages are not allowed");
             return refused.into_http();
         }
         if request.method() == Method::POST && request.uri().path() == grpc::PATH {
-            return grpc::call(app, request, peer.ip()).await.map(Body::new);
+            return grpc::call(app, request, connection.peer.ip()).await.map(Body::new);
         }
-        self.route(request, peer).await
+        self.route(request, connection).await
     }
 
-    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
-        request.extensions_mut().insert(ConnectInfo(peer));
+    async fn route(
+        &self,
+        mut request: Request<Incoming>,
+        connection: &Arc<ConnectionInfo>,
+    ) -> Response<Body> {
+        request.extensions_mut().insert(Arc::clone(connection));
         let Ok(response) = self.router.clone().oneshot(request.map(Body::new)).await;
         response
     }

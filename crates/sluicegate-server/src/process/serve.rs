@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::signals::EndSignals;
 use crate::app::{App, RequestLimits};
+use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
 use crate::config::{Config, Door, StoreUrl, reason};
 use crate::doors::dispatch::Dispatch;
@@ -218,6 +219,11 @@ fn listen(
                 .proxied
                 .contains(&door)
                 .then(|| ProxyProtocol::trusting(&config.proxies.trusted)),
+            traits: ListenerTraits {
+                door,
+                is_local: config.listen.is_local(door, address),
+                requires_certificates: config.listen.tls.client_ca.is_some(),
+            },
             tls: tls.cloned(),
             handler: match door {
                 Door::Http => ProtocolHandler::Http(Dispatch::http(app)),

@@ -1,15 +1,16 @@
 //! Authorisation of the administration: the extractors [`Reader`] and [`Admin`] restrict a handler to a role.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, StatusCode};
 use tracing::warn;
 
 use super::problem::{Problem, whole_seconds};
 use crate::app::App;
+use crate::auth::connection::ConnectionInfo;
 use crate::auth::guard::{ForeignSite, Refusal};
 use crate::data::{Author, REASON_BYTES_MAX, Role};
 use crate::log_limit::LogLimit;
@@ -184,5 +185,10 @@ pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
 
 /// Address of the connection's peer in the extensions of a request.
 pub(crate) fn peer_in(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
+    connection(extensions).map(|connection| connection.peer.ip())
+}
+
+/// Connection that a request came through; `None` for one that this process made itself.
+pub(crate) fn connection(extensions: &Extensions) -> Option<&Arc<ConnectionInfo>> {
+    extensions.get()
 }

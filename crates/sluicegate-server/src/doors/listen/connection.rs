@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -24,9 +25,10 @@ use tracing::debug;
 
 pub(super) use super::activity::Timeouts;
 use super::activity::{Activity, InFlightBody};
-use super::tls::ALPN_HTTP2;
+use super::tls::{ALPN_HTTP2, client_certificate};
 use super::tracked_stream::TrackedStream;
 use super::unsent::Unsent;
+use crate::auth::connection::{ConnectionInfo, ListenerTraits};
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
@@ -61,6 +63,7 @@ pub(super) struct Protocols {
 pub(super) struct HttpConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
+    pub(super) listener: ListenerTraits,
     pub(super) progress: Arc<Progress>,
     pub(super) dispatch: Dispatch,
     pub(super) protocols: Arc<Protocols>,
@@ -112,7 +115,9 @@ impl HttpConnection {
             let accepting = pin!(acceptor.accept(stream));
             let accepted = server.supervisor.watch(accepting, None, |_| {}).await;
             if let Supervised::Done(stream) = accepted {
-                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
+                let session = stream.get_ref().1;
+                let is_http2 = session.alpn_protocol() == Some(ALPN_HTTP2);
+                server.set_certificate(client_certificate(session));
                 let io = TrackedStream::new(stream, Arc::clone(&server.supervisor.activity));
                 server.answer(io, is_http2).await;
             }
@@ -122,10 +127,11 @@ impl HttpConnection {
     fn begin(self) -> (TcpStream, ConnectionServer) {
         let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics, .. } =
             self;
+        let connection = Arc::new(ConnectionInfo::new(peer, self.listener));
         let unsent = Unsent::new(metrics.unsent_bytes.clone(), self.unsent_bytes_max);
         let activity = Arc::new(Activity::new(progress, unsent));
         let handler = Arc::new(RequestHandler {
-            peer,
+            connection,
             dispatch,
             activity: Arc::clone(&activity),
             phase: phase.clone(),
@@ -144,6 +150,15 @@ struct ConnectionServer {
 }
 
 impl ConnectionServer {
+    /// Sets the client certificate of the connection, before its first request.
+    fn set_certificate(&mut self, certificate: Option<&CertificateDer<'_>>) {
+        if let (Some(certificate), Some(handler)) = (certificate, Arc::get_mut(&mut self.handler)) {
+            let ConnectionInfo { peer, listener, .. } = *handler.connection;
+            let connection = ConnectionInfo::new(peer, listener).with_certificate(certificate);
+            handler.connection = Arc::new(connection);
+        }
+    }
+
     async fn answer<S: Stream>(&mut self, mut io: TrackedStream<S>, is_http2: bool) {
         let Self { handler, protocols, supervisor } = self;
         let service = || {
@@ -262,7 +277,7 @@ impl Supervisor {
 
 /// State shared by the requests of one connection.
 struct RequestHandler {
-    peer: SocketAddr,
+    connection: Arc<ConnectionInfo>,
     dispatch: Dispatch,
     activity: Arc<Activity>,
     phase: PhaseWatch,
@@ -283,7 +298,7 @@ impl RequestHandler {
         } else {
             None
         };
-        let mut answer = pin!(self.dispatch.answer(request, self.peer));
+        let mut answer = pin!(self.dispatch.answer(request, &self.connection));
         let caught = poll_fn(|cx| {
             match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
                 Ok(poll) => poll.map(Ok),

@@ -29,6 +29,7 @@ pub(crate) use self::proxy_protocol::ProxyProtocol;
 use self::slots::Slot;
 pub(crate) use self::slots::{ListenerSlots, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
+use crate::auth::connection::{ConnectionInfo, ListenerTraits};
 use crate::config::Limits;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
@@ -60,6 +61,7 @@ pub(crate) struct Listener {
 #[derive(Clone)]
 pub(crate) struct ListenerConfig {
     pub(crate) handler: ProtocolHandler,
+    pub(crate) traits: ListenerTraits,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     pub(crate) slots: ListenerSlots,
@@ -205,7 +207,7 @@ impl ListenerConfig {
         progress: &Arc<Progress>,
         protocols: &Arc<Protocols>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let Self { handler, metrics, limits, phase, tls, .. } = self;
+        let Self { handler, metrics, limits, phase, tls, traits, .. } = self;
         let acceptor = tls.as_ref().map(Tls::acceptor);
         let progress = Arc::clone(progress);
         match handler {
@@ -213,6 +215,7 @@ impl ListenerConfig {
                 let connection = HttpConnection {
                     stream,
                     peer,
+                    listener: *traits,
                     progress,
                     dispatch: dispatch.clone(),
                     protocols: Arc::clone(protocols),
@@ -229,16 +232,23 @@ impl ListenerConfig {
             ProtocolHandler::Resp(resp) => {
                 let (resp, phase, header_timeout) =
                     (resp.clone(), phase.clone(), limits.header_timeout);
+                let connection = ConnectionInfo::new(peer, *traits);
                 match acceptor {
                     None => {
-                        Box::pin(async move { resp.serve(stream, peer, progress, phase).await })
+                        Box::pin(
+                            async move { resp.serve(stream, connection, progress, phase).await },
+                        )
                     }
                     Some(acceptor) => Box::pin(async move {
                         let accepting = timeout(header_timeout, acceptor.accept(stream));
                         // Boxed, so that its memory is freed before the connection is served.
                         let accepted = Box::pin(unless_draining(accepting, phase.clone())).await;
                         if let Some(Ok(Ok(stream))) = accepted {
-                            resp.serve(stream, peer, progress, phase).await;
+                            let connection = match tls::client_certificate(stream.get_ref().1) {
+                                Some(certificate) => connection.with_certificate(certificate),
+                                None => connection,
+                            };
+                            resp.serve(stream, connection, progress, phase).await;
                         }
                     }),
                 }
@@ -276,14 +286,14 @@ fn is_connection_error(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::Extension;
     use axum::Router;
-    use axum::extract::ConnectInfo;
     use axum::routing::get;
     use sluicegate::MemoryStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Door};
     use crate::lifecycle::{Phase, Phases};
 
     fn metrics() -> Metrics {
@@ -295,6 +305,11 @@ mod tests {
         let handler = ProtocolHandler::Http(router.into());
         let config = ListenerConfig {
             handler,
+            traits: ListenerTraits {
+                door: Door::Http,
+                is_local: true,
+                requires_certificates: false,
+            },
             metrics: metrics(),
             limits,
             slots: slots.per_listener().next().unwrap(),
@@ -327,7 +342,9 @@ mod tests {
             )
             .route(
                 "/peer",
-                get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }),
+                get(|Extension(connection): Extension<Arc<ConnectionInfo>>| async move {
+                    connection.peer.to_string()
+                }),
             );
         let phases = Phases::new();
         let slots = Slots::new(100, ["http"], &[], &metrics());

@@ -7,7 +7,8 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use arc_swap::ArcSwap;
-use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+use rustls::{ServerConfig, ServerConnection};
 use sluicegate::{TlsFiles, TlsFilesError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
@@ -128,6 +129,11 @@ impl Renewal {
             }
         }
     }
+}
+
+/// Certificate that a client presented and that was verified, if there is one.
+pub(super) fn client_certificate(session: &ServerConnection) -> Option<&CertificateDer<'static>> {
+    session.peer_certificates()?.first()
 }
 
 fn read(files: &TlsFiles) -> Result<ServerConfig, TlsFilesError> {

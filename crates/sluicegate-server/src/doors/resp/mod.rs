@@ -15,7 +15,6 @@ mod pipeline;
 mod reply;
 mod session;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,6 +27,7 @@ use self::connection::RespConnection;
 use self::password::Password;
 use self::session::{ClientSession, SharedConfig};
 use crate::app::App;
+use crate::auth::connection::ConnectionInfo;
 use crate::auth::password_delays::PasswordDelays;
 use crate::config::Config;
 use crate::doors::progress::Progress;
@@ -87,12 +87,12 @@ impl Resp {
     pub(crate) async fn serve<S: Stream>(
         &self,
         stream: S,
-        peer: SocketAddr,
+        connection: ConnectionInfo,
         progress: Arc<Progress>,
         phase: PhaseWatch,
     ) {
         let id = self.shared.connections.fetch_add(1, Relaxed) + 1;
-        let session = ClientSession::new(id, peer, &self.shared.shared_config);
+        let session = ClientSession::new(id, Arc::new(connection), &self.shared.shared_config);
         RespConnection::new(&self.shared, stream, session, progress).run(phase).await;
     }
 }

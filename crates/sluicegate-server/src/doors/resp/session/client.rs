@@ -83,7 +83,7 @@ impl ClientSession {
             Protocol::Resp2 => 2,
             Protocol::Resp3 => 3,
         };
-        format!("id={} addr={} name={name} db=0 resp={resp}\n", self.id, self.peer)
+        format!("id={} addr={} name={name} db=0 resp={resp}\n", self.id, self.peer())
     }
 }
 

@@ -6,6 +6,7 @@ mod hello;
 
 use std::mem::take;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{info, warn};
@@ -17,6 +18,7 @@ use super::parser::{COMMAND_BYTES_MAX, Command};
 use super::password::Password;
 use super::reply::{Protocol, Replies};
 use crate::app::RequestLimits;
+use crate::auth::connection::ConnectionInfo;
 use crate::auth::password_delays::PasswordDelays;
 use crate::log_limit::LogLimit;
 use crate::observe::metrics::resp::RespMetrics;
@@ -35,7 +37,7 @@ static CLOSED_LINES: LogLimit = LogLimit::new();
 #[derive(Debug)]
 pub(super) struct ClientSession {
     id: u64,
-    peer: SocketAddr,
+    connection: Arc<ConnectionInfo>,
     protocol: Protocol,
     name: Option<Box<[u8]>>,
     /// Authenticated, or no password is set.
@@ -84,10 +86,14 @@ pub(super) enum Next {
 }
 
 impl ClientSession {
-    pub(super) fn new(id: u64, peer: SocketAddr, shared_config: &SharedConfig) -> Self {
+    pub(super) fn new(
+        id: u64,
+        connection: Arc<ConnectionInfo>,
+        shared_config: &SharedConfig,
+    ) -> Self {
         Self {
             id,
-            peer,
+            connection,
             protocol: Protocol::default(),
             name: None,
             is_trusted: shared_config.password.is_none(),
@@ -104,7 +110,7 @@ impl ClientSession {
 
     /// Address of the client.
     pub(super) fn peer(&self) -> SocketAddr {
-        self.peer
+        self.connection.peer
     }
 
     /// Records that the delay of the next attempt to authenticate is over.
@@ -181,7 +187,7 @@ impl ClientSession {
             ConnectionCommand::Reset => {
                 *self = Self {
                     auth_failures: self.auth_failures,
-                    ..Self::new(self.id, self.peer, shared_config)
+                    ..Self::new(self.id, Arc::clone(&self.connection), shared_config)
                 };
                 replies.protocol = self.protocol;
                 replies.status("RESET");
@@ -232,7 +238,7 @@ impl ClientSession {
         if self.is_trusted || take(&mut self.has_waited) {
             return None;
         }
-        shared_config.delays.delay(self.peer.ip())
+        shared_config.delays.delay(self.peer().ip())
     }
 
     /// Checks a password and updates the session.
@@ -247,7 +253,7 @@ impl ClientSession {
             return true;
         }
         shared_config.metrics.auth_failures.inc();
-        shared_config.delays.note(self.peer.ip());
+        shared_config.delays.note(self.peer().ip());
         self.auth_failures += 1;
         self.log_failure();
         false
@@ -255,7 +261,7 @@ impl ClientSession {
 
     /// Logs the first wrong password of a connection, and the last.
     fn log_failure(&self) {
-        let (peer, failures) = (self.peer, self.auth_failures);
+        let (peer, failures) = (self.peer(), self.auth_failures);
         if failures == 1
             && let Some(suppressed) = WRONG_LINES.admit()
         {
