@@ -21,7 +21,7 @@ use crate::data::{Author, DataError, OverrideKind};
 use crate::json::Whole;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
-use crate::web::openapi::parts::{BucketPath, Wrong};
+use crate::web::openapi::parts::{BucketPath, Reason, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -110,7 +110,7 @@ async fn peek(
     post,
     operation_id = "reset_bucket",
     path = "/v1/buckets/{rule}/{subject}/reset",
-    params(BucketPath),
+    params(BucketPath, Reason),
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
@@ -137,7 +137,7 @@ async fn reset(
     post,
     operation_id = "grant_tokens",
     path = "/v1/buckets/{rule}/{subject}/grant",
-    params(BucketPath),
+    params(BucketPath, Reason),
     request_body = CreditBody,
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
@@ -164,7 +164,7 @@ async fn grant(
     post,
     operation_id = "refund_tokens",
     path = "/v1/buckets/{rule}/{subject}/refund",
-    params(BucketPath),
+    params(BucketPath, Reason),
     request_body = CreditBody,
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
@@ -303,7 +303,7 @@ fn other_placeholders(
     delete,
     operation_id = "forget_bucket",
     path = "/v1/buckets/{key}",
-    params(("key" = String, Path, description = "The key, as given to `/v1/take`")),
+    params(("key" = String, Path, description = "The key, as given to `/v1/take`"), Reason),
     responses(
         (status = 204, description = "The bucket is full"),
         (status = "4XX", description = "The key is invalid, or the caller lacks the role", body = Problem,

@@ -192,3 +192,32 @@ pub(crate) fn peer_in(extensions: &Extensions) -> Option<IpAddr> {
 pub(crate) fn connection(extensions: &Extensions) -> Option<&Arc<ConnectionInfo>> {
     extensions.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn given(value: &[u8]) -> Result<String, Problem> {
+        reason(&HeaderMap::from_iter([(REASON_HEADER, HeaderValue::from_bytes(value).unwrap())]))
+    }
+
+    #[test]
+    fn a_reason_is_short_text_in_one_field() {
+        assert_eq!(reason(&HeaderMap::new()), Ok(String::new()));
+        assert_eq!(given("café, incident 7".as_bytes()), Ok("café, incident 7".into()));
+        let longest = "é".repeat(REASON_BYTES_MAX / 2);
+        assert_eq!(given(longest.as_bytes()), Ok(longest.clone()));
+        let too_long = longest + "x";
+        for wrong in [too_long.as_bytes(), b"a\tb", "a\u{85}b".as_bytes(), b"\xff"] {
+            let problem = serde_json::to_value(given(wrong).unwrap_err()).unwrap();
+            assert_eq!(problem["status"], 400);
+            assert_eq!(problem["field"], "X-Sluicegate-Reason");
+        }
+        let mut twice = HeaderMap::new();
+        twice.append(REASON_HEADER, HeaderValue::from_static("a"));
+        twice.append(REASON_HEADER, HeaderValue::from_static("b"));
+        assert!(reason(&twice).is_err());
+    }
+}

@@ -29,7 +29,7 @@ use crate::time::Timestamp;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read, storable};
 use crate::web::etag::{Versions, etag};
-use crate::web::openapi::parts::{DryRun, IfMatch, IfNoneMatch, OverridePath, WrongOrDown};
+use crate::web::openapi::parts::{DryRun, IfMatch, IfNoneMatch, OverridePath, Reason, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -106,7 +106,7 @@ async fn list(
     post,
     operation_id = "set_override",
     path = "/v1/overrides",
-    params(DryRun),
+    params(DryRun, Reason),
     request_body = NewOverride,
     responses(
         (status = 201, description = "The override was created", body = SetOverrideView,
@@ -187,7 +187,7 @@ async fn show(
     put,
     operation_id = "replace_override",
     path = "/v1/overrides/{id}",
-    params(OverridePath, DryRun, IfMatch),
+    params(OverridePath, DryRun, IfMatch, Reason),
     request_body = OverrideBody,
     responses(
         (status = 200, description = "The override after the change, or as this dry run would leave it", body = SetOverrideView,
@@ -239,7 +239,7 @@ async fn replace(
     delete,
     operation_id = "delete_override",
     path = "/v1/overrides/{id}",
-    params(OverridePath, DryRun, IfMatch),
+    params(OverridePath, DryRun, IfMatch, Reason),
     responses(
         (status = 204, description = "The override was deleted"),
         (status = 200, description = "The override that this dry run would delete", body = OverrideView),

@@ -20,7 +20,7 @@ use crate::rules::diff::RulesDiff;
 use crate::web::access::Admin;
 use crate::web::body;
 use crate::web::etag::{Versions, etag};
-use crate::web::openapi::parts::{DryRun, WrongOrDown};
+use crate::web::openapi::parts::{DryRun, Reason, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -56,6 +56,7 @@ pub(crate) struct SetAnswer {
     path = "/v1/rules",
     params(
         DryRun,
+        Reason,
         ("If-Match" = Option<String>, Header, description = "The version of all rules that is meant, as the \
             `ETag` of a dry run has it, or `*`"),
     ),

@@ -20,7 +20,7 @@ use crate::rules::source::RulesSource;
 use crate::web::access::Admin;
 use crate::web::body;
 use crate::web::etag::Versions;
-use crate::web::openapi::parts::{DryRun, IfMatch, RulePath, WrongOrDown};
+use crate::web::openapi::parts::{DryRun, IfMatch, Reason, RulePath, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -29,7 +29,7 @@ use crate::web::query::Query;
     post,
     operation_id = "create_rule",
     path = "/v1/rules",
-    params(DryRun),
+    params(DryRun, Reason),
     request_body = Columns,
     responses(
         (status = 201, description = "The rule that was created", body = RuleView,
@@ -68,7 +68,7 @@ pub(super) async fn create(
     put,
     operation_id = "replace_rule",
     path = "/v1/rules/{id}",
-    params(RulePath, DryRun, IfMatch),
+    params(RulePath, DryRun, IfMatch, Reason),
     request_body = Columns,
     responses(
         (status = 200, description = "The rule as it is now, or would be in a dry run", body = RuleView,
@@ -96,7 +96,7 @@ pub(super) async fn replace(
     patch,
     operation_id = "patch_rule",
     path = "/v1/rules/{id}",
-    params(RulePath, DryRun, IfMatch),
+    params(RulePath, DryRun, IfMatch, Reason),
     request_body(content(
         (RulePatch = "application/json"),
         (RulePatch = "application/merge-patch+json"),
@@ -127,7 +127,7 @@ pub(super) async fn patch(
     delete,
     operation_id = "delete_rule",
     path = "/v1/rules/{id}",
-    params(RulePath, DryRun, IfMatch),
+    params(RulePath, DryRun, IfMatch, Reason),
     responses(
         (status = 204, description = "The rule is deleted"),
         (status = 200, description = "The rule that would be deleted, in a dry run", body = RuleView),

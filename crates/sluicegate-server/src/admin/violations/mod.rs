@@ -18,7 +18,7 @@ pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode, V
 use crate::app::App;
 use crate::data::DataError;
 use crate::web::access::{Admin, Reader};
-use crate::web::openapi::parts::{Wrong, WrongOrDown};
+use crate::web::openapi::parts::{Reason, Wrong, WrongOrDown};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -138,6 +138,7 @@ async fn top(
         ("user_id" = Option<String>, Query, description = "Violations of this user"),
         ("ip" = Option<String>, Query, description = "Violations of this address"),
         ("bucket_key" = Option<String>, Query, description = "Violations of this bucket, as shown in lists"),
+        Reason,
     ),
     responses(
         (status = 200, description = "The violations were deleted", body = DeletedViolations),

@@ -63,6 +63,13 @@ parameters! {
         "The version to be changed, such as `\"3\"`, or `*`",
         text(),
     )],
+    /// The reason of a change.
+    Reason: [optional(
+        "X-Sluicegate-Reason",
+        ParameterIn::Header,
+        "Reason for the change, recorded in the history: UTF-8 without control characters, at most 1024 bytes",
+        text(),
+    )],
     /// The version that the client has.
     IfNoneMatch: [optional(
         "If-None-Match",
