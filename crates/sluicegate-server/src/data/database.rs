@@ -26,12 +26,12 @@ use crate::time::Timestamp;
 /// recovers automatically when the database is back. A call may be dropped at any time; a write in progress may then
 /// be committed or not.
 ///
-/// Changes of rules, overrides and tokens are serialised over all processes. Triggers increase the
+/// Changes of rules, overrides, tokens and callers are serialised over all processes. Triggers increase the
 /// [generation](Self::generation) with each, including changes by hand.
 #[derive(Clone, Debug)]
 pub struct Database {
     opened: Opened,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// Changes of rules and overrides are rolled back.
     is_dry_run: bool,
     /// Maximum number of rules that one request may meet: a set of which every request meets more is refused.
@@ -40,7 +40,7 @@ pub struct Database {
     surveys: Arc<Semaphore>,
 }
 
-/// Maximum time to load rules, overrides and tokens. No check waits for it.
+/// Maximum time to load rules, overrides, tokens and callers. No check waits for it.
 const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of concurrent queries on violations; others wait. They can be slow, and must leave connections to
@@ -81,7 +81,7 @@ pub enum TopBy {
 macro_rules! transaction {
     ($database:expr, $aim:expr, $session:ident => $work:expr) => {
         // Boxed: futures of drivers are large, and callers hold many.
-        within(
+        $crate::data::database::within(
             $database.timeout,
             Box::pin(async {
                 let mut begun = $database.begin($aim).await?;
@@ -93,6 +93,7 @@ macro_rules! transaction {
         .await
     };
 }
+pub(super) use transaction;
 
 // ===== opening, migrating =====
 
@@ -122,7 +123,7 @@ impl Database {
         self.tiers_max
     }
 
-    /// A handle for dry runs: a change of a rule, an override or a token runs as one that is saved, with the same
+    /// A handle for dry runs: a change of a rule, an override, a token or a caller runs as one that is saved, with the same
     /// answer or error, and is then rolled back. The generation and the history stay as they are.
     ///
     /// PostgreSQL does not roll back sequences: a dry run that would make an override uses up an `override_id`.
@@ -178,7 +179,7 @@ impl Database {
 // ===== loading =====
 
 impl Database {
-    /// Loads rules, overrides and tokens in one transaction.
+    /// Loads rules, overrides, tokens and callers in one transaction.
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl Database {
         within(limit, Box::pin(load)).await
     }
 
-    /// Generation: grows with every change of a rule, an override or a token, also by hand.
+    /// Generation: grows with every change of a rule, an override, a token or a caller, also by hand.
     ///
     /// # Errors
     ///
@@ -535,7 +536,7 @@ impl Survey {
 // ===== transactions =====
 
 impl Database {
-    async fn begin(&self, aim: Aim) -> Result<Session, DataError> {
+    pub(super) async fn begin(&self, aim: Aim) -> Result<Session, DataError> {
         let mut session =
             Session::begin(&self.opened.pool, aim, &limits(self.timeout, self.timeout)).await?;
         if aim == Aim::Change {
@@ -575,7 +576,7 @@ fn limits(limit: Duration, lock: Duration) -> String {
     )
 }
 
-async fn within<T>(
+pub(super) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, DataError>>,
 ) -> Result<T, DataError> {

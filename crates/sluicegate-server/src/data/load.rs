@@ -1,17 +1,18 @@
-//! Loads rules, overrides and tokens in one transaction, and serialises their changes.
+//! Loads rules, overrides, tokens and callers in one transaction, and serialises their changes.
 
 use super::session::{Session, on};
 use super::values::unsigned;
-use super::{DataError, Loaded, StoredRule, overrides, rules, tokens};
+use super::{DataError, Loaded, StoredRule, callers, overrides, rules, tokens};
 
-/// Loads rules, overrides and tokens.
+/// Loads rules, overrides, tokens and callers.
 pub(super) async fn load(session: &mut Session) -> Result<Loaded, DataError> {
     let generation = generation(session).await?;
     let rules = rules::all(session).await?;
     rules.iter().try_for_each(check)?;
     let overrides = overrides::all(session).await?;
     let tokens = tokens::all(session).await?;
-    Ok(Loaded { generation, rules, overrides, tokens })
+    let callers = callers::all(session).await?;
+    Ok(Loaded { generation, rules, overrides, tokens, callers })
 }
 
 /// Validates a rule, which may have been written by hand.
@@ -30,7 +31,7 @@ pub(super) async fn generation(session: &mut Session) -> Result<u64, DataError> 
     unsigned("generation", generation)
 }
 
-/// Takes the lock for changes of rules, overrides and tokens. In SQLite the transaction holds it already.
+/// Takes the lock for changes of rules, overrides, tokens and callers. In SQLite the transaction holds it already.
 pub(super) async fn take_turn(session: &mut Session) -> Result<(), DataError> {
     if session.is_postgres() {
         let lock = "SELECT generation FROM rate_limit_generation FOR UPDATE";

@@ -1,9 +1,10 @@
-//! Rules, overrides, tokens and violations in SQL: SQLite embedded, PostgreSQL in production.
+//! Rules, overrides, tokens, callers and violations in SQL: SQLite embedded, PostgreSQL in production.
 //!
 //! [`Database`] is the public interface. Each call runs in a `session`: a transaction on either database. The files
 //! named after tables contain the SQL, one text for both dialects wherever they agree.
 
 mod author;
+mod callers;
 mod change_rules;
 mod changes;
 mod database;
@@ -13,6 +14,7 @@ mod load;
 mod migrate;
 mod open;
 mod overrides;
+mod rights;
 mod row;
 mod rows;
 mod rules;
@@ -27,10 +29,12 @@ pub use self::database::{Database, Migration, TopBy};
 pub use self::error::DataError;
 pub use self::handle::DatabaseHandle;
 use self::load::{generation, load, take_turn};
+pub use self::rights::{Right, Rights};
 pub use self::rows::{
-    CursorError, Loaded, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
-    Replaced, Role, RuleChange, RuleFilter, SUBJECT_BYTES_MAX, StoredOverride, StoredRule,
-    StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TopOffender, Violation, ViolationBatch,
-    ViolationFilter, ViolationOrder, ViolationRow,
+    CALLERS_MAX, CERTIFICATE_BYTES_MAX, CallerSpec, CursorError, Loaded, NAME_BYTES_MAX,
+    OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX, Replaced, Role, RuleChange,
+    RuleFilter, SUBJECT_BYTES_MAX, StoredCaller, StoredOverride, StoredRule, StoredToken,
+    TOKEN_NAME_BYTES_MAX, TOKENS_MAX, TopOffender, Violation, ViolationBatch, ViolationFilter,
+    ViolationOrder, ViolationRow,
 };
 pub use self::rules::rule_json;

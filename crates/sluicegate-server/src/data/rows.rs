@@ -8,6 +8,7 @@ use sluicegate::named_values;
 use sluicegate::rules::{Override, RuleSpec};
 use utoipa::ToSchema;
 
+use super::Rights;
 use crate::json::rule::RuleView;
 use crate::time::Timestamp;
 
@@ -19,6 +20,12 @@ pub const REASON_BYTES_MAX: usize = 1024;
 pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 /// Maximum number of tokens.
 pub const TOKENS_MAX: usize = 1000;
+/// Maximum length of the name of a caller, and of a namespace, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Maximum length of the name in a caller's certificate in bytes.
+pub const CERTIFICATE_BYTES_MAX: usize = 253;
+/// Maximum number of callers.
+pub const CALLERS_MAX: usize = 1000;
 
 /// A stored rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,10 +140,48 @@ pub struct StoredToken {
     pub created_at: Timestamp,
 }
 
-/// Rules, overrides and tokens, read in one transaction.
+/// The part of a caller that its author chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerSpec {
+    /// Unique name of 1 to [`NAME_BYTES_MAX`] letters, digits, `.`, `_` or `-`.
+    pub name: String,
+    /// Operations that it may ask for; at least one.
+    pub rights: Rights,
+    /// Namespace of its buckets, with the characters of a name; `None` for the common one.
+    pub namespace: Option<String>,
+    /// Subject alternative name of its certificate, if it may use one.
+    pub certificate: Option<String>,
+    /// Time from which it is refused; `None` for never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A stored caller of the data doors. Its token can be verified, not used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredCaller {
+    /// Id of the caller.
+    pub caller_id: u64,
+    /// Unique name.
+    pub name: String,
+    /// Operations that it may ask for.
+    pub rights: Rights,
+    /// Namespace of its buckets; `None` for the common one.
+    pub namespace: Option<String>,
+    /// SHA-256 of its token; `None` if it has a certificate only.
+    pub hash: Option<[u8; 32]>,
+    /// Subject alternative name of its certificate; `None` if it has a token only.
+    pub certificate: Option<String>,
+    /// Time from which it is refused; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// Name of the author that created it.
+    pub created_by: String,
+    /// Time of creation.
+    pub created_at: Timestamp,
+}
+
+/// Rules, overrides, tokens and callers, read in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// Grows with every change of a rule, an override or a token.
+    /// Grows with every change of a rule, an override, a token or a caller.
     pub generation: u64,
     /// All rules, by id.
     pub rules: Vec<StoredRule>,
@@ -144,6 +189,8 @@ pub struct Loaded {
     pub overrides: Vec<StoredOverride>,
     /// All tokens.
     pub tokens: Vec<StoredToken>,
+    /// All callers, including expired ones.
+    pub callers: Vec<StoredCaller>,
 }
 
 /// A page of a list.
@@ -310,6 +357,18 @@ impl FromStr for ViolationOrder {
         let read = |digits| u64::from_str_radix(digits, 16).map_err(|_| CursorError);
         let requested_at = Timestamp::from_micros(read(micros)?.cast_signed());
         Ok(Self { requested_at, violation_id: read(violation_id)? })
+    }
+}
+
+/// Without the hash.
+impl fmt::Debug for StoredCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredCaller")
+            .field("caller_id", &self.caller_id)
+            .field("name", &self.name)
+            .field("rights", &self.rights)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod callers;
 mod changes;
 mod migrate;
 mod overrides;

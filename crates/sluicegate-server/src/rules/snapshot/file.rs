@@ -15,7 +15,9 @@ use sluicegate::{Algorithm, Quota, Rate, Refill, UnknownName};
 use thiserror::Error;
 
 use crate::config::reason;
-use crate::data::{Loaded, OverrideSpec, StoredOverride, StoredRule, StoredToken, rule_json};
+use crate::data::{
+    Loaded, OverrideSpec, StoredCaller, StoredOverride, StoredRule, StoredToken, rule_json,
+};
 use crate::json::rule::Columns;
 use crate::private_file;
 use crate::time::Timestamp;
@@ -46,6 +48,9 @@ struct Snapshot {
     rules: Vec<Value>,
     overrides: Vec<OverrideRow>,
     tokens: Vec<TokenRow>,
+    /// Absent in files of versions without callers.
+    #[serde(default)]
+    callers: Vec<CallerRow>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,7 +95,20 @@ struct TokenRow {
     created_at: Timestamp,
 }
 
-/// Writes the rules, overrides and tokens in force.
+#[derive(Serialize, Deserialize)]
+struct CallerRow {
+    caller_id: u64,
+    name: String,
+    rights: Vec<String>,
+    namespace: Option<String>,
+    hash: Option<[u8; 32]>,
+    certificate: Option<String>,
+    expires_at: Option<Timestamp>,
+    created_by: String,
+    created_at: Timestamp,
+}
+
+/// Writes the rules, overrides, tokens and callers in force.
 pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), FileError> {
     let snapshot = Snapshot {
         format: FORMAT,
@@ -99,12 +117,13 @@ pub(super) fn write(path: &Path, loaded: &Loaded, now: Timestamp) -> Result<(), 
         rules: loaded.rules.iter().map(rule_json).collect(),
         overrides: loaded.overrides.iter().map(OverrideRow::new).collect(),
         tokens: loaded.tokens.iter().map(TokenRow::new).collect(),
+        callers: loaded.callers.iter().map(CallerRow::new).collect(),
     };
     let text = serde_json::to_vec(&snapshot).map_err(|error| content(&error))?;
     Ok(private_file::replace(path, &text)?)
 }
 
-/// Reads the rules, overrides and tokens that were in force, and when they were written.
+/// Reads the rules, overrides, tokens and callers that were in force, and when they were written.
 ///
 /// # Errors
 ///
@@ -117,7 +136,7 @@ pub(super) fn read(path: &Path) -> Result<(Loaded, Timestamp), FileError> {
 
 /// Parses the content of the file.
 pub(crate) fn parse(text: &[u8]) -> Result<(Loaded, Timestamp), FileError> {
-    let Snapshot { format, written_at, generation, rules, overrides, tokens } =
+    let Snapshot { format, written_at, generation, rules, overrides, tokens, callers } =
         serde_json::from_slice(text).map_err(|error| content(&error))?;
     if format != FORMAT {
         return Err(content(&format_args!("its format is {format}, not {FORMAT}")));
@@ -127,6 +146,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<(Loaded, Timestamp), FileError> {
         rules: rules.iter().map(rule).collect::<Result<_, _>>()?,
         overrides: overrides.into_iter().map(OverrideRow::stored).collect::<Result<_, _>>()?,
         tokens: tokens.into_iter().map(TokenRow::stored).collect::<Result<_, _>>()?,
+        callers: callers.into_iter().map(CallerRow::stored).collect::<Result<_, _>>()?,
     };
     Ok((loaded, written_at))
 }
@@ -254,6 +274,36 @@ impl TokenRow {
     }
 }
 
+impl CallerRow {
+    fn new(caller: &StoredCaller) -> Self {
+        Self {
+            caller_id: caller.caller_id,
+            name: caller.name.clone(),
+            rights: caller.rights.iter().map(|right| right.name().into()).collect(),
+            namespace: caller.namespace.clone(),
+            hash: caller.hash,
+            certificate: caller.certificate.clone(),
+            expires_at: caller.expires_at,
+            created_by: caller.created_by.clone(),
+            created_at: caller.created_at,
+        }
+    }
+
+    fn stored(self) -> Result<StoredCaller, FileError> {
+        Ok(StoredCaller {
+            caller_id: self.caller_id,
+            rights: self.rights.iter().map(|right| named(right)).collect::<Result<_, _>>()?,
+            name: self.name,
+            namespace: self.namespace,
+            hash: self.hash,
+            certificate: self.certificate,
+            expires_at: self.expires_at,
+            created_by: self.created_by,
+            created_at: self.created_at,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -263,7 +313,7 @@ mod tests {
     use sluicegate::{Mode, OnError, Scope};
 
     use super::*;
-    use crate::data::Role;
+    use crate::data::{Right, Rights, Role};
 
     fn loaded() -> Loaded {
         let spec = |rule_id, key_pattern: &str| RuleSpec {
@@ -311,6 +361,17 @@ mod tests {
                 created_by: "admin".into(),
                 created_at: at,
             }],
+            callers: vec![StoredCaller {
+                caller_id: 7,
+                name: "checkout".into(),
+                rights: Rights::from_iter([Right::Check, Right::Refund]),
+                namespace: Some("team-a".into()),
+                hash: Some([201; 32]),
+                certificate: Some("checkout.example".into()),
+                expires_at: Some(at),
+                created_by: "admin".into(),
+                created_at: at,
+            }],
         }
     }
 
@@ -337,6 +398,7 @@ mod tests {
             ("\"format\":2", "\"format\":1"),
             ("shadow", "dark"),
             ("\"role\":\"read\"", "\"role\":\"root\""),
+            ("\"refund\"", "\"refunds\""),
             ("\"kind\":\"blocked\"", "\"kind\":\"?\""),
             ("\"tokens\":5,", "\"tokens\":0,"),
             ("\"rules\":[", "\"rules\":"),
