@@ -7,7 +7,7 @@ use sluicegate::client_ip::ClientIp;
 use sluicegate::headers::Headers;
 use sluicegate::{
     Answer, AnyStore, Ask, Charge, Charged, Decision, InProcessLimiter, Limiter, LocalStore,
-    MemoryStore, OnError, Quota, Request, Space, Store, Together, Trouble, Verdict,
+    MemoryStore, OnError, Quota, Request, Store, Together, Trouble, Verdict,
 };
 use thiserror::Error;
 use tokio::time::Instant;
@@ -198,31 +198,22 @@ impl App {
         }
     }
 
-    /// Takes tokens from the bucket of a key without a rule. Returns true beside the decision if it was made
-    /// without the store.
+    /// Takes tokens from the bucket of a key without a rule, in the namespace of the caller if it has one. Returns true
+    /// beside the decision if it was made without the store.
     ///
     /// # Errors
     ///
     /// As [`check`](Self::check).
     pub(crate) async fn take(
         &self,
-        key: &str,
-        quota: &Quota,
-        cost: u64,
-    ) -> Result<(Decision, bool), Trouble> {
-        self.take_bytes(key.as_bytes(), quota, cost).await
-    }
-
-    /// As [`take`](Self::take), with a key that need not be text.
-    pub(crate) async fn take_bytes(
-        &self,
         key: &[u8],
+        namespace: Option<&str>,
         quota: &Quota,
         cost: u64,
     ) -> Result<(Decision, bool), Trouble> {
         let timer = self.metrics.start();
         let store = self.limiter.store();
-        let key = store.key(Space::Take, &[key]);
+        let key = store.take_key(key, namespace);
         let charged = store.charge(&[take_charge(&key, quota, cost)]).await?;
         let Charged { decisions, degraded } = charged;
         // A peek is not a decision.
@@ -269,10 +260,16 @@ pub(crate) struct InProcessApp<'a> {
 }
 
 impl InProcessApp<'_> {
-    /// As [`App::take_bytes`].
+    /// As [`App::take`].
     #[inline]
-    pub(crate) fn take(&mut self, key: &[u8], quota: &Quota, cost: u64) -> Decision {
-        let key = self.store.key(Space::Take, &[key]);
+    pub(crate) fn take(
+        &mut self,
+        key: &[u8],
+        namespace: Option<&str>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Decision {
+        let key = self.store.take_key(key, namespace);
         let decision = self.store.charge_one_now(take_charge(&key, quota, cost));
         // A peek is not a decision.
         if cost > 0 {

@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
 use crate::rules::{OnError, RuleSet};
 use crate::store::memory::{MemoryStore, ReservedRoom};
-use crate::store::{Charge, Charged, Decisions, LocalStore, Space, Store};
+use crate::store::{Charge, Charged, Decisions, LocalStore, Store};
 use crate::sync::Mutex;
 use crate::tiers::Tiers;
 use crate::verdict::Verdict;
@@ -229,7 +229,7 @@ impl<S: Store> Limiter<S> {
     }
 
     pub(crate) fn take_key(&self, key: &str) -> S::Key {
-        self.store.key(Space::Take, &[key.as_bytes()])
+        self.store.take_key(key.as_bytes(), None)
     }
 
     #[inline]

@@ -32,6 +32,8 @@ pub enum Ask<'a, 'r> {
     Take {
         /// Key of the bucket.
         key: &'a str,
+        /// Namespace of the key; the same key in two namespaces has two buckets. `None` is that of [`Limiter::take`].
+        namespace: Option<&'a str>,
         /// Quota of the bucket.
         quota: &'a Quota,
         /// Tokens to take; zero is a peek.
@@ -94,6 +96,7 @@ impl<S: Store> Limiter<S> {
     ///     Ask::Request { request: &receiver, is_probe: true },
     ///     Ask::Take {
     ///         key: "mail",
+    ///         namespace: None,
     ///         quota: &everybody,
     ///         cost: 3,
     ///         on_error: OnError::Local,
@@ -167,8 +170,8 @@ impl<S: Store> Limiter<S> {
                     let tiers = Tiers::of(&**self.store(), rules, request, matches);
                     PreparedAsk::Request { tiers, cost: request.get_cost(), is_probe }
                 }
-                Ask::Take { key, quota, cost, on_error, is_probe } => {
-                    let key = self.take_key(key);
+                Ask::Take { key, namespace, quota, cost, on_error, is_probe } => {
+                    let key = self.store().take_key(key.as_bytes(), namespace);
                     PreparedAsk::Take { key, quota, cost, on_error, is_probe }
                 }
                 Ask::Blocked => PreparedAsk::Blocked,

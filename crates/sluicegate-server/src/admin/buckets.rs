@@ -11,7 +11,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use sluicegate::rules::Attribute;
-use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Trouble};
+use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Store, Trouble};
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 
@@ -24,6 +24,11 @@ use crate::web::body::{Object, parse, read};
 use crate::web::openapi::parts::{BucketPath, Reason, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
+
+/// Query parameter with the namespace of a key without a rule.
+const NAMESPACE: &str = "namespace";
+/// Most bytes of a namespace.
+const NAMESPACE_BYTES_MAX: usize = 64;
 
 #[derive(OpenApi)]
 #[openapi(paths(forget, peek, reset, grant, refund))]
@@ -298,12 +303,29 @@ fn other_placeholders(
         .collect()
 }
 
-/// Resets the bucket of a key: it is full again.
+/// The namespace of the query parameter of that name; `None` if it is absent.
+fn namespace(query: &Query) -> Result<Option<&str>, Problem> {
+    let Some(namespace) = query.text(NAMESPACE) else { return Ok(None) };
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if (1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) && namespace.bytes().all(is_allowed) {
+        return Ok(Some(namespace));
+    }
+    let detail = format!("must have 1 to {NAMESPACE_BYTES_MAX} letters, digits, `.`, `_` or `-`");
+    Err(Problem::field(NAMESPACE, detail))
+}
+
+/// Resets the bucket of a key: it is full again. A caller with a namespace has buckets of its own: the parameter
+/// names it.
 #[utoipa::path(
     delete,
     operation_id = "forget_bucket",
     path = "/v1/buckets/{key}",
-    params(("key" = String, Path, description = "The key, as given to `/v1/take`"), Reason),
+    params(
+        ("key" = String, Path, description = "The key, as given to `/v1/take`"),
+        ("namespace" = Option<String>, Query, description = "Namespace of the caller that took from the bucket; \
+            without it, the bucket of callers without a namespace"),
+        Reason,
+    ),
     responses(
         (status = 204, description = "The bucket is full"),
         (status = "4XX", description = "The key is invalid, or the caller lacks the role", body = Problem,
@@ -320,11 +342,13 @@ pub(crate) async fn forget(
     query: Query,
 ) -> Result<StatusCode, Problem> {
     let Path(key) = key.map_err(|_| Problem::field("key", "is not UTF-8"))?;
-    query.only(&[])?;
+    let query = query.only(&[NAMESPACE])?;
     app.limits.check_length("key", key.len())?;
-    let existed = app.limiter.reset(&key).await?;
+    let namespace = namespace(&query)?;
+    let store = app.limiter.store();
+    let existed = store.reset(&store.take_key(key.as_bytes(), namespace)).await?;
     // A key may contain personal data of the caller's choosing.
     let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
-    info!(by = by.name, key = &*recorded, existed, "bucket reset");
+    info!(by = by.name, key = &*recorded, namespace, existed, "bucket reset");
     Ok(StatusCode::NO_CONTENT)
 }

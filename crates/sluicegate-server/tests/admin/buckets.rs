@@ -164,6 +164,27 @@ fn invalid_parameters_are_named() {
     assert_eq!(peek(&server, "1/42")["remaining"], 10);
     // Buckets without a rule are a separate endpoint.
     assert_eq!(server.request("DELETE", "/v1/buckets/1", &[], "").status, 204);
+    let long = "x".repeat(65);
+    for namespace in ["", "a%3Ab", "t%C3%A9am", &long, "a&namespace=b"] {
+        let path = format!("/v1/buckets/1?namespace={namespace}");
+        let response = server.request("DELETE", &path, &[], "");
+        assert_eq!((response.status, &response.json()["field"]), (400, &json!("namespace")));
+    }
+}
+
+/// A bucket of a namespace is another than that of the same key without one.
+#[test]
+fn a_key_is_reset_in_one_namespace() {
+    on_every_store(launch, |server| {
+        let body = json!({"key": "k", "capacity": 2, "refill_rate": 1, "refill_interval": 86_400});
+        let take = || server.post_json("/v1/take", &body.to_string()).json();
+        let reset = |query| server.request("DELETE", &format!("/v1/buckets/k{query}"), &[], "");
+        assert_eq!(take()["remaining"], 1);
+        assert_eq!(reset("?namespace=team-a").status, 204);
+        assert_eq!(take()["remaining"], 0);
+        assert_eq!(reset("").status, 204);
+        assert_eq!(take()["remaining"], 1);
+    });
 }
 
 #[test]

@@ -131,6 +131,16 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
     /// different names never share a key.
     fn key(&self, space: Space<'_>, parts: &[&[u8]]) -> Self::Key;
 
+    /// The key of a bucket without a rule, in a namespace or in none. The key comes first: where the name determines the
+    /// place in the store, as in a Redis cluster, one namespace is spread.
+    #[inline]
+    fn take_key(&self, key: &[u8], namespace: Option<&str>) -> Self::Key {
+        match namespace {
+            None => self.key(Space::Take, &[key]),
+            Some(namespace) => self.key(Space::Take, &[key, namespace.as_bytes()]),
+        }
+    }
+
     /// The same store without futures; `None` unless it is in this process.
     fn in_process(&self) -> Option<&dyn InProcess<Self::Key, Self::Error>> {
         None

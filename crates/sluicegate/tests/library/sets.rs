@@ -89,7 +89,14 @@ fn a_request_that_meets_too_many_rules_is_denied() {
     reservation.refund_now();
     // It denies all that is checked with it, and nothing of that is charged.
     let (quota, is_probe) = (Quota::per_minute(5).unwrap(), false);
-    let take = Ask::Take { key: "k", quota: &quota, cost: 5, on_error: OnError::Local, is_probe };
+    let take = Ask::Take {
+        key: "k",
+        namespace: None,
+        quota: &quota,
+        cost: 5,
+        on_error: OnError::Local,
+        is_probe,
+    };
     let asks = [Ask::Request { request: &met, is_probe }, take];
     assert!(!limiter.check_together_now(&asks).is_allowed());
     assert_eq!(limiter.peek_now("k", &quota).remaining, 5);

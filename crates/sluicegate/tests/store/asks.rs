@@ -142,7 +142,7 @@ impl<'a, S: Store> Pair<'a, S> {
             Wish::Request { .. } => Ask::Request { request, is_probe },
             Wish::Take(key) => {
                 let (key, quota) = (KEYS[key], &self.quotas[6 + key]);
-                Ask::Take { key, quota, cost, on_error: OnError::Deny, is_probe }
+                Ask::Take { key, namespace: None, quota, cost, on_error: OnError::Deny, is_probe }
             }
         };
         let asks: Vec<_> = queries.iter().zip(&requests).map(ask).collect();

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use sluicegate::{LocalStore, MemoryKey, MemoryStore, Space, Store};
 
@@ -89,6 +90,21 @@ proptest! {
         let name = |at| Name { space: Owned::Take, parts: cut(&text, at) };
         let (one, two) = (name(&one), name(&two));
         prop_assert_eq!(one.key() == two.key(), one == two);
+    }
+
+    /// A key in a namespace is the bucket of no other key and of no other namespace.
+    #[test]
+    fn s1_two_namespaces_two_keys(
+        one in ("[\0ab:]{0,3}", option::of("[\0ab:]{0,3}")),
+        two in ("[\0ab:]{0,3}", option::of("[\0ab:]{0,3}")),
+    ) {
+        let key = |(key, namespace): &(String, Option<String>)| {
+            STORE.take_key(key.as_bytes(), namespace.as_deref())
+        };
+        prop_assert_eq!(key(&one) == key(&two), one == two);
+        if one.1.is_none() {
+            prop_assert_eq!(key(&one), STORE.key(Space::Take, &[one.0.as_bytes()]));
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn limiter(overrides: Overrides) -> Limiter<ManualStore> {
 }
 
 fn take<'a, 'r>(key: &'a str, quota: &'a Quota, cost: u64) -> Ask<'a, 'r> {
-    Ask::Take { key, quota, cost, on_error: OnError::Local, is_probe: false }
+    Ask::Take { key, namespace: None, quota, cost, on_error: OnError::Local, is_probe: false }
 }
 
 /// Tokens left in each bucket of an answer.

@@ -10,7 +10,7 @@ use axum::body::{Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
-use sluicegate::{Answer, Ask, Together, Trouble};
+use sluicegate::{Answer, Ask, Store, Together, Trouble};
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::server::Grpc;
@@ -129,7 +129,7 @@ async fn answered(
 /// Decides a gRPC call, which has no token, and counts it.
 async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, CallError> {
     has_refund(app, call)?;
-    let response = should_rate_limit(app, call).await?;
+    let response = should_rate_limit(app, call, None).await?;
     app.metrics.grpc.called(match response.overall_code() {
         Code::OverLimit => CallOutcome::OverLimit,
         Code::Ok | Code::Unknown => CallOutcome::Ok,
@@ -155,7 +155,7 @@ pub(crate) fn has_refund(app: &App, call: &RateLimitRequest) -> Result<bool, Cal
 }
 
 /// Decides a call: the charges of all its descriptors are made in one step, or none. Then refunds
-/// are made, whatever was decided.
+/// are made, whatever was decided. Buckets of descriptors with their own limit are those of the caller's namespace.
 ///
 /// # Errors
 ///
@@ -163,9 +163,11 @@ pub(crate) fn has_refund(app: &App, call: &RateLimitRequest) -> Result<bool, Cal
 pub(crate) async fn should_rate_limit(
     app: &App,
     call: &RateLimitRequest,
+    namespace: Option<&str>,
 ) -> Result<RateLimitResponse, CallError> {
     let descriptors = descriptors::read(call, &app.limits)?;
-    let parts: Vec<_> = descriptors.iter().map(Descriptor::part).collect();
+    let part = |descriptor| Descriptor::part(descriptor, namespace);
+    let parts: Vec<_> = descriptors.iter().map(part).collect();
     let asks: Vec<_> = parts.iter().filter_map(Part::ask).collect();
     if asks.len() < parts.len() {
         return Box::pin(with_refunds(app, &parts, &asks)).await;
@@ -220,8 +222,10 @@ async fn refund(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
     for (part, amount) in parts.iter().filter_map(|part| Some((part, part.refund()?))) {
         let answer = match &part.buckets {
             Buckets::Rules(_) => of_rules.next().map(|verdict| verdict.map(Answer::Verdict)),
-            Buckets::OwnLimit { key, limit } => {
-                let decision = app.limiter.refund(key, &limit.quota, amount).await;
+            Buckets::OwnLimit { key, namespace, limit } => {
+                let store = app.limiter.store();
+                let key = store.take_key(key.as_bytes(), *namespace);
+                let decision = store.refund(&key, &limit.quota, amount).await;
                 Some(decision.map(Answer::Decision))
             }
         };

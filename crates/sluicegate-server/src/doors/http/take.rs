@@ -131,7 +131,7 @@ pub(crate) async fn take(
     let quota = body.quota()?;
     limits.check_take(&quota).map_err(|error| Problem::field(slow_field(&quota), error))?;
     let cost = body.cost.map_or(1, |cost| cost.0);
-    let (decision, degraded) = app.take(&body.key.0, &quota, cost).await?;
+    let (decision, degraded) = app.take(body.key.0.as_bytes(), None, &quota, cost).await?;
     let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
     if let Some(denied) = denied {
         write_policy(&app, &quota, &decision, denied, &mut response);

@@ -98,7 +98,7 @@ impl Pipeline<'_> {
         loop {
             match self.step(input, &mut bytes) {
                 Step::Ask(Ask::Take(take)) => {
-                    let decision = app.take(take.key, &take.quota, take.cost);
+                    let decision = app.take(take.key, None, &take.quota, take.cost);
                     self.took(&take, &decision, false);
                 }
                 Step::Ask(Ask::Check(check)) => self.checked(app.check(&check.request())),
@@ -240,7 +240,7 @@ async fn reply_to<'i>(
 ) -> (Reply<'i>, Protocol) {
     let reply = match waiting {
         Waiting::Ask(Ask::Take(take)) => {
-            let taken = app.take_bytes(take.key, &take.quota, take.cost).await;
+            let taken = app.take(take.key, None, &take.quota, take.cost).await;
             Reply::Take(take, taken)
         }
         Waiting::Ask(Ask::Check(check)) => Reply::Check(app.check(&check.request()).await),

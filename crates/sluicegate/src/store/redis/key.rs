@@ -2,7 +2,8 @@
 //!
 //! `p` and `h` are the base64url of the first 128 bits of SHA-256 over a part preceded by its length (eight
 //! bytes, little-endian). So no user's text can forge another key or choose a slot, and all buckets of one
-//! subject share a slot across rules. Buckets without a subject share `p` = `g`.
+//! subject share a slot across rules. Buckets without a subject share `p` = `g`. Those without a rule have the key as `p`,
+//! `t` as rule, and their namespace, if they have one, as further part.
 //!
 //! The slot's CRC16 is written by hand, in eight lines: redis-rs has it only behind its feature `cluster`,
 //! with a cluster client that is not used here.
@@ -143,6 +144,9 @@ fn slot_of(tag: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::option;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn key(space: Space<'_>, parts: &[&[u8]]) -> String {
@@ -169,6 +173,25 @@ mod tests {
         assert_eq!(one, slot(Space::Rule(7), &[b"42", b"/search"]));
         assert_eq!(one, slot(Space::Take, &[b"42"]));
         assert_ne!(key(Space::Rule(1), &[b"a", b"bc"]), key(Space::Rule(1), &[b"a", b"b"]));
+    }
+
+    proptest! {
+        /// A namespace is a part of its own, after the key: the key alone determines the slot, so one namespace is
+        /// spread.
+        #[test]
+        fn a_namespace_is_a_part_of_its_own(
+            (one, in_one) in ("[\0a:}t]{0,3}", option::of("[\0a:}t]{0,3}")),
+            (two, in_two) in ("[\0a:}t]{0,3}", option::of("[\0a:}t]{0,3}")),
+        ) {
+            let key = |key: &str, namespace: Option<&str>| {
+                let parts: Vec<_> = [Some(key), namespace].into_iter().flatten().map(str::as_bytes).collect();
+                RedisKey::new("sg", Space::Take, &parts)
+            };
+            let is_same = one == two && in_one == in_two;
+            let (first, second) = (key(&one, in_one.as_deref()), key(&two, in_two.as_deref()));
+            prop_assert_eq!(first == second, is_same);
+            prop_assert_eq!(first.slot(), key(&one, None).slot());
+        }
     }
 
     #[test]

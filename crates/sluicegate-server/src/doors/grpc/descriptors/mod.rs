@@ -101,7 +101,7 @@ pub(super) enum Buckets<'a> {
     /// Those of the matching rules.
     Rules(Request<'a>),
     /// That of its own limit.
-    OwnLimit { key: String, limit: &'a OwnLimit },
+    OwnLimit { key: String, namespace: Option<&'a str>, limit: &'a OwnLimit },
 }
 
 /// Reads and validates the descriptors of a call.
@@ -175,11 +175,11 @@ impl<'a> Descriptor<'a> {
         })
     }
 
-    /// Its operation and buckets.
-    pub(super) fn part(&'a self) -> Part<'a> {
+    /// Its operation and buckets, in the namespace of the caller.
+    pub(super) fn part(&'a self, namespace: Option<&'a str>) -> Part<'a> {
         let buckets = match &self.own_limit {
             None => Buckets::Rules(self.request()),
-            Some(limit) => Buckets::OwnLimit { key: self.own_key(limit), limit },
+            Some(limit) => Buckets::OwnLimit { key: self.own_key(limit), namespace, limit },
         };
         Part { descriptor: self, buckets }
     }
@@ -333,9 +333,10 @@ impl<'a> Part<'a> {
         Some(match &self.buckets {
             Buckets::Rules(request) => Ask::Request { request, is_probe },
             Buckets::OwnLimit { limit, .. } if limit.is_zero() => Ask::Blocked,
-            Buckets::OwnLimit { key, limit } => {
-                let (quota, cost) = (&limit.quota, self.descriptor.hits.cost());
-                Ask::Take { key, quota, cost, on_error: TAKE_ON_ERROR, is_probe }
+            Buckets::OwnLimit { key, namespace, limit } => {
+                let (namespace, quota) = (*namespace, &limit.quota);
+                let cost = self.descriptor.hits.cost();
+                Ask::Take { key, namespace, quota, cost, on_error: TAKE_ON_ERROR, is_probe }
             }
         })
     }

@@ -71,7 +71,7 @@ proptest! {
         call.descriptors[0].limit = limit
             .map(|(requests_per_unit, unit)| RateLimitOverride { requests_per_unit, unit: unit % 9 });
         if let Ok(descriptors) = read(&call, &limits()) {
-            let part = descriptors[0].part();
+            let part = descriptors[0].part(None);
             prop_assert_eq!(part.ask().is_none(), is_negative_hits);
             prop_assert_eq!(part.refund().is_some(), is_negative_hits);
         }

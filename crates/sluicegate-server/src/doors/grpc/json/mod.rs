@@ -63,7 +63,7 @@ async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<R
     if has_refund(&app, &call)? {
         app.require(&parts, Role::Admin)?;
     }
-    let message = should_rate_limit(&app, &call).await?;
+    let message = should_rate_limit(&app, &call, None).await?;
     let reply = Reply::new(&message);
     let status = if reply.is_over_limit() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     Ok((status, Json(reply)).into_response())
