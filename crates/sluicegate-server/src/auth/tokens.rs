@@ -1,4 +1,4 @@
-//! Tokens of the administration. Only their hashes are stored.
+//! Tokens of the administration and of callers. Only their hashes are stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,7 +27,7 @@ pub fn mint() -> Result<(Secret, [u8; 32]), getrandom::Error> {
 
 /// SHA-256 of a token. The token is random, so the hash needs neither salt nor stretching.
 #[must_use]
-pub fn hash(token: &str) -> [u8; 32] {
+pub fn hash(token: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
