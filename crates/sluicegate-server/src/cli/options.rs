@@ -15,7 +15,7 @@ pub(super) struct Form {
     json: bool,
 }
 
-const SERVER: &str = "URL of the server [default: http://127.0.0.1:8080] [env: SLUICEGATE_SERVER]";
+const SERVER: &str = "URL of the server, or unix:/path of its socket [default: http://127.0.0.1:8080] [env: SLUICEGATE_SERVER]";
 const TOKEN: &str = "File that holds the token [env: SLUICEGATE_TOKEN_FILE, or SLUICEGATE_TOKEN for the token itself]";
 
 /// Server, token and TLS.

@@ -1,7 +1,6 @@
 //! Loading: reads all sources in order of precedence, and collects all errors.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -219,8 +218,7 @@ impl Loader {
 
 impl Loader {
     fn check_listeners(&mut self) {
-        let listeners: Vec<_> = self.config.listen.addresses().collect();
-        if listeners.is_empty() {
+        if self.config.listen.addresses().next().is_none() {
             let place = Place::from(&self.origin("listen.http"));
             let message = "all listeners are disabled: enable one of listen.http, listen.grpc and listen.resp";
             self.problems.push(Problem::new(place, message));
@@ -232,39 +230,34 @@ impl Loader {
             let help = "set trusted in [proxies] to the networks of your proxies";
             self.problems.push(Problem::new(place, message).help(help));
         }
-        for (listener, address) in listeners {
-            if self.config.listen.is_local(listener, address) {
-                continue;
-            }
-            let setting = if is_loopback(address) {
+        let listen = &self.config.listen;
+        let exposed = listen.addresses().find(|(door, _)| !listen.is_local(*door));
+        if let (Some((door, address)), None) = (exposed, &self.config.admin.token) {
+            let setting = if address.is_of_this_machine() {
                 // A proxy on this machine forwards requests of others.
                 "listen.proxy_protocol"
             } else {
-                listener.setting()
+                door.setting()
             };
             let place = Place::from(&self.origin(setting));
-            if self.config.admin.token.is_none() {
-                let message =
-                    format!("other machines can reach {address}, and admin.token is not set");
-                let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
-                            or set token in [admin], or listen on 127.0.0.1";
-                self.problems.push(Problem::new(place, message).help(help));
-                return;
-            }
+            let message = format!("other machines can reach {address}, and admin.token is not set");
+            let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
+                        or set token in [admin], or listen on 127.0.0.1";
+            self.problems.push(Problem::new(place, message).help(help));
         }
     }
 
     /// Warns if other machines can reach the Redis protocol and it has no password, and if its password is short.
     fn check_password(&mut self) {
         let listen = &self.config.listen;
-        let password = self.config.resp.password.as_ref().filter(|_| listen.resp.is_some());
+        let password = self.config.resp.password.as_ref().filter(|_| listen.resp.address.is_some());
         if password.is_some_and(|password| password.expose().len() < SECRET_BYTES_MIN) {
             self.config.notes.push(format!(
                 "resp.password has less than {SECRET_BYTES_MIN} bytes and can be guessed: \
                  generate one with `openssl rand -hex 32`"
             ));
         }
-        let others = listen.resp.filter(|address| !listen.is_local(Door::Resp, *address));
+        let others = listen.resp.address.as_ref().filter(|_| !listen.is_local(Door::Resp));
         if let (Some(address), None) = (others, &self.config.resp.password) {
             self.config.notes.push(format!(
                 "other machines can reach the Redis protocol at {address} without a password, and charge every \
@@ -350,9 +343,4 @@ impl Origin {
             Self::Flag(_) => 3,
         }
     }
-}
-
-/// Returns `true` if only this machine can reach an address.
-pub(super) fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
 }

@@ -3,18 +3,19 @@
 //! Sources are the defaults, the file, the environment and the flags; each takes precedence over the one before. [`keys()`]
 //! is the table of all settings, and everything else here works from it.
 
+mod address;
 mod database;
 mod env;
 mod error;
 mod file;
 mod files;
 mod keys;
+mod listen;
 mod load;
 mod report;
 mod secret;
 mod store;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,12 +23,13 @@ use axum::http::HeaderName;
 use ipnet::IpNet;
 use sluicegate::client_ip::{ClientIp, ForwardedBy};
 use sluicegate::headers::{Draft, Headers, Legacy, Reset};
-use sluicegate::{TlsFiles, named_values};
 
+pub(crate) use self::address::UNIX;
+pub use self::address::{Address, UnixAddress};
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
 pub use self::keys::{Key, Kind, keys};
-use self::load::is_loopback;
+pub use self::listen::{Door, Listen, ListenTls, ListenerSettings};
 pub(crate) use self::load::reason;
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
 pub use self::secret::Secret;
@@ -71,62 +73,6 @@ pub struct Config {
     pub shutdown: Shutdown,
     /// Warnings: settings that have no effect, or are unsafe.
     pub notes: Vec<String>,
-}
-
-/// Settings of the listeners.
-#[derive(Clone, Debug, Default)]
-pub struct Listen {
-    /// Address for HTTP; disabled if none.
-    pub http: Option<SocketAddr>,
-    /// Address for gRPC; disabled if none.
-    pub grpc: Option<SocketAddr>,
-    /// Address for the Redis protocol; disabled if none.
-    pub resp: Option<SocketAddr>,
-    /// Listeners whose connections begin with a PROXY protocol header.
-    pub proxied: Vec<Door>,
-    /// Files for TLS.
-    pub tls: ListenTls,
-}
-
-/// A protocol with a listener of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names of the variants say it")]
-pub enum Door {
-    Http,
-    Grpc,
-    Resp,
-}
-
-named_values! {
-    Door:
-    Http = "http",
-    Grpc = "grpc",
-    Resp = "resp",
-}
-
-impl Door {
-    /// Name of the setting for its address.
-    #[must_use]
-    pub const fn setting(self) -> &'static str {
-        match self {
-            Self::Http => "listen.http",
-            Self::Grpc => "listen.grpc",
-            Self::Resp => "listen.resp",
-        }
-    }
-}
-
-impl Listen {
-    /// Returns `true` if only this machine can reach a listener on this address. Behind a proxy others can.
-    pub(crate) fn is_local(&self, door: Door, address: SocketAddr) -> bool {
-        is_loopback(address) && !self.proxied.contains(&door)
-    }
-
-    /// Enabled listeners with their addresses.
-    pub fn addresses(&self) -> impl Iterator<Item = (Door, SocketAddr)> {
-        let addresses = Door::ALL.into_iter().zip([self.http, self.grpc, self.resp]);
-        addresses.filter_map(|(door, address)| Some((door, address?)))
-    }
 }
 
 /// Envoy's rate limit protocol over gRPC.
@@ -200,23 +146,6 @@ impl Authorize {
     pub(crate) fn headers(&self) -> impl Iterator<Item = &HeaderName> {
         let attributes = self.attribute_headers.iter().map(|(_, header)| header);
         self.user_header.iter().chain(&self.plan_header).chain(attributes)
-    }
-}
-
-/// Files for TLS on the listeners.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "`keys` documents each")]
-pub struct ListenTls {
-    pub certificate: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-    pub client_ca: Option<PathBuf>,
-}
-
-impl ListenTls {
-    /// The same files, in the form in which they are loaded.
-    pub(crate) fn files(&self) -> TlsFiles {
-        let Self { certificate, key, client_ca } = self.clone();
-        TlsFiles { ca: client_ca, certificate, key }
     }
 }
 

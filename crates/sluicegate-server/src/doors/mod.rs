@@ -8,4 +8,5 @@ pub(crate) mod http;
 pub(crate) mod listen;
 mod progress;
 pub(crate) mod resp;
+mod socket;
 mod stream;

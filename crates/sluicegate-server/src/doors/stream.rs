@@ -4,8 +4,9 @@ use std::io;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+
+use super::socket::Socket;
 
 /// A byte stream with readiness that needs no read buffer.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
@@ -13,13 +14,13 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-impl Stream for TcpStream {
+impl Stream for Socket {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(cx)
     }
 }
 
-impl Stream for TlsStream<TcpStream> {
+impl Stream for TlsStream<Socket> {
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (socket, session) = self.get_ref();
         // Decrypted bytes are no longer in the socket.

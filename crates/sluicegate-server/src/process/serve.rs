@@ -1,7 +1,7 @@
 //! Start and orderly shutdown of the service.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::signals::EndSignals;
 use crate::app::{App, RequestLimits};
 use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
-use crate::config::{Config, Door, StoreUrl, reason};
+use crate::config::{Address, Config, Door, StoreUrl, UnixAddress, reason};
 use crate::doors::dispatch::Dispatch;
 use crate::doors::listen::{
     Listener, ListenerConfig, ProtocolHandler, ProxyProtocol, Renewal, Slots, Tls,
@@ -32,7 +32,7 @@ use crate::observe::ready::{Check, Readiness};
 use crate::observe::recent::Recent;
 use crate::observe::stats::Stats;
 use crate::process::file_limit;
-use crate::process::startup::Startup;
+use crate::process::startup::{Announced, Startup};
 use crate::rules::reload::Reloader;
 use crate::rules::snapshot::{self, Keeper, Parts, Start};
 use crate::rules::source::{RulesError, RulesSource};
@@ -63,7 +63,7 @@ pub(crate) enum ServeError {
         /// Door that was to listen there.
         door: Door,
         /// Address as configured.
-        address: SocketAddr,
+        address: Address,
         /// Error of the operating system.
         source: io::Error,
     },
@@ -94,7 +94,7 @@ impl ServeError {
                  file with --rules"
             }
             Self::Store(error) => store::help(error),
-            Self::Listen { door, source, .. } => &help_to_listen(*door, source),
+            Self::Listen { door, address, source } => &help_to_listen(*door, address, source),
             _ => "",
         };
         let help = if help.is_empty() { String::new() } else { format!("\n  = help: {help}") };
@@ -137,8 +137,11 @@ pub(crate) fn run(config: Config, audience: Audience) -> Result<(), ServeError> 
 }
 
 /// Hint for an address that cannot be bound.
-fn help_to_listen(door: Door, error: &io::Error) -> String {
+fn help_to_listen(door: Door, address: &Address, error: &io::Error) -> String {
     let door = door.name();
+    if let Address::Unix(UnixAddress { path, .. }) = address {
+        return help_with_socket(door, path, error);
+    }
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
             "another process listens there: stop it, or choose another address with --listen-{door}"
@@ -146,6 +149,26 @@ fn help_to_listen(door: Door, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             format!("ports below 1024 need a privilege: choose a higher one with --listen-{door}")
         }
+        _ => String::new(),
+    }
+}
+
+/// Hint for a Unix socket that cannot be bound.
+fn help_with_socket(door: &str, path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another process listens there: stop it, or choose another path with --listen-{door}"
+        ),
+        io::ErrorKind::AlreadyExists => {
+            format!("remove {path}, or choose another path with --listen-{door}")
+        }
+        io::ErrorKind::NotFound => {
+            format!("the folder of {path} must exist, and the group of the socket if one is named")
+        }
+        io::ErrorKind::PermissionDenied => format!(
+            "this user must be able to write to the folder of {path}, and be a member of the socket's group"
+        ),
         _ => String::new(),
     }
 }
@@ -221,7 +244,7 @@ fn listen(
                 .then(|| ProxyProtocol::trusting(&config.proxies.trusted)),
             traits: ListenerTraits {
                 door,
-                is_local: config.listen.is_local(door, address),
+                is_local: config.listen.is_local(door),
                 requires_certificates: config.listen.tls.client_ca.is_some(),
             },
             tls: tls.cloned(),
@@ -232,12 +255,13 @@ fn listen(
             },
         };
         let listener = Listener::bind(address, listener_config)
-            .map_err(|source| ServeError::Listen { door, address, source })?;
+            .map_err(|source| ServeError::Listen { door, address: address.clone(), source })?;
         bound.push((door, listener));
     }
     let run = |(door, listener): (Door, Listener)| Listening {
         door,
-        address: listener.address(),
+        address: listener.address().clone(),
+        is_tls: tls.is_some(),
         task: tokio::spawn(listener.run()),
     };
     Ok(bound.into_iter().map(run).collect())
@@ -251,15 +275,21 @@ struct Service {
     store: StoreUrl,
     listening: Vec<Listening>,
     slots: Slots,
-    is_tls: bool,
     grace: Duration,
 }
 
 /// A running listener.
 struct Listening {
     door: Door,
-    address: SocketAddr,
+    address: Address,
+    is_tls: bool,
     task: JoinHandle<()>,
+}
+
+impl Listening {
+    fn announced(&self) -> Announced<'_> {
+        Announced { door: self.door, address: &self.address, is_tls: self.is_tls }
+    }
 }
 
 impl Service {
@@ -274,7 +304,6 @@ impl Service {
         let listeners = config.listen.addresses().map(|(door, _)| door.name());
         let slots = Slots::new(connections_max, listeners, &config.proxies.trusted, &app.metrics);
         let phases = Phases::new();
-        let is_tls = tls.is_some();
         if let Some(tls) = tls.clone() {
             let renewal = Renewal::new(tls, files, app.ready.clone()).map_err(no_signals)?;
             tokio::spawn(renewal.run());
@@ -298,7 +327,7 @@ impl Service {
         tokio::spawn(app.overflow.clone().run(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
-        Ok(Self { app, phases, source, store, listening, slots, is_tls, grace })
+        Ok(Self { app, phases, source, store, listening, slots, grace })
     }
 
     /// Announces the start: with examples on a terminal, as log events otherwise.
@@ -312,12 +341,7 @@ impl Service {
         }
         if to_a_person {
             let startup = Startup {
-                listeners: &self
-                    .listening
-                    .iter()
-                    .map(|it| (it.door, it.address))
-                    .collect::<Vec<_>>(),
-                is_tls: self.is_tls,
+                listeners: &self.listening.iter().map(Listening::announced).collect::<Vec<_>>(),
                 source: &self.source,
                 rules: &self.app.limiter.rules(),
                 store: &self.store,
@@ -331,8 +355,8 @@ impl Service {
             let (source, store) = (&self.source, &self.store);
             let rules = self.app.limiter.rules().rules().len();
             info!(version, rules, rules_source = %source, %store, max_buckets, has_token, "starting");
-            for Listening { door, address, .. } in &self.listening {
-                info!(listener = door.name(), tls = self.is_tls, %address, "listening");
+            for Listening { door, address, is_tls, .. } in &self.listening {
+                info!(listener = door.name(), tls = is_tls, %address, "listening");
             }
         }
     }

@@ -5,17 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sluicegate::RuleSet;
 
-use crate::config::{Door, StoreUrl};
+use crate::config::{Address, Door, StoreUrl};
 use crate::doors::http::page::assets;
 use crate::rules::source::RulesSource;
 
 /// Contents of the startup message.
 #[derive(Clone, Copy, Debug)]
 pub struct Startup<'a> {
-    /// Listeners and their addresses.
-    pub listeners: &'a [(Door, SocketAddr)],
-    /// The HTTP listener uses TLS.
-    pub is_tls: bool,
+    /// The listeners.
+    pub listeners: &'a [Announced<'a>],
     /// Source of the rules.
     pub source: &'a RulesSource,
     /// Rules in force.
@@ -26,6 +24,15 @@ pub struct Startup<'a> {
     pub max_buckets: usize,
     /// The administration requires a token.
     pub has_token: bool,
+}
+
+/// A listener in the startup message.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say it")]
+pub struct Announced<'a> {
+    pub door: Door,
+    pub address: &'a Address,
+    pub is_tls: bool,
 }
 
 /// A request that the starter rules allow five times a minute: of six in a row the last is denied,
@@ -40,9 +47,7 @@ impl Startup<'_> {
     #[must_use]
     pub fn message(&self) -> String {
         let mut text = String::new();
-        let scheme = if self.is_tls { "https" } else { "http" };
-        let doors: Vec<_> =
-            self.listeners.iter().map(|(door, at)| listener_address(*door, *at, scheme)).collect();
+        let doors: Vec<_> = self.listeners.iter().map(Announced::shown).collect();
         let count = self.rules.rules().len();
         let is_starter = self.rules.rules() == RuleSet::starter().rules();
         let rules = match self.source {
@@ -79,34 +84,57 @@ sluicegate {version} serves {doors}
             version = env!("CARGO_PKG_VERSION"),
             doors = doors.join(", "),
         );
-        let http = self.listeners.iter().find(|(door, _)| *door == Door::Http);
-        if let Some((_, address)) = http {
-            let url = format!("{scheme}://{}", reachable(*address));
-            text.push_str(&try_it(&url, is_starter));
+        if let Some(http) = self.listeners.iter().find(|it| it.door == Door::Http) {
+            text.push_str(&http.try_it(is_starter));
         }
         text.push_str("\nPress Ctrl-C to stop.\n");
         text
     }
 }
 
-/// Protocol and address of a listener.
-fn listener_address(door: Door, address: SocketAddr, scheme: &str) -> String {
-    let address = reachable(address);
-    match door {
-        Door::Http => format!("{scheme}://{address}"),
-        Door::Grpc => format!("gRPC on {address}"),
-        Door::Resp => format!("the Redis protocol on {address}"),
+impl Announced<'_> {
+    /// Protocol and address.
+    fn shown(&self) -> String {
+        let address = self.reachable();
+        match self.door {
+            Door::Http if matches!(self.address, Address::Tcp(_)) => self.url(),
+            Door::Http => format!("HTTP on {address}"),
+            Door::Grpc => format!("gRPC on {address}"),
+            Door::Resp => format!("the Redis protocol on {address}"),
+        }
     }
-}
 
-/// Addresses to open, and two commands to try.
-fn try_it(url: &str, is_starter: bool) -> String {
-    let (path, body) = if is_starter { LOGIN } else { TAKE };
-    let ask = format!("curl -s {url}{path} -H 'content-type: application/json' -d '{body}'");
-    let page =
-        if assets::is_built() { "" } else { "  (not in this build: open it for instructions)" };
-    format!(
-        "  page     {url}/{page}
+    /// Address that this machine reaches it under.
+    fn reachable(&self) -> Address {
+        match self.address {
+            Address::Tcp(address) => Address::Tcp(reachable(*address)),
+            unix @ Address::Unix(_) => unix.clone(),
+        }
+    }
+
+    /// Base URL for HTTP. The host of a Unix socket is any.
+    fn url(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        match self.reachable() {
+            Address::Tcp(address) => format!("{scheme}://{address}"),
+            Address::Unix(_) => format!("{scheme}://localhost"),
+        }
+    }
+
+    /// Addresses to open, and two commands to try.
+    fn try_it(&self, is_starter: bool) -> String {
+        let (path, body) = if is_starter { LOGIN } else { TAKE };
+        let url = self.url();
+        let (curl, page) = match self.address {
+            Address::Tcp(_) => ("curl -s".to_owned(), format!("{url}/{}", page_note())),
+            Address::Unix(unix) => (
+                format!("curl -s --unix-socket {}", unix.path.display()),
+                format!("{url}/, through a proxy or tunnel to {}", self.address),
+            ),
+        };
+        let ask = format!("{curl} {url}{path} -H 'content-type: application/json' -d '{body}'");
+        format!(
+            "  page     {page}
   more     {url}/openapi.json  /readyz?verbose  /metrics
 
 Try it. One request is allowed:
@@ -117,7 +145,12 @@ and of six more the last is denied, and says exactly how long to wait:
 
   for i in 1 2 3 4 5 6; do {ask}; echo; done
 "
-    )
+        )
+    }
+}
+
+fn page_note() -> &'static str {
+    if assets::is_built() { "" } else { "  (not in this build: open it for instructions)" }
 }
 
 /// Address that this machine reaches itself under: "any" is not connectable.

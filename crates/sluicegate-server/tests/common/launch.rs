@@ -125,7 +125,8 @@ impl Launch {
         // Created before waiting, so that the process is killed if it never listens.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Server { address: unknown, child, log, folder: self.folder };
-        server.address = server.address_of("http");
+        // A Unix socket has no such address.
+        server.address = server.listener("http").parse().unwrap_or(unknown);
         server
     }
 
@@ -243,11 +244,16 @@ impl Server {
         self.log.wait_for("a line", |lines| lines.iter().find(|line| is_it(line)).cloned())
     }
 
-    /// Address of the listener `grpc` or `resp`.
+    /// Address of another listener, such as `grpc`.
     pub(crate) fn address_of(&self, listener: &str) -> SocketAddr {
+        self.listener(listener).parse().unwrap()
+    }
+
+    /// Address of a listener as it is announced: `127.0.0.1:8080`, or `unix:/path`.
+    fn listener(&self, listener: &str) -> String {
         let line =
             self.wait_for_line(|line| line.contains("listening") && listener_in(line) == listener);
-        address_in(&line).parse().unwrap()
+        address_in(&line)
     }
 
     /// Standard error so far.

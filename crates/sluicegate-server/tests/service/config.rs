@@ -92,7 +92,7 @@ error: SLUICEGATE_LISTEN_HTPT: unknown variable: did you mean SLUICEGATE_LISTEN_
 
 error: SLUICEGATE_NONSENSE: unknown variable: `sluicegate serve --help` lists them
 
-error: --listen-http: `:80` is not an address and port, such as 127.0.0.1:8080 or [::1]:8080
+error: --listen-http: `:80` is not an address and port, such as 127.0.0.1:8080 or [::1]:8080, or a Unix socket, such as unix:/run/sluicegate.sock
 
 error: --log-level: `verbose` is not a level: must be one of off, error, warn, info, debug, trace
 "#;

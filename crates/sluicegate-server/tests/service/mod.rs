@@ -12,3 +12,4 @@ mod shutdown;
 mod start;
 mod terminal;
 mod tls;
+mod unix_sockets;

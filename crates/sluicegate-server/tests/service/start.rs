@@ -4,9 +4,9 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 
 use sluicegate::RuleSet;
-use sluicegate_server::config::{Door, StoreUrl};
+use sluicegate_server::config::{Address, Door, StoreUrl, UnixAddress};
 use sluicegate_server::source::RulesSource;
-use sluicegate_server::startup::Startup;
+use sluicegate_server::startup::{Announced, Startup};
 
 use crate::common::{Launch, Server};
 
@@ -105,18 +105,28 @@ fn request_of(line: &str) -> (String, String) {
 }
 
 fn the_message_tells_the_truth(server: &Server, source: &RulesSource, rules: &RuleSet) {
-    let listeners = [(Door::Http, server.address)];
+    let address = Address::Tcp(server.address);
+    let http = Announced { door: Door::Http, address: &address, is_tls: false };
+    let listeners = [http];
     let startup = Startup {
         listeners: &listeners,
-        is_tls: false,
         source,
         rules,
         store: &StoreUrl::Memory,
         max_buckets: 1_000_000,
         has_token: false,
     };
-    let over_tls = Startup { is_tls: true, ..startup }.message();
+    let over_tls = [Announced { is_tls: true, ..http }];
+    let over_tls = Startup { listeners: &over_tls, ..startup }.message();
     assert!(over_tls.contains(&format!("serves https://{}", server.address)), "{over_tls}");
+    let socket = UnixAddress { path: "/run/s.sock".into(), mode: 0o600, group: None };
+    let on_socket = [Announced { address: &Address::Unix(socket), ..http }];
+    let on_socket = Startup { listeners: &on_socket, ..startup }.message();
+    assert!(on_socket.contains("serves HTTP on unix:/run/s.sock\n"), "{on_socket}");
+    assert!(
+        on_socket.contains("curl -s --unix-socket /run/s.sock http://localhost/v1/"),
+        "{on_socket}"
+    );
     let message = startup.message();
     let lines: Vec<_> = message.lines().filter(|line| line.contains("curl")).collect();
     let [once, six_times] = lines[..] else { panic!("two lines to try in {message}") };

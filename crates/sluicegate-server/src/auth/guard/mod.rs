@@ -99,8 +99,7 @@ impl Guard {
     pub(crate) fn new(config: &Config) -> Result<Self, QuotaError> {
         let none = config.database.url.is_none().then(Arc::default);
         // Without an HTTP listener there are no HTTP requests to guard.
-        let is_loopback =
-            config.listen.http.is_none_or(|address| config.listen.is_local(Door::Http, address));
+        let is_loopback = config.listen.is_local(Door::Http);
         Ok(Self {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
             stored: ArcSwapOption::new(none),

@@ -3,7 +3,7 @@ use std::net::SocketAddr;
 use axum::http::HeaderValue;
 
 use super::*;
-use crate::config::{Admin, Secret};
+use crate::config::{Address, Admin, Secret};
 use crate::time::Timestamp;
 
 const FAILURES: u64 = 5;
@@ -22,7 +22,7 @@ fn guard(token: Option<&str>, is_loopback: bool) -> Guard {
 
 fn guard_of(mut config: Config, is_loopback: bool) -> Guard {
     let ip = if is_loopback { [127, 0, 0, 1] } else { [0, 0, 0, 0] };
-    config.listen.http = Some(SocketAddr::from((ip, 8080)));
+    config.listen.http.address = Some(Address::Tcp(SocketAddr::from((ip, 8080))));
     Guard::new(&config).unwrap()
 }
 

@@ -1,11 +1,13 @@
 //! URL of a server.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 
 use axum::http::Uri;
 
 use crate::cli::failure::{CliResult, Failure};
+use crate::config::UNIX;
 
 /// Parts of a server's URL.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,13 +20,22 @@ pub(super) struct Address {
     authority: String,
     /// Prefix of every path, without a `/` at its end.
     prefix: String,
+    /// Unix socket to connect to, instead of the host.
+    pub(super) socket: Option<PathBuf>,
 }
 
 impl Address {
     /// Parses a URL.
     pub(super) fn parse(url: &str) -> CliResult<Self> {
+        if let Some(path) = url.strip_prefix(UNIX) {
+            return Self::of_socket(path);
+        }
         // The URL may hold a password by mistake, so the message does not repeat it.
-        let wrong = || Failure::usage("--server: must be a URL such as http://127.0.0.1:8080");
+        let wrong = || {
+            Failure::usage(
+                "--server: must be a URL such as http://127.0.0.1:8080, or a Unix socket such as unix:/run/sluicegate.sock",
+            )
+        };
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let is_https = match uri.scheme_str() {
             Some("http") => false,
@@ -46,7 +57,31 @@ impl Address {
             port: authority.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
             authority: authority.as_str().to_owned(),
             prefix: uri.path().trim_end_matches('/').to_owned(),
+            socket: None,
         })
+    }
+
+    /// The server on a Unix socket, over plain HTTP.
+    fn of_socket(path: &str) -> CliResult<Self> {
+        if !path.starts_with('/') {
+            let message = "--server: the path of a Unix socket must begin with /, as in unix:/run/sluicegate.sock";
+            return Err(Failure::usage(message));
+        }
+        let host = Ipv4Addr::LOCALHOST.to_string();
+        Ok(Self {
+            is_https: false,
+            authority: host.clone(),
+            host,
+            port: 80,
+            prefix: String::new(),
+            socket: Some(path.into()),
+        })
+    }
+
+    /// Base URL of requests.
+    pub(super) fn url(&self) -> String {
+        let scheme = if self.is_https { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority, self.prefix)
     }
 
     /// Returns `true` for `localhost`, names below it and loopback addresses.
@@ -61,13 +96,17 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_https { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority, self.prefix)
+        match &self.socket {
+            None => f.write_str(&self.url()),
+            Some(path) => write!(f, "{UNIX}{}", path.display()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -86,6 +125,11 @@ mod tests {
             assert_eq!(address.is_loopback(), is_loopback, "{url}");
             assert_eq!(address.to_string(), url.trim_end_matches('/'));
         }
+        let socket = Address::parse("unix:/run/s.sock").unwrap();
+        assert_eq!(socket.socket.as_deref(), Some(Path::new("/run/s.sock")));
+        assert_eq!(socket.to_string(), "unix:/run/s.sock");
+        assert_eq!((&*socket.url(), socket.is_loopback()), ("http://127.0.0.1", true));
+        assert!(Address::parse("unix:run/s.sock").is_err());
         for wrong in ["", "127.0.0.1:8080", "ftp://h", "http://", "http://h?x", "http://u:canary@h"]
         {
             let failure = Address::parse(wrong).unwrap_err().to_string();

@@ -8,6 +8,7 @@ mod list;
 mod proxy;
 mod remote;
 mod tls;
+mod unix_socket;
 
 use axum::http::header::ETAG;
 use axum::http::{Response, StatusCode};
@@ -69,7 +70,7 @@ impl Client {
     /// If the server cannot be reached, has a problem, or refuses; then with its own message.
     pub(super) fn send(&self, call: &Call) -> CliResult<Reply> {
         let response = match self {
-            Self::Server(server) => server.exchange(call.request(server.address())?)?,
+            Self::Server(server) => server.exchange(call.request(server.address().url())?)?,
             Self::InProcess(administration) => administration.exchange(call.request("")?)?,
         };
         if !response.status().is_success() {

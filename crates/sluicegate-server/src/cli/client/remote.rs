@@ -6,9 +6,11 @@ use std::time::Duration;
 use axum::http::header::{AUTHORIZATION, HeaderValue};
 use axum::http::{Request, Response};
 use ureq::Agent;
+use ureq::unversioned::resolver::DefaultResolver;
 
 use super::address::Address;
 use super::proxy::NamedProxy;
+use super::unix_socket::UnixConnector;
 use super::{connect_error, proxy, tls};
 use crate::cli::failure::{CliResult, Failure};
 use crate::cli::{files, options};
@@ -55,7 +57,15 @@ impl Remote {
             config = config.tls_config(tls::config(options)?);
         }
         let token = token(options.token_file.as_deref())?;
-        Ok(Self { agent: config.build().new_agent(), address, proxy, token })
+        let agent = match &address.socket {
+            None => config.build().new_agent(),
+            Some(path) => Agent::with_parts(
+                config.build(),
+                UnixConnector(path.clone()),
+                DefaultResolver::default(),
+            ),
+        };
+        Ok(Self { agent, address, proxy, token })
     }
 
     /// Base URL of all calls.

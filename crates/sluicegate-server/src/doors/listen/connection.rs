@@ -18,7 +18,6 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::CertificateDer;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
@@ -32,6 +31,7 @@ use crate::auth::connection::{ConnectionInfo, ListenerTraits};
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
+use crate::doors::socket::Socket;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
@@ -61,7 +61,7 @@ pub(super) struct Protocols {
 
 /// An accepted connection.
 pub(super) struct HttpConnection {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Socket,
     pub(super) peer: SocketAddr,
     pub(super) listener: ListenerTraits,
     pub(super) progress: Arc<Progress>,
@@ -124,7 +124,7 @@ impl HttpConnection {
         }
     }
 
-    fn begin(self) -> (TcpStream, ConnectionServer) {
+    fn begin(self) -> (Socket, ConnectionServer) {
         let Self { stream, peer, progress, dispatch, protocols, timeouts, phase, metrics, .. } =
             self;
         let connection = Arc::new(ConnectionInfo::new(peer, self.listener));

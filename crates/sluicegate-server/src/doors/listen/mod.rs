@@ -5,6 +5,7 @@
 //! that breaks, stalls or panics ends alone.
 
 mod activity;
+mod bound;
 mod connection;
 mod frames;
 pub(crate) mod proxy_protocol;
@@ -19,27 +20,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::client_ip::canonical;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use self::bound::Bound;
 use self::connection::{HttpConnection, Protocols, Timeouts};
 pub(crate) use self::proxy_protocol::ProxyProtocol;
 use self::slots::Slot;
 pub(crate) use self::slots::{ListenerSlots, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::auth::connection::{ConnectionInfo, ListenerTraits};
-use crate::config::Limits;
+use crate::config::{Address, Limits};
 use crate::doors::dispatch::Dispatch;
 use crate::doors::progress::Progress;
 use crate::doors::resp::Resp;
+use crate::doors::socket::Socket;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::log_limit::LogLimit;
 use crate::observe::metrics::Metrics;
 
-/// Length of the kernel's queue of connections to be accepted.
-const BACKLOG: u32 = 1024;
 /// Delay before accepting again after an error.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// Time during shutdown for accepting connections that are already queued.
@@ -51,8 +50,8 @@ static RECOVERY_LINES: LogLimit = LogLimit::new();
 
 /// A listening socket and the handler of its connections.
 pub(crate) struct Listener {
-    socket: TcpListener,
-    address: SocketAddr,
+    socket: Bound,
+    address: Address,
     protocols: Arc<Protocols>,
     config: ListenerConfig,
 }
@@ -87,22 +86,17 @@ impl Listener {
     /// # Errors
     ///
     /// The address is in use, or not permitted.
-    pub(crate) fn bind(address: SocketAddr, config: ListenerConfig) -> io::Result<Self> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Old connections of an ended process do not block the address.
-        socket.set_reuseaddr(true)?;
-        // Connections inherit keep-alive from their listener. Redis clients may be idle for hours,
-        // and a peer that is gone must be detected eventually.
-        socket.set_keepalive(matches!(config.handler, ProtocolHandler::Resp(_)))?;
-        socket.bind(address)?;
-        let socket = socket.listen(BACKLOG)?;
-        let address = socket.local_addr()?;
+    pub(crate) fn bind(address: &Address, config: ListenerConfig) -> io::Result<Self> {
+        // Redis clients may be idle for hours, and a peer that is gone must be detected eventually.
+        let keeps_alive = matches!(config.handler, ProtocolHandler::Resp(_));
+        let socket = Bound::new(address, keeps_alive)?;
+        let address = socket.address(address)?;
         Ok(Self { socket, address, protocols: Arc::new(Protocols::new()), config })
     }
 
     /// Bound address, with the actual port.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Accepts and serves connections until the shutdown. Open connections continue.
@@ -112,6 +106,7 @@ impl Listener {
             () = self.accept_connections() => {}
             () = phase.draining() => {}
         }
+        self.socket.retire();
         // Connections already queued count as in flight.
         let _ = timeout(LAST_ACCEPT, self.accept_connections()).await;
     }
@@ -153,15 +148,12 @@ impl Listener {
     }
 
     /// Serves a connection in its own task, or closes it if the limit is reached.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
-        // A dual-stack listener sees IPv4 addresses as IPv6, and so does one behind a NAT64: they are converted back.
-        let peer = SocketAddr::new(canonical(peer.ip()), peer.port());
+    async fn serve(&self, stream: Socket, peer: SocketAddr) {
         let Some(slot) = self.config.slots.take(peer.ip()).await else {
             self.config.metrics.connection_refused();
             return;
         };
-        // Answers are small and sent at once. Not essential, so errors are ignored.
-        let _ = stream.set_nodelay(true);
+        stream.set_nodelay();
         let serving = match &self.config.proxy_protocol {
             None => self.config.serve_connection(stream, peer, &slot.progress, &self.protocols),
             Some(protocol) => self.serve_proxied(protocol.clone(), stream, peer, &slot),
@@ -178,7 +170,7 @@ impl Listener {
     fn serve_proxied(
         &self,
         protocol: ProxyProtocol,
-        mut stream: TcpStream,
+        mut stream: Socket,
         peer: SocketAddr,
         slot: &Slot,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -202,7 +194,7 @@ impl ListenerConfig {
     /// Future that serves a connection.
     fn serve_connection(
         &self,
-        stream: TcpStream,
+        stream: Socket,
         peer: SocketAddr,
         progress: &Arc<Progress>,
         protocols: &Arc<Protocols>,
@@ -291,6 +283,7 @@ mod tests {
     use axum::routing::get;
     use sluicegate::MemoryStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
 
     use super::*;
     use crate::config::{Config, Door};
@@ -317,7 +310,8 @@ mod tests {
             proxy_protocol: None,
             tls: None,
         };
-        Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), config).unwrap()
+        let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)));
+        Listener::bind(&address, config).unwrap()
     }
 
     async fn ask(stream: &mut TcpStream, path: &str) -> String {
@@ -349,7 +343,7 @@ mod tests {
         let phases = Phases::new();
         let slots = Slots::new(100, ["http"], &[], &metrics());
         let listener = listen(router, &phases, &slots);
-        let address = listener.address();
+        let address = listener.address().to_string();
         let listening = tokio::spawn(listener.run());
 
         let mut stream = TcpStream::connect(address).await.unwrap();

@@ -15,10 +15,10 @@ use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxyHeader};
 use sluicegate::client_ip::{ClientIp, canonical};
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tracing::debug;
 
+use crate::doors::socket::Socket;
 use crate::lifecycle::{PhaseWatch, QUIET};
 use crate::observe::metrics::Metrics;
 
@@ -44,7 +44,7 @@ impl ProxyProtocol {
     /// connection must be closed: no valid header within the timeout, or the peer is not trusted.
     pub(super) async fn client(
         self,
-        stream: &mut TcpStream,
+        stream: &mut Socket,
         peer: SocketAddr,
         timeout: Duration,
         mut phase: PhaseWatch,
@@ -82,7 +82,7 @@ impl ProxyProtocol {
 
 /// Reads the header and nothing beyond: address of the client, or `None` if the proxy connects on
 /// its own behalf.
-async fn read_source(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
+async fn read_source(stream: &mut Socket) -> io::Result<Option<SocketAddr>> {
     let mut header = Vec::new();
     let mut ahead = vec![0; HEADER_BYTES_MAX];
     loop {

@@ -7,7 +7,8 @@ use sluicegate::client_ip::ForwardedBy;
 use sluicegate::headers::{Draft, Reset};
 
 use super::TIMEOUT_MS_MAX;
-use crate::config::keys::{Key, Kind, address, attribute_header, header_name, network};
+use crate::config::Address;
+use crate::config::keys::{Key, Kind, attribute_header, header_name, network};
 
 /// Maximum number of proxies in a row; more are taken for a mistake.
 const HOPS_MAX: u64 = 16;
@@ -17,11 +18,11 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.http",
         flag: Some("listen-http"),
         value: "ADDRESS",
-        doc: "Address to listen on for HTTP; port 0 takes a free port, empty disables HTTP",
+        doc: "Address to listen on for HTTP: HOST:PORT, where port 0 takes a free port, or unix:/path?mode=0660&group=NAME; empty disables HTTP",
         kind: Kind::Text {
             default: "127.0.0.1:8080",
             set: |config, text| {
-                config.listen.http = address(text)?;
+                config.listen.http.address = Address::parse(text)?;
                 Ok(())
             },
         },
@@ -30,11 +31,11 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.grpc",
         flag: Some("listen-grpc"),
         value: "ADDRESS",
-        doc: "Address to listen on for gRPC, Envoy's rate limit protocol; empty disables gRPC",
+        doc: "Address to listen on for gRPC, Envoy's rate limit protocol, in the forms of listen.http; empty disables gRPC",
         kind: Kind::Text {
             default: "127.0.0.1:8081",
             set: |config, text| {
-                config.listen.grpc = address(text)?;
+                config.listen.grpc.address = Address::parse(text)?;
                 Ok(())
             },
         },
@@ -43,11 +44,11 @@ pub(super) const KEYS: &[Key] = &[
         name: "listen.resp",
         flag: Some("listen-resp"),
         value: "ADDRESS",
-        doc: "Address to listen on for the Redis protocol; empty disables it",
+        doc: "Address to listen on for the Redis protocol, in the forms of listen.http; empty disables it",
         kind: Kind::Text {
             default: "127.0.0.1:6380",
             set: |config, text| {
-                config.listen.resp = address(text)?;
+                config.listen.resp.address = Address::parse(text)?;
                 Ok(())
             },
         },
