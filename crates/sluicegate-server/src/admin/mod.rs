@@ -2,6 +2,7 @@
 
 pub(crate) mod buckets;
 pub(crate) mod events;
+mod expiry;
 pub(crate) mod explain;
 pub(crate) mod overrides;
 pub(crate) mod preview;

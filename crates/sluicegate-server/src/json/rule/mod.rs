@@ -17,11 +17,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use self::value::{Column, Conditions, GivenRate, ReplacedName};
+use self::value::{Conditions, GivenRate, ReplacedName};
 use super::schema::{
     AlgorithmName, ModeName, OnErrorName, PathFormName, RefillName, ScopeName, Time,
 };
-use super::{Choice, Plain, Seconds, Text, Wait, Whole};
+use super::{Choice, Column, Plain, Seconds, Text, Wait, Whole};
 use crate::time::Timestamp;
 
 /// A rule to be created, or to take the place of another. An absent or null column has its default.

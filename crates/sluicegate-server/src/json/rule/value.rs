@@ -11,15 +11,6 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::json::schema::attributes;
 use crate::json::{Text, too_many};
 
-/// A column of a body. Null stands for its default, as in a merge patch (RFC 7396).
-#[derive(Debug, Default)]
-pub(super) enum Column<T> {
-    #[default]
-    Absent,
-    Null,
-    Given(T),
-}
-
 /// Tokens per second, as a float and as the decimal that was most likely written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenRate {
@@ -78,39 +69,6 @@ impl PartialSchema for Conditions<'_> {
 }
 
 impl ToSchema for Conditions<'_> {}
-
-// ===== impl Column =====
-
-impl<T> Column<T> {
-    pub(super) fn given(&self) -> Option<&T> {
-        match self {
-            Self::Given(value) => Some(value),
-            Self::Absent | Self::Null => None,
-        }
-    }
-
-    /// Sets a column unless it is absent; true if it did.
-    pub(super) fn set<U: Default>(&self, place: &mut U, value: impl FnOnce(&T) -> U) -> bool {
-        self.set_or(place, U::default(), value)
-    }
-
-    pub(super) fn set_or<U>(&self, place: &mut U, default: U, value: impl FnOnce(&T) -> U) -> bool {
-        match self {
-            Self::Absent => return false,
-            Self::Null => *place = default,
-            Self::Given(given) => *place = value(given),
-        }
-        true
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Column<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Self::Null, Self::Given))
-    }
-}
-
-// ===== values =====
 
 struct RateVisitor;
 

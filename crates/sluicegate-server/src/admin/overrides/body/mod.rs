@@ -1,7 +1,5 @@
 //! Overrides in request bodies.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::json;
 use sluicegate::rules::{Override, RuleSpec};
@@ -10,6 +8,7 @@ use utoipa::openapi::schema::{Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::admin::expiry::{expiry, seconds};
 use crate::admin::subject::subject;
 use crate::app::RequestLimits;
 use crate::data::{OverrideSpec, REASON_BYTES_MAX};
@@ -91,7 +90,7 @@ impl OverrideBody<'_> {
             subject: of.into_owned(),
             instead: self.instead(rule)?,
             reason: self.reason()?,
-            expires_at: self.expires_at(now)?,
+            expires_at: expiry(self.expires_at.as_ref(), self.expires_in, now)?,
         })
     }
 
@@ -160,35 +159,6 @@ impl OverrideBody<'_> {
         }
         Ok(reason.to_string())
     }
-
-    fn expires_at(&self, now: Timestamp) -> Result<Option<Timestamp>, Problem> {
-        let at = match (&self.expires_at, self.expires_in) {
-            (Some(_), Some(_)) => {
-                return Err(Problem::field("expires_in", "cannot be combined with expires_at"));
-            }
-            (None, None) => return Ok(None),
-            (Some(Text(text)), None) => {
-                text.parse().map_err(|error| Problem::field("expires_at", error))?
-            }
-            (None, expires_in) => {
-                let length = seconds("expires_in", expires_in)?.unwrap_or_default();
-                if length.is_zero() {
-                    return Err(Problem::field("expires_in", "must be longer than zero"));
-                }
-                let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-                now.plus_micros(micros)
-            }
-        };
-        if at <= now {
-            return Err(Problem::field("expires_at", "is not in the future"));
-        }
-        Ok(Some(at))
-    }
-}
-
-fn seconds(field: &str, given: Option<Seconds>) -> Result<Option<Duration>, Problem> {
-    let read = |Seconds(read)| read.map_err(|error| Problem::field(field, error));
-    given.map(read).transpose()
 }
 
 /// Override to set: exactly one of a quota, `unlimited` or `blocked`. A quota inherits omitted fields from the rule,

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_785_585_600_000_000);
