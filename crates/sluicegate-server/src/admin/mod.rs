@@ -1,6 +1,7 @@
-//! The administration: rules, overrides, buckets, violations, statistics, explain and preview over HTTP.
+//! The administration: rules, overrides, buckets, callers, violations, statistics, explain and preview over HTTP.
 
 pub(crate) mod buckets;
+pub(crate) mod callers;
 pub(crate) mod events;
 mod expiry;
 pub(crate) mod explain;
@@ -30,6 +31,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .merge(preview::routes())
         .merge(overrides::routes())
         .merge(buckets::routes())
+        .merge(callers::routes())
         .merge(violations::routes())
         .merge(stats::routes())
         .merge(events::routes())
@@ -47,13 +49,14 @@ async fn forbid_caching(mut response: Response) -> Response {
 }
 
 /// OpenAPI documents of all endpoints of the administration.
-pub(crate) fn documents() -> [OpenApi; 8] {
+pub(crate) fn documents() -> [OpenApi; 9] {
     [
         rules::document(),
         explain::document(),
         preview::document(),
         overrides::document(),
         buckets::document(),
+        callers::document(),
         violations::document(),
         stats::document(),
         events::document(),

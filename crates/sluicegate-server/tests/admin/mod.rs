@@ -1,6 +1,7 @@
 //! The administration over HTTP, through the real binary and real databases.
 
 mod buckets;
+mod callers;
 mod events;
 mod explain;
 mod overrides;

@@ -34,7 +34,7 @@ async fn a_caller_is_made_changed_and_revoked(place: Place) {
         (made.namespace.as_deref(), made.certificate.as_deref()),
         (Some("team-a"), Some("checkout.example"))
     );
-    assert_eq!(database.load().await.unwrap().callers, [made.clone()]);
+    assert_eq!(database.load().await.unwrap().callers, std::slice::from_ref(&made));
     let created = database.generation().await.unwrap();
     assert_ne!(created, before);
 

@@ -10,6 +10,9 @@ use utoipa::{IntoParams, IntoResponses, Number, PartialSchema as _};
 /// The largest id of a rule or an override.
 const ID_MAX: usize = (1 << 53) - 1;
 
+/// Pattern of the name of a caller.
+const CALLER_NAME: &str = "^[A-Za-z0-9._-]{1,64}$";
+
 /// Defines parameters, each a type for `params(...)`.
 macro_rules! parameters {
     ($($(#[$doc:meta])+ $type:ident: [$($parameter:expr),+ $(,)?]),+ $(,)?) => {
@@ -41,6 +44,12 @@ parameters! {
             ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).build().into(),
         ),
     ],
+    /// The caller in a path.
+    CallerPath: [path(
+        "name",
+        "Its `name`",
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some(CALLER_NAME)).build().into(),
+    )],
     /// `dry_run` in a query.
     DryRun: [optional(
         "dry_run",
