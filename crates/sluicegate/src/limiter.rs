@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::reservation::{Paid, Reservation};
 use crate::rules::{OnError, RuleSet};
 use crate::store::memory::{MemoryStore, ReservedRoom};
-use crate::store::{Charge, Charged, Decisions, LocalStore, Store};
+use crate::store::{Charge, Charged, LocalStore, Store};
 use crate::sync::Mutex;
 use crate::tiers::Tiers;
 use crate::verdict::Verdict;
@@ -193,16 +193,16 @@ impl<S: Store> Limiter<S> {
         self.store.reset(&self.take_key(key)).await
     }
 
-    /// Gives `amount` tokens back to every bucket of a request, each capped at full. The verdict shows the tokens left
-    /// in each. A blocked request has no bucket to give to.
+    /// Gives `amount` tokens back to every bucket of a request in one atomic step, each capped at full. The verdict shows
+    /// the tokens left in each. A blocked request has no bucket to give to.
     ///
     /// # Errors
     ///
-    /// The first store trouble. Buckets without trouble have received their tokens.
+    /// Store trouble only. In a cluster, buckets in slots without trouble have received their tokens.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future part way credits some buckets and not others; never twice.
+    /// Dropping the future credits all buckets or none; in a cluster, of each slot. Never twice.
     pub async fn refund_all(
         &self,
         request: &Request<'_>,
@@ -217,15 +217,8 @@ impl<S: Store> Limiter<S> {
         tiers: Tiers<S::Key>,
         amount: u64,
     ) -> Result<Verdict, S::Error> {
-        let mut decisions = Ok(Decisions::new());
-        for Charge { key, quota, .. } in tiers.charges(0, false) {
-            match (self.store.refund(key, quota, amount).await, &mut decisions) {
-                (Ok(decision), Ok(decisions)) => decisions.push(decision),
-                (Err(trouble), Ok(_)) => decisions = Err(trouble),
-                (_, Err(_)) => {}
-            }
-        }
-        Ok(tiers.verdict(decisions?, false))
+        let decisions = self.store.refund_many(&credits(&tiers, amount)).await?;
+        Ok(tiers.verdict(decisions, false))
     }
 
     pub(crate) fn take_key(&self, key: &str) -> S::Key {
@@ -312,9 +305,7 @@ impl<S: LocalStore> Limiter<S> {
     /// [`refund_all`](Self::refund_all), at once and without a runtime.
     pub fn refund_all_now(&self, request: &Request<'_>, amount: u64) -> Verdict {
         let tiers = self.tiers(request);
-        let refund =
-            |charge: Charge<'_, _>| self.store.refund_now(charge.key, charge.quota, amount);
-        let decisions: Decisions = tiers.charges(0, false).map(refund).collect();
+        let decisions = self.store.refund_many_now(&credits(&tiers, amount));
         tiers.verdict(decisions, false)
     }
 
@@ -324,11 +315,15 @@ impl<S: LocalStore> Limiter<S> {
     }
 }
 
+type Charges<'a, K> = SmallVec<[Charge<'a, K>; 4]>;
+
 /// Charges of a request, one for each of its tiers.
 #[inline]
-pub(crate) fn charges<'a, K>(
-    tiers: &'a Tiers<K>,
-    request: &Request<'_>,
-) -> SmallVec<[Charge<'a, K>; 4]> {
+pub(crate) fn charges<'a, K>(tiers: &'a Tiers<K>, request: &Request<'_>) -> Charges<'a, K> {
     tiers.charges(request.get_cost(), false).collect()
+}
+
+/// Refunds of this amount to the buckets of all tiers.
+fn credits<K>(tiers: &Tiers<K>, amount: u64) -> Charges<'_, K> {
+    tiers.charges(amount, false).collect()
 }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
-use sluicegate_core::{Decision, Quota};
 use thiserror::Error;
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -18,7 +17,7 @@ use super::{OnFailure, OnStoreError, OutgoingError, OutgoingLayer, RateLimitLaye
 use crate::limiter::Limiter;
 use crate::rules::{Rule, RuleSet};
 use crate::store::memory::{MemoryKey, MemoryStore};
-use crate::store::{Charge, Charged, InProcess, LocalStore, Space, Store, sealed};
+use crate::store::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sealed};
 
 #[derive(Debug)]
 struct Broken;
@@ -39,7 +38,7 @@ impl Store for Broken {
         Err(Trouble)
     }
 
-    async fn refund(&self, (): &(), _: &Quota, _: u64) -> Result<Decision, Trouble> {
+    async fn refund_many(&self, _: &[Charge<'_, ()>]) -> Result<Decisions, Trouble> {
         Err(Trouble)
     }
 
@@ -98,8 +97,11 @@ impl Store for Counting {
         Ok(charged)
     }
 
-    async fn refund(&self, key: &MemoryKey, quota: &Quota, n: u64) -> Result<Decision, Infallible> {
-        Ok(self.store.refund_now(key, quota, n))
+    async fn refund_many(
+        &self,
+        credits: &[Charge<'_, MemoryKey>],
+    ) -> Result<Decisions, Infallible> {
+        Ok(self.store.refund_many_now(credits))
     }
 
     async fn reset(&self, key: &MemoryKey) -> Result<bool, Infallible> {

@@ -1,11 +1,10 @@
 //! A store that is chosen at run time.
 
-use sluicegate_core::{Decision, Quota};
 use smallvec::SmallVec;
 
 use super::memory::{MemoryKey, MemoryStats, MemoryStore, ReservedRoom, RoomOwner};
 use super::redis::{RedisKey, RedisStore, Trouble, TroubleKind};
-use super::{Charge, Charged, InProcess, LocalStore, Space, Store, sealed};
+use super::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sealed};
 use crate::rules::RuleSet;
 
 /// A store in memory or in Redis, chosen at run time.
@@ -178,10 +177,10 @@ impl Store for AnyStore {
         }
     }
 
-    async fn refund(&self, key: &AnyKey, quota: &Quota, amount: u64) -> Result<Decision, Trouble> {
+    async fn refund_many(&self, credits: &[Charge<'_, AnyKey>]) -> Result<Decisions, Trouble> {
         match self {
-            Self::Memory(store) => Ok(store.refund_now(key.memory()?, quota, amount)),
-            Self::Redis(store) => store.refund(key.redis()?, quota, amount).await,
+            Self::Memory(store) => Ok(store.refund_many_now(&with_keys(credits, AnyKey::memory)?)),
+            Self::Redis(store) => store.refund_many(&with_keys(credits, AnyKey::redis)?).await,
         }
     }
 

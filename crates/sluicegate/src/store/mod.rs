@@ -168,7 +168,21 @@ pub trait Store: sealed::Sealed + Debug + Send + Sync + 'static {
         key: &Self::Key,
         quota: &Quota,
         amount: u64,
-    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Decision, Self::Error>> + Send {
+        async move { Ok(self.refund_many(&[Charge::new(key, quota, amount)]).await?[0]) }
+    }
+
+    /// Refunds the cost of every charge in one atomic step, each capped at the capacity of its bucket, and reports the
+    /// figures after that, in their order. Modes and policies have no effect: a store in trouble is an error. In a
+    /// cluster, every slot takes a step of its own.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it resolves refunds everything or nothing; in a cluster, of each slot.
+    fn refund_many(
+        &self,
+        credits: &[Charge<'_, Self::Key>],
+    ) -> impl Future<Output = Result<Decisions, Self::Error>> + Send;
 
     /// Removes a bucket, so that it is full again. False if it was not stored.
     fn reset(&self, key: &Self::Key) -> impl Future<Output = Result<bool, Self::Error>> + Send;
@@ -196,7 +210,12 @@ pub trait LocalStore: Store<Error = std::convert::Infallible> {
     fn charge_one_now(&self, charge: Charge<'_, Self::Key>) -> Decision;
 
     /// [`Store::refund`], without waiting.
-    fn refund_now(&self, key: &Self::Key, quota: &Quota, amount: u64) -> Decision;
+    fn refund_now(&self, key: &Self::Key, quota: &Quota, amount: u64) -> Decision {
+        self.refund_many_now(&[Charge::new(key, quota, amount)])[0]
+    }
+
+    /// [`Store::refund_many`], without waiting.
+    fn refund_many_now(&self, credits: &[Charge<'_, Self::Key>]) -> Decisions;
 
     /// [`Store::reset`], without waiting.
     fn reset_now(&self, key: &Self::Key) -> bool;

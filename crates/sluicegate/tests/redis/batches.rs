@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::{Limiter, Quota, RedisStore, RuleSet};
+use sluicegate::{Limiter, Quota, RedisStore, Request, Rule, RuleSet};
 use sluicegate_tests::seed::Seed;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 use sluicegate_tests::wait;
@@ -45,6 +45,32 @@ async fn many_at_once_share_calls_and_one_alone_does_not_wait() {
     assert_eq!(calls, 5120);
     assert!(batches * 4 < calls, "{batches} calls for {calls} decisions");
     assert!(batches * 32 >= calls, "{batches} calls for {calls} decisions");
+}
+
+/// A refund of all tiers of a request is one call, and so atomic.
+#[tokio::test]
+async fn a_refund_of_several_buckets_is_one_call() {
+    let server = RedisServer::start(Flavour::Redis70);
+    let limiter = limiter(&server);
+    let patterns = ["user:{user_id}", "ip:{ip}", "global"];
+    let rule = |(id, pattern): (u64, &str)| Rule::new(id, pattern, tokens(10)).unwrap();
+    let rules = (1..).zip(patterns).map(rule).collect();
+    limiter.replace_rules(RuleSet::new(rules).unwrap());
+    let request = Request::new().user_id("42").ip("192.0.2.1").cost(8);
+    assert!(limiter.check(&request).await.unwrap().is_allowed());
+    let calls = limiter.store().health().stats.calls;
+    let verdict = limiter.refund_all(&request, 5).await.unwrap();
+    assert_eq!(limiter.store().health().stats.calls, calls + 1);
+    let left: Vec<_> = verdict.tiers().map(|tier| tier.decision.remaining).collect();
+    assert_eq!(left, [7, 7, 7]);
+    assert!(
+        limiter
+            .refund_all(&request, u64::MAX)
+            .await
+            .unwrap()
+            .tiers()
+            .all(|tier| { (tier.decision.remaining, tier.decision.reset_after) == (10, 0) })
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

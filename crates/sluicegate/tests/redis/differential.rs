@@ -1,6 +1,7 @@
 //! T3, D1: memory, Redis and the naive model give the same decisions, figure by figure, on random traces of
 //! all operations of a store. `SLUICEGATE_STEPS` makes it longer.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ const BUDGET: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 enum Ask {
     Charge(Vec<Part>),
-    Refund(usize, Quota, u64),
+    Refund(Vec<Part>),
     Reset(usize),
 }
 
@@ -164,13 +165,21 @@ impl<'a> Three<'a> {
             _ => {}
         }
         match self.seed.below(12) {
-            0 => {
-                let quota = self.quotas[name];
-                Ask::Refund(name, quota, self.amount(&quota))
-            }
+            0 => Ask::Refund(self.credits(name)),
             1 if self.seed.below(4) == 0 => Ask::Reset(name),
             _ => Ask::Charge((0..=self.below(4)).map(|_| self.part()).collect()),
         }
+    }
+
+    /// Refunds of a few buckets, this one among them.
+    fn credits(&mut self, name: usize) -> Vec<Part> {
+        let others = self.below(4);
+        let names: BTreeSet<_> = (0..others).map(|_| self.below(NAMES)).chain([name]).collect();
+        let credit = |name| {
+            let quota = self.quotas[name];
+            Part { name, quota, cost: self.amount(&quota), mode: Mode::Enforce, is_probe: false }
+        };
+        names.into_iter().map(credit).collect()
     }
 
     fn part(&mut self) -> Part {
@@ -216,8 +225,9 @@ impl<'a> Three<'a> {
                 assert!(!charged.degraded, "{:?}", self.redis.health());
                 charged.decisions.to_vec()
             }
-            Ask::Refund(name, quota, amount) => {
-                vec![self.redis.refund(&self.redis_keys[*name], quota, *amount).await.unwrap()]
+            Ask::Refund(parts) => {
+                let credits = charges(parts, &self.redis_keys);
+                self.redis.refund_many(&credits).await.unwrap().to_vec()
             }
             Ask::Reset(name) => {
                 self.redis.reset(&self.redis_keys[*name]).await.unwrap();
@@ -231,8 +241,8 @@ impl<'a> Three<'a> {
             Ask::Charge(parts) => {
                 self.memory.charge_now(&charges(parts, &self.memory_keys)).to_vec()
             }
-            Ask::Refund(name, quota, amount) => {
-                vec![self.memory.refund_now(&self.memory_keys[*name], quota, *amount)]
+            Ask::Refund(parts) => {
+                self.memory.refund_many_now(&charges(parts, &self.memory_keys)).to_vec()
             }
             Ask::Reset(name) => {
                 self.memory.reset_now(&self.memory_keys[*name]);
@@ -244,7 +254,10 @@ impl<'a> Three<'a> {
     fn answer_of_model(&mut self, ask: &Ask) -> Vec<Decision> {
         match ask {
             Ask::Charge(parts) => self.model.charge(parts),
-            Ask::Refund(name, quota, amount) => vec![self.model.refund(*name, quota, *amount)],
+            Ask::Refund(parts) => {
+                let refund = |part: &Part| self.model.refund(part.name, &part.quota, part.cost);
+                parts.iter().map(refund).collect()
+            }
             Ask::Reset(name) => {
                 self.model.reset(*name);
                 Vec::new()

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sluicegate::{Algorithm, Decision, LocalStore, Outcome, Quota};
 
-use crate::store::support::{ManualStore, key, manual_store, part, remaining, shadow, tokens};
+use crate::store::support::{
+    ManualStore, key, manual_store, on_threads, part, remaining, shadow, tokens,
+};
 
 fn outcomes(decisions: &[Decision]) -> Vec<bool> {
     decisions.iter().map(Decision::is_granted).collect()
@@ -195,4 +197,28 @@ fn every_decision_shows_the_tokens_really_left() {
 fn no_charges_no_decisions() {
     let (store, _) = manual_store(1000);
     assert!(store.charge_now(&[]).is_empty());
+}
+
+/// No charge sees a refund of several buckets half done.
+#[test]
+fn m1_a_refund_of_several_buckets_is_one_step() {
+    let quota = tokens(10);
+    let (store, first) = with_exhausted("first", &quota);
+    let second = key(&store, "second");
+    assert!(store.charge_one_now(part(&second, &quota, 10)).is_granted());
+    let parts = |cost| [part(&first, &quota, cost), part(&second, &quota, cost)];
+    on_threads(2, |thread| {
+        for _ in 0..20_000 {
+            if thread == 0 {
+                assert_eq!(left(&store.refund_many_now(&parts(3))), [3, 3]);
+                assert_eq!(outcomes(&store.charge_now(&parts(3))), [true, true]);
+            } else {
+                let figures = left(&store.charge_now(&parts(0)));
+                assert_eq!(figures[0], figures[1]);
+            }
+        }
+    });
+    // The same bucket twice receives both, and no bucket more than it holds.
+    let credits = [part(&first, &quota, 2), part(&second, &quota, 11), part(&first, &quota, 5)];
+    assert_eq!(left(&store.refund_many_now(&credits)), [7, 10, 7]);
 }

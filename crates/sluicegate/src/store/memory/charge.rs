@@ -155,6 +155,31 @@ impl<C: Clock> MemoryStore<C> {
         answers
     }
 
+    /// Refunds the costs of these charges. A bucket that is not stored is full, and stays so.
+    pub(super) fn credit(&self, credits: &[Charge<'_, MemoryKey>]) -> Decisions {
+        let (mut locks, _) = self.lock_and_find(credits);
+        let now = self.now_of_all(&mut locks);
+        let place = |credit: &Charge<'_, MemoryKey>| {
+            // The same bucket twice has the quota of the first.
+            let first = credits.iter().find(|first| first.key == credit.key);
+            let lock = lock_of(&locks, self.shard_of(credit.key));
+            (lock, *first.unwrap_or(credit).quota)
+        };
+        let places: SmallVec<[(usize, Quota); 4]> = credits.iter().map(place).collect();
+        for (Charge { key, cost, .. }, (lock, quota)) in credits.iter().zip(&places) {
+            let locked = &mut locks[*lock].1;
+            if let Some(index) = locked.find(key.hash) {
+                let write = View::read(locked, Some(index), quota, now).credit(*cost);
+                self.write(locked, key, Some(index), quota, write, None);
+            }
+        }
+        let figures = |(credit, (lock, quota)): (&Charge<'_, MemoryKey>, &(usize, Quota))| {
+            let locked = &locks[*lock].1;
+            View::read(locked, locked.find(credit.key.hash), quota, now).decide(0).0
+        };
+        credits.iter().zip(&places).map(figures).collect()
+    }
+
     /// Finds the locked shard of every bucket, and reserves room for new ones.
     fn find_room<'a>(&'a self, locks: &mut Locks<'a>, charges: &[Charge<'_, MemoryKey>]) -> Parts {
         // All sweeps come first: they may evict a full bucket of this charge, which is new then.

@@ -19,7 +19,7 @@ pub(super) type Locks<'a> = SmallVec<[(usize, Locked<'a>); 4]>;
 
 /// Position and content of a charge's bucket.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+pub(super) struct Found {
     /// Index of its shard in the locks.
     lock: usize,
     index: usize,
@@ -91,7 +91,7 @@ impl<C: Clock> MemoryStore<C> {
     /// Takes the locks of all shards involved, in the order of their numbers, so that two charges never
     /// deadlock; and finds the buckets, in the order of the charges. Buckets that need the slow path
     /// are left out.
-    fn lock_and_find(
+    pub(super) fn lock_and_find(
         &self,
         charges: &[Charge<'_, MemoryKey>],
     ) -> (Locks<'_>, SmallVec<[Found; 4]>) {

@@ -27,7 +27,6 @@ pub use self::key::MemoryKey;
 pub use self::room::ReservedRoom;
 use self::room::Room;
 use self::shard::{Locked, Shard};
-use self::view::View;
 use super::{Charge, Charged, Decisions, InProcess, LocalStore, Space, Store, sealed};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::RuleSet;
@@ -351,13 +350,11 @@ impl<C: Clock> Store for MemoryStore<C> {
         Ok(Charged { decisions: self.charge_now(charges), degraded: false })
     }
 
-    async fn refund(
+    async fn refund_many(
         &self,
-        key: &MemoryKey,
-        quota: &Quota,
-        amount: u64,
-    ) -> Result<Decision, Infallible> {
-        Ok(self.refund_now(key, quota, amount))
+        credits: &[Charge<'_, MemoryKey>],
+    ) -> Result<Decisions, Infallible> {
+        Ok(self.refund_many_now(credits))
     }
 
     async fn reset(&self, key: &MemoryKey) -> Result<bool, Infallible> {
@@ -386,14 +383,8 @@ impl<C: Clock> LocalStore for MemoryStore<C> {
         self.charge_one(&charge)
     }
 
-    fn refund_now(&self, key: &MemoryKey, quota: &Quota, amount: u64) -> Decision {
-        let mut locked = self.shards[self.shard_of(key)].lock();
-        let now = self.now(&mut locked);
-        if let Some(index) = locked.find(key.hash) {
-            let write = View::read(&locked, Some(index), quota, now).credit(amount);
-            self.write(&mut locked, key, Some(index), quota, write, None);
-        }
-        View::read(&locked, locked.find(key.hash), quota, now).decide(0).0
+    fn refund_many_now(&self, credits: &[Charge<'_, MemoryKey>]) -> Decisions {
+        self.credit(credits)
     }
 
     fn reset_now(&self, key: &MemoryKey) -> bool {

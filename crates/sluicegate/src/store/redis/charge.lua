@@ -671,8 +671,9 @@ local function charge(count)
   end
 end
 
-local function give_back(when)
-  local part, done = part_of(), true
+-- Refunds the cost of a part, or undoes its charge at `when`. False if it cannot be undone.
+local function give_back(part, when)
+  local done = true
   look(part)
   local log = part.log
   if log then
@@ -691,7 +692,21 @@ local function give_back(when)
     end
     keep(part, part.a, part.b)
   end
-  say(done and 1 or 0)
+  return done
+end
+
+local function refund(count)
+  say(1)
+  for _ = 1, count do
+    local part = part_of()
+    give_back(part)
+    tell(part, 0)
+  end
+end
+
+local function take_back(when)
+  local part = part_of()
+  say(give_back(part, when) and 1 or 0)
   tell(part, 0)
 end
 
@@ -709,10 +724,10 @@ while ARGV[at] do
   if op == 'c' then
     charge(count)
   elseif op == 'r' then
-    give_back()
+    refund(count)
   elseif op == 'u' then
     at = at + 1
-    give_back(tonumber(ARGV[at - 1]))
+    take_back(tonumber(ARGV[at - 1]))
   else
     forget()
   end

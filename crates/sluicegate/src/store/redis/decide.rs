@@ -38,14 +38,17 @@ pub(super) fn decisions(parts: &[Part], reply: &Reply) -> Result<Decisions, Trou
     if all_granted == reply.done { Ok(decisions) } else { Err(disagreement()) }
 }
 
-/// The figures of a bucket as a peek: the reply to a refund of this one part.
+/// The figures of buckets as peeks: the reply to a refund of these parts.
 ///
 /// # Errors
 ///
-/// [`TroubleKind::Unexpected`] if the reply does not match this part.
-pub(super) fn figures(part: &Part, reply: &Reply) -> Result<Decision, Trouble> {
-    let seen = reply.seen.first().ok_or_else(mismatch)?;
-    decide_seen(&part.quota, *seen, reply.now, 0)
+/// [`TroubleKind::Unexpected`] if the reply does not match these parts.
+pub(super) fn figures(parts: &[Part], reply: &Reply) -> Result<Decisions, Trouble> {
+    if parts.len() != reply.seen.len() {
+        return Err(mismatch());
+    }
+    let both = parts.iter().zip(&reply.seen);
+    both.map(|(part, seen)| decide_seen(&part.quota, *seen, reply.now, 0)).collect()
 }
 
 /// The decision on a bucket as seen. For a log it is correct for the cost of the call and for all granted
@@ -217,9 +220,9 @@ mod tests {
         for wrong in [reply(true, &[]), reply(true, &[seen, seen]), reply(true, &[log])] {
             assert!(decisions(&parts, &wrong).is_err());
         }
-        assert!(figures(&parts[0], &reply(true, &[])).is_err());
+        assert!(figures(&parts, &reply(true, &[])).is_err());
         let window = quota.with_algorithm(Algorithm::SlidingWindow).unwrap();
-        assert!(figures(&part("a", window, 1, Mode::Enforce), &reply(true, &[seen])).is_err());
+        assert!(figures(&[part("a", window, 1, Mode::Enforce)], &reply(true, &[seen])).is_err());
     }
 
     fn quotas() -> impl Strategy<Value = Quota> {
@@ -259,7 +262,7 @@ mod tests {
             let decided = decisions(std::slice::from_ref(&part), &reply).unwrap();
             prop_assert_eq!(decided.as_slice(), &[expected]);
             let look = decide(&quota, Some(state), now, 0).0;
-            prop_assert_eq!(figures(&part, &reply).unwrap(), look);
+            prop_assert_eq!(figures(&[part], &reply).unwrap()[0], look);
         }
 
         /// A log of which only sums are known is decided as the core decides the whole log.

@@ -21,7 +21,7 @@ pub fn read_reply(bytes: &[u8]) {
     for calls in calls() {
         for (call, reply) in calls.iter().zip(decode(&calls, value.clone()).unwrap_or_default()) {
             let _ = decisions(&call.parts, &reply);
-            let _ = call.parts.first().map(|part| figures(part, &reply));
+            let _ = figures(&call.parts, &reply);
         }
     }
     let source = Address::Tcp { host: "redis".into(), port: 6379 };

@@ -96,7 +96,12 @@ impl Group {
         Call { op: Op::Charge, parts: self.parts.clone() }
     }
 
-    /// The decisions of a reply to that call.
+    /// The call that refunds the costs of the group.
+    pub(super) fn refund(&self) -> Call {
+        Call { op: Op::Refund, parts: self.parts.clone() }
+    }
+
+    /// The decisions of a reply to the charge.
     ///
     /// # Errors
     ///

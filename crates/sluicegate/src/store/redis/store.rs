@@ -1,15 +1,16 @@
 //! The Redis store: deny cache, calls to Redis, and policies.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, slice};
 
-use sluicegate_core::{Decision, Quota};
+use futures_util::future::join_all;
+use sluicegate_core::Decision;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::breaker::BreakerState;
 use super::builder::RedisStoreBuilder;
-use super::call::{Call, Op};
+use super::call::{Call, Op, Parts};
 use super::decide::figures;
 use super::deny_cache::{DenyCache, Ticket};
 use super::groups::{Group, GroupReply, Groups, split};
@@ -179,6 +180,21 @@ impl RedisStore {
         }
     }
 
+    /// Refunds the buckets of one slot, or of a server without slots. While the slot migrates, one by one.
+    async fn refund_group(&self, group: &Group, deadline: Instant) -> Result<Decisions, Trouble> {
+        let nodes = &self.shared.nodes;
+        if let Some(reply) = nodes.call_whole(group.refund(), deadline).await? {
+            return figures(&group.parts, &reply);
+        }
+        let mut decisions = Decisions::new();
+        for part in &group.parts {
+            let call = Call { op: Op::Refund, parts: Parts::from_iter([part.clone()]) };
+            let reply = nodes.call(call, deadline).await?;
+            decisions.extend(figures(slice::from_ref(part), &reply)?);
+        }
+        Ok(decisions)
+    }
+
     /// Charges buckets of several slots: if one denies, or the policy of one without a reply, nothing is
     /// charged.
     async fn charge_groups(
@@ -251,15 +267,17 @@ fn unanswered(charges: &[Charge<'_, RedisKey>]) -> SmallVec<[Option<Decision>; 4
     SmallVec::from_elem(None, charges.len())
 }
 
-/// Removes a bucket's entry from the deny cache when a call ends, also if it is cancelled.
+/// Removes the entries of buckets from the deny cache when a call ends, also if it is cancelled.
 struct Forget<'a> {
     denied: &'a DenyCache<SystemClock>,
-    key: &'a RedisKey,
+    keys: SmallVec<[&'a RedisKey; 4]>,
 }
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.denied.forget(self.key);
+        for key in &self.keys {
+            self.denied.forget(key);
+        }
     }
 }
 
@@ -292,20 +310,20 @@ impl Store for RedisStore {
         })
     }
 
-    async fn refund(
-        &self,
-        key: &RedisKey,
-        quota: &Quota,
-        amount: u64,
-    ) -> Result<Decision, Trouble> {
-        let _forget = Forget { denied: &self.shared.denied, key };
-        let call = Call::of_one(Op::Refund, key.clone(), *quota, amount);
-        let reply = self.shared.nodes.call(call.clone(), self.deadline()).await?;
-        figures(&call.parts[0], &reply)
+    async fn refund_many(&self, credits: &[Charge<'_, RedisKey>]) -> Result<Decisions, Trouble> {
+        let keys = credits.iter().map(|credit| credit.key).collect();
+        let _forget = Forget { denied: &self.shared.denied, keys };
+        let (groups, deadline) = (split(credits, self.shared.nodes.is_cluster()), self.deadline());
+        let calls = groups.iter().map(|group| self.refund_group(group, deadline));
+        let mut all = unanswered(credits);
+        for (group, decisions) in groups.iter().zip(join_all(calls).await) {
+            group.spread(&decisions?, &mut all);
+        }
+        Ok(all.into_iter().flatten().collect())
     }
 
     async fn reset(&self, key: &RedisKey) -> Result<bool, Trouble> {
-        let _forget = Forget { denied: &self.shared.denied, key };
+        let _forget = Forget { denied: &self.shared.denied, keys: SmallVec::from_iter([key]) };
         let was_local = self.local.reset(key);
         let call = Call::forget(key.clone())
             .map_err(|error| Trouble::new(TroubleKind::Unexpected, error.to_string()))?;
