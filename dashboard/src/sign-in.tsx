@@ -1,6 +1,6 @@
 /** Sign-in form, for a service that requires a token. */
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { call } from "./api/client.ts";
 import { focusHeading } from "./focus.ts";
@@ -44,6 +44,31 @@ function useReturnOfFocus(): void {
 }
 
 function SignInForm(): JSX.Element {
+  return (
+    <div class="panel sign-in">
+      <h1>{currentToken() === "" ? "Sign in" : "Sign in again"}</h1>
+      <p class="muted">
+        {currentToken() === "" ? "This view needs a token." : "The token is no longer valid."} Use the one of the
+        setting <code>admin.token</code>, or create one with <code>sluicegate tokens create</code>. It is stored for
+        this tab only.
+      </p>
+      <TokenForm>
+        <a class="button quiet" href={hrefOf("playground")}>
+          Go to the playground
+        </a>
+      </TokenForm>
+    </div>
+  );
+}
+
+interface TokenFormProps {
+  readonly onSignedIn?: () => void;
+  /** Further buttons. */
+  readonly children?: ComponentChildren;
+}
+
+/** Field for the token, focused when it is mounted. */
+export function TokenForm({ onSignedIn, children }: TokenFormProps): JSX.Element {
   const [text, setText] = useState("");
   const [error, setError] = useState<string>();
   const [isAsking, setIsAsking] = useState(false);
@@ -63,6 +88,7 @@ function SignInForm(): JSX.Element {
       // Answered from the rules in memory, so signing in works while the database is down.
       await call("POST", "/v1/explain", { body: {}, token });
       setToken(token);
+      onSignedIn?.();
     } catch (thrown) {
       setError(asProblem(thrown).detail);
       setIsAsking(false);
@@ -70,13 +96,7 @@ function SignInForm(): JSX.Element {
     }
   };
   return (
-    <form class="panel sign-in" onSubmit={signIn}>
-      <h1>{currentToken() === "" ? "Sign in" : "Sign in again"}</h1>
-      <p class="muted">
-        {currentToken() === "" ? "This view needs a token." : "The token is no longer valid."} Use the one of the
-        setting <code>admin.token</code>, or create one with <code>sluicegate tokens create</code>. It is stored for
-        this tab only.
-      </p>
+    <form class="token-form" onSubmit={signIn}>
       <Field label="Token" error={error}>
         {(props) => (
           <input
@@ -97,9 +117,7 @@ function SignInForm(): JSX.Element {
         <button type="submit" class="button primary" disabled={text.trim() === "" || isAsking}>
           Sign in
         </button>
-        <a class="button quiet" href={hrefOf("playground")}>
-          Playground (no token needed)
-        </a>
+        {children}
       </div>
     </form>
   );

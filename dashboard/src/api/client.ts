@@ -35,8 +35,14 @@ export interface Options {
   readonly query?: Record<string, string | number | undefined>;
   readonly body?: unknown;
   readonly ifMatch?: number | undefined;
+  /** True to create only: status 412 if there is one already. */
+  readonly ifNoneMatch?: boolean;
+  /** Reason for a change, for the history. */
+  readonly reason?: string | undefined;
   readonly accept?: string;
   readonly signal?: AbortSignal;
+  /** True for the endpoints of callers, which may ask for a token while the administration does not. */
+  readonly isData?: boolean;
   /** A token to use instead of that of the session. */
   readonly token?: string;
 }
@@ -59,9 +65,18 @@ export function headersOf(options: Options): Record<string, string> {
   if (options.accept !== undefined) headers["accept"] = options.accept;
   if (options.body !== undefined) headers["content-type"] = "application/json";
   if (options.ifMatch !== undefined) headers["if-match"] = `"${options.ifMatch}"`;
+  if (options.ifNoneMatch === true) headers["if-none-match"] = "*";
+  const reason = headerText(options.reason ?? "");
+  if (reason !== "") headers["x-sluicegate-reason"] = reason;
   const token = options.token ?? currentToken();
   if (token !== "") headers["authorization"] = `Bearer ${token}`;
   return headers;
+}
+
+/** The UTF-8 bytes of a text, one character each, as `fetch` requires. Control characters become spaces. */
+function headerText(text: string): string {
+  const plain = text.replace(/\p{Cc}/gu, " ").trim();
+  return Array.from(new TextEncoder().encode(plain), (byte) => String.fromCharCode(byte)).join("");
 }
 
 /** Sends a request and returns the answer of any status. Throws a `Problem` with status 0 if there is none. */
@@ -79,7 +94,7 @@ export async function request(method: Method, path: string, options: Options = {
     noteDate(response.headers.get("date"), Date.now());
     const text = await response.text();
     // The user may have signed in while this request was in flight.
-    if (response.status === 401 && token === currentToken()) refuseToken();
+    if (response.status === 401 && options.isData !== true && token === currentToken()) refuseToken();
     return { status: response.status, statusText: response.statusText, headers: [...response.headers], text };
   } catch (error) {
     if (options.signal?.aborted === true) throw error;

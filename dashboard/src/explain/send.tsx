@@ -3,6 +3,8 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type Answer, request } from "../api/client.ts";
+import { isRefusal } from "../api/refusal.ts";
+import { CallerRefusal } from "../caller-refusal.tsx";
 import { formatCount } from "../format.ts";
 import { Copy } from "../ui/copy.tsx";
 import { curlOf } from "../ui/curl.ts";
@@ -35,7 +37,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
     try {
       // In sequence, so that they are shown in the order of their decisions.
       for (let time = 0; time < times; time += 1) {
-        const answer = await request("POST", "/v1/check", { body });
+        const answer = await request("POST", "/v1/check", { body, isData: true });
         lastId.current += 1;
         const one = { id: lastId.current, answer };
         setRequests((before) => [...before, one].slice(-SENT_MAX));
@@ -84,6 +86,7 @@ export function Sender({ body, onSent }: SenderProps): JSX.Element {
           ))}
         </fieldset>
       )}
+      {selected !== undefined && isRefusal(selected.answer.status) && <CallerRefusal status={selected.answer.status} />}
       {selected !== undefined && <RawAnswer id={selected.id} answer={selected.answer} />}
     </section>
   );

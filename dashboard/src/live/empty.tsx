@@ -3,6 +3,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Problem } from "../api/client.ts";
+import { isRefusal } from "../api/refusal.ts";
+import { CallerRefusal } from "../caller-refusal.tsx";
 import { hrefOf } from "../route.ts";
 import { Copy } from "../ui/copy.tsx";
 import { asProblem } from "../ui/load.ts";
@@ -47,7 +49,12 @@ export function Empty(): JSX.Element {
           are real: they spend tokens of these three and of the shared tiers.
         </span>
       </div>
-      {problem !== undefined && <Notice kind="error">{problem.detail}</Notice>}
+      {problem !== undefined &&
+        (isRefusal(problem.status) ? (
+          <CallerRefusal status={problem.status} />
+        ) : (
+          <Notice kind="error">{problem.detail}</Notice>
+        ))}
     </section>
   );
 }

@@ -34,7 +34,7 @@ export async function sendSample(): Promise<{ allowed: number; denied: number }>
   const sent = { allowed: 0, denied: 0 };
   const sendOn = async () => {
     for (let request = waiting.shift(); request !== undefined; request = waiting.shift()) {
-      const { allowed } = await call<{ allowed: boolean }>("POST", "/v1/check", { body: request });
+      const { allowed } = await call<{ allowed: boolean }>("POST", "/v1/check", { body: request, isData: true });
       sent[allowed ? "allowed" : "denied"] += 1;
     }
   };

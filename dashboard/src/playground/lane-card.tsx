@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { isRefusal } from "../api/refusal.ts";
 import { formatCount } from "../format.ts";
 import { Notice } from "../ui/notice.tsx";
 import { BucketDrawing } from "./bucket-drawing.tsx";
@@ -36,11 +37,13 @@ export function LaneCard(props: LaneCardProps): JSX.Element {
   const { lane, problem } = state;
   const [isOpen, setOpen] = useState(false);
   const isElsewhere = problem !== undefined && !FIELDS.includes(problem.field ?? "");
+  // The view shows a refusal once for all clients.
+  const isRefused = problem !== undefined && isRefusal(problem.status);
   return (
     <section class="panel pg-lane" aria-label={lane.name || "Unnamed client"}>
       <LaneHead lane={lane} isAlone={isAlone} onChange={onChange} onRemove={onRemove} />
       <div class="pg-lane-body">
-        {isElsewhere && <Notice kind="error">{problem.detail}</Notice>}
+        {isElsewhere && !isRefused && <Notice kind="error">{problem.detail}</Notice>}
         <div class="pg-bucket">
           <BucketDrawing state={state} now={now} />
           <div class="pg-figures">

@@ -6,6 +6,7 @@
  */
 
 import { type Answer, Problem, problemOf } from "../api/client.ts";
+import { isRefusal } from "../api/refusal.ts";
 import { DEFAULT_SETUP, RATE_DEFAULT, type Setup } from "./codec.ts";
 import { decisionOf, type Exchange, outcomeOf } from "./exchange.ts";
 import {
@@ -68,6 +69,8 @@ export class PlaygroundModel {
   hasMissedEdge = false;
   /** The last error, while the service does not answer. */
   outage: Problem | undefined;
+  /** Status of the last answer, if the service requires a caller and this page is not one: 401 or 403. */
+  refusal: number | undefined;
 
   private generation = 0;
   private lastLaneId = 0;
@@ -315,7 +318,9 @@ export class PlaygroundModel {
     let pause = PEEK_MS;
     while (!signal.aborted) {
       // At most one peek per lane is in flight.
-      if (!isHidden()) for (const state of this.states) if (!state.isPeeking) this.peek(state);
+      // Wrong tokens are counted, so a refusal is not repeated by itself.
+      if (!isHidden() && this.refusal === undefined)
+        for (const state of this.states) if (!state.isPeeking) this.peek(state);
       await this.environment.sleep(pause, signal);
       pause = this.outage === undefined ? PEEK_MS : Math.min(pause * 2, PEEK_PAUSE_MAX_MS);
     }
@@ -355,8 +360,13 @@ export class PlaygroundModel {
   private async take(body: TakeBody): Promise<Answer> {
     try {
       const answer = await this.environment.take(body);
-      const isBack = this.outage !== undefined;
+      const isBack = this.outage !== undefined || this.refusal !== undefined;
       this.outage = undefined;
+      this.refusal = isRefusal(answer.status) ? answer.status : undefined;
+      if (this.refusal !== undefined) {
+        this.stop();
+        return answer;
+      }
       // The levels may have changed meanwhile.
       if (isBack) this.peekAll();
       return answer;

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import { currentToken } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { type Exchange, pretty } from "./exchange.ts";
 import { takeBody } from "./lane.ts";
@@ -51,6 +52,12 @@ export function Response({ model }: { readonly model: PlaygroundModel }): JSX.El
       <figure class="pg-code" aria-label="Request as curl">
         <pre>{curl}</pre>
       </figure>
+      {currentToken() !== "" && (
+        <p class="muted small">
+          Your token is not part of the command. If the service requires callers, add{" "}
+          <code>-H 'authorization: Bearer …'</code>.
+        </p>
+      )}
     </section>
   );
 }

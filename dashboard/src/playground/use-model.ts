@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../api/client.ts";
 import { hrefOf, replaceAddress, useRoute } from "../route.ts";
+import { onSession } from "../session.ts";
 import { readSetup, writeSetup } from "./codec.ts";
 import { type Environment, PlaygroundModel } from "./model.ts";
 import { PAGE_CLOCK } from "./player.ts";
@@ -15,7 +16,7 @@ const ADDRESS_MS = 300;
 
 const ENVIRONMENT: Environment = {
   ...PAGE_CLOCK,
-  take: (body) => request("POST", TAKE_PATH, { query: TAKE_QUERY, body }),
+  take: (body) => request("POST", TAKE_PATH, { query: TAKE_QUERY, body, isData: true }),
   timeOfDay: () => Date.now(),
 };
 
@@ -65,14 +66,16 @@ export function linkTo(model: PlaygroundModel): string {
   return `${location.origin}${location.pathname}${hrefOf("playground", writeSetup(model.setup()))}`;
 }
 
-/** Runs the model until the returned function is called. Peeks at once when the page is visible again. */
+/** Runs the model until the returned function is called. Peeks at once when the page is visible again, or signed in. */
 function awake(model: PlaygroundModel): () => void {
   const look = () => {
     if (!document.hidden) model.peekAll();
   };
   model.wake(() => document.hidden);
+  const endSession = onSession(look);
   document.addEventListener("visibilitychange", look);
   return () => {
+    endSession();
     document.removeEventListener("visibilitychange", look);
     model.rest();
   };

@@ -1,6 +1,7 @@
 /** Playground view: shows the behaviour of buckets with real requests. */
 
 import type { JSX } from "preact";
+import { CallerRefusal } from "../caller-refusal.tsx";
 import { Copy } from "../ui/copy.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { LaneCard } from "./lane-card.tsx";
@@ -38,6 +39,7 @@ export function PlaygroundView(): JSX.Element {
       </div>
       <ScenarioBar model={model} />
       {model.outage !== undefined && <Notice kind="error">{model.outage.detail}. The page keeps retrying.</Notice>}
+      {model.refusal !== undefined && <CallerRefusal status={model.refusal} />}
       <div class="pg-bench">
         <div class="pg-lanes" data-count={model.states.length}>
           {model.states.map((state) => (

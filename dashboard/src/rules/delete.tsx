@@ -10,6 +10,7 @@ import { asProblem, useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { showToast } from "../ui/toasts.tsx";
 import { visible } from "../ui/visible.ts";
+import { WhyField } from "../ui/why-field.tsx";
 import { RuleSummary } from "./parts.tsx";
 import { quotaWords } from "./words.ts";
 
@@ -25,6 +26,7 @@ interface DeleteProps {
 export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Element {
   const [problem, setProblem] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
+  const [reason, setReason] = useState("");
   const overrides = useLoad(
     (signal) =>
       call<OverrideList>("GET", "/v1/overrides", {
@@ -37,7 +39,7 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
     setBusy(true);
     try {
       // Only the version that was shown.
-      await call("DELETE", `/v1/rules/${rule.rule_id}`, { ifMatch: rule.version });
+      await call("DELETE", `/v1/rules/${rule.rule_id}`, { ifMatch: rule.version, reason });
       showToast(`Rule ${rule.rule_id} deleted. It can be restored from the history.`);
       onDeleted();
     } catch (thrown) {
@@ -58,6 +60,7 @@ export function DeleteRule({ rule, onClose, onDeleted }: DeleteProps): JSX.Eleme
           .
         </p>
         <p aria-live="polite">{overrideWords(overrides.value, overrides.problem)}</p>
+        <WhyField value={reason} onValue={setReason} />
         {problem !== undefined && (
           <Notice kind="error">
             {problem.detail}

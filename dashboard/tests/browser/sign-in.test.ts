@@ -29,7 +29,7 @@ locked("every view but the playground asks for the token", async ({ page }) => {
     await page.goto(`/#/${view}`);
     await expect(page.getByLabel("Token", { exact: true })).toBeVisible();
   }
-  await page.getByRole("link", { name: "Playground (no token needed)" }).click();
+  await page.getByRole("link", { name: "Go to the playground" }).click();
   await expect(page.getByRole("heading", { level: 1, name: "Playground" })).toBeVisible();
   await expect(page.getByLabel("Token", { exact: true })).toBeHidden();
 });

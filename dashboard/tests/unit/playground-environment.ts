@@ -14,6 +14,8 @@ export class FakeWorld implements Environment {
   time: number;
   readonly requests: TakeBody[] = [];
   isDown = false;
+  /** Status of answers to a client that is not a caller. */
+  refusal: number | undefined;
   /** Milliseconds that an answer takes. */
   latency = 0;
   private sleepers: Sleeper[] = [];
@@ -46,6 +48,7 @@ export class FakeWorld implements Environment {
   async take(body: TakeBody): Promise<Answer> {
     this.requests.push(body);
     if (this.isDown) throw new Error("down");
+    if (this.refusal !== undefined) return { status: this.refusal, statusText: "", headers: [], text: "{}" };
     const answer = this.service.take(body, BigInt(Math.round(this.time * 1000)));
     if (this.latency > 0) await this.sleep(this.latency, new AbortController().signal);
     return answer;

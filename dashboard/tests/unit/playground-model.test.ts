@@ -200,6 +200,33 @@ test.describe("the bench", () => {
     expect(model.outage).toBeUndefined();
   });
 
+  test("stops at a refusal, and goes on after a request that is answered", async () => {
+    const { environment, model } = modelOf();
+    model.wake();
+    await environment.advance(0);
+    model.startSteady();
+    environment.refusal = 401;
+    await environment.advance(2000);
+    expect(model.refusal).toBe(401);
+    expect(model.isSteady).toBe(false);
+    environment.requests.length = 0;
+    await environment.advance(20 * PEEK_MS);
+    expect(environment.requests).toEqual([]);
+    model.send(1);
+    await settle();
+    expect(model.log[0]).toMatchObject({ outcome: "refused", answer: { status: 401 } });
+    // Signed in.
+    environment.refusal = undefined;
+    model.peekAll();
+    await environment.advance(0);
+    expect(model.refusal).toBeUndefined();
+    expect(model.states[0]?.problem).toBeUndefined();
+    environment.requests.length = 0;
+    await environment.advance(3 * PEEK_MS);
+    expect(environment.requests).toHaveLength(3);
+    model.rest();
+  });
+
   test("has one to four lanes", async () => {
     const { model } = modelOf();
     model.removeLane(1);

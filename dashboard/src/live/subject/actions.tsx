@@ -6,6 +6,7 @@ import { call } from "../../api/client.ts";
 import type { Bucket, Override, Rule } from "../../api/types.ts";
 import { formatCount } from "../../format.ts";
 import { subjectAttribute } from "../../ui/pattern.ts";
+import { WhyField } from "../../ui/why-field.tsx";
 import { pathOrProblem } from "./buckets.ts";
 import { GrantForm } from "./grant-form.tsx";
 import { type Outcome, OutcomeNotice, problemText } from "./outcome.tsx";
@@ -32,6 +33,8 @@ export function Actions(props: ActionsProps): JSX.Element {
   const { rule, subject, further, isComplete, override, onChanged } = props;
   const [opened, setOpened] = useState<PanelTarget>();
   const [outcome, setOutcome] = useState<Outcome>();
+  // Of all actions but overrides, whose form has a reason of its own.
+  const [why, setWhy] = useState("");
   const opener = useRef<HTMLButtonElement>(null);
   const ruleId = rule.rule_id ?? 0;
   const isShared = subjectAttribute(rule.key_pattern) === undefined;
@@ -47,6 +50,7 @@ export function Actions(props: ActionsProps): JSX.Element {
   };
   const done = (outcome: Outcome) => {
     setOutcome(outcome);
+    setWhy("");
     close();
     onChanged();
   };
@@ -54,6 +58,7 @@ export function Actions(props: ActionsProps): JSX.Element {
     setOpened(undefined);
     try {
       setOutcome(await act());
+      setWhy("");
     } catch (error) {
       setOutcome(outcomeOf(error));
     }
@@ -63,7 +68,7 @@ export function Actions(props: ActionsProps): JSX.Element {
     if (isShared) opener.current?.focus();
     return run(async () => {
       const path = `${pathOrProblem(ruleId, subject)}/reset`;
-      const { remaining, limit } = await call<Bucket>("POST", path, { query: further });
+      const { remaining, limit } = await call<Bucket>("POST", path, { query: further, reason: why });
       return {
         kind: "ok",
         text: `The bucket was reset: ${formatCount(remaining)} of ${formatCount(limit)} tokens.`,
@@ -72,7 +77,7 @@ export function Actions(props: ActionsProps): JSX.Element {
   };
   const unblock = (blocked: Override) =>
     run(async () => {
-      await deleteOverride(blocked);
+      await deleteOverride(blocked, why);
       return { kind: "ok", text: `Unblocked: the quota of rule ${ruleId} applies again.`, takesFocus: true };
     });
 
@@ -114,9 +119,10 @@ export function Actions(props: ActionsProps): JSX.Element {
           formButton("blocked", "Block…", true)
         )}
       </div>
+      {!isOverride(opened) && <WhyField value={why} onValue={setWhy} />}
       <OutcomeNotice outcome={outcome} />
       {opened === "grant" && (
-        <GrantForm ruleId={ruleId} subject={subject} further={further} onClose={close} onDone={done} />
+        <GrantForm ruleId={ruleId} subject={subject} further={further} why={why} onClose={close} onDone={done} />
       )}
       {opened === "reset" && <ResetForm ruleId={ruleId} onReset={reset} onClose={close} />}
       {isOverride(opened) && <OverrideForm key={opened} kind={opened} {...form} />}

@@ -17,11 +17,13 @@ interface GrantFormProps {
   readonly ruleId: number;
   readonly subject: string;
   readonly further: Readonly<Record<string, string>>;
+  /** Reason for the history. */
+  readonly why: string;
   readonly onClose: () => void;
   readonly onDone: (outcome: Outcome) => void;
 }
 
-export function GrantForm({ ruleId, subject, further, onClose, onDone }: GrantFormProps): JSX.Element {
+export function GrantForm({ ruleId, subject, further, why, onClose, onDone }: GrantFormProps): JSX.Element {
   const [text, setText] = useState("10");
   const [problem, setProblem] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
@@ -33,7 +35,7 @@ export function GrantForm({ ruleId, subject, further, onClose, onDone }: GrantFo
     try {
       const path = `${pathOrProblem(ruleId, subject)}/grant`;
       const body = { tokens: numberOrText(text) };
-      const { remaining, limit } = await call<Bucket>("POST", path, { query: further, body });
+      const { remaining, limit } = await call<Bucket>("POST", path, { query: further, body, reason: why });
       const left = `${formatCount(remaining)} of ${formatCount(limit)} left`;
       onDone({ kind: "ok", text: `Granted ${text.trim()} tokens: ${left}.` });
     } catch (thrown) {

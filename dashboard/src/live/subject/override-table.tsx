@@ -8,6 +8,7 @@ import { hrefOf } from "../../route.ts";
 import { Key } from "../../ui/key.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { visible } from "../../ui/visible.ts";
+import { WhyField } from "../../ui/why-field.tsx";
 import { type Outcome, OutcomeNotice, problemText } from "./outcome.tsx";
 import { Conflict, deleteOverride } from "./overrides.ts";
 import { overrideText, untilText } from "./words.ts";
@@ -22,8 +23,8 @@ interface OverrideTableProps {
 export function OverrideTable({ overrides, problem, onChanged }: OverrideTableProps): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   const [outcome, setOutcome] = useState<Outcome>();
-  const remove = async (override: Override) => {
-    setOutcome(await removed(override));
+  const remove = async (override: Override, why: string) => {
+    setOutcome(await removed(override, why));
     // The row with the focused button is removed.
     heading.current?.focus();
     onChanged();
@@ -39,7 +40,7 @@ export function OverrideTable({ overrides, problem, onChanged }: OverrideTablePr
       {overrides !== undefined && overrides.length > 0 && (
         <ul class="overrides">
           {overrides.map((override) => (
-            <Row key={override.override_id} override={override} onDelete={() => remove(override)} />
+            <Row key={override.override_id} override={override} onDelete={(why) => remove(override, why)} />
           ))}
         </ul>
       )}
@@ -47,9 +48,9 @@ export function OverrideTable({ overrides, problem, onChanged }: OverrideTablePr
   );
 }
 
-async function removed(override: Override): Promise<Outcome> {
+async function removed(override: Override, why: string): Promise<Outcome> {
   try {
-    await deleteOverride(override);
+    await deleteOverride(override, why);
     return { kind: "ok", text: `Deleted: the quota of rule ${override.rule_id} applies again.` };
   } catch (error) {
     if (error instanceof Conflict) {
@@ -64,8 +65,14 @@ async function removed(override: Override): Promise<Outcome> {
 
 const KINDS = { quota: "", unlimited: "allowed", blocked: "denied" } as const;
 
-function Row({ override, onDelete }: { readonly override: Override; readonly onDelete: () => void }): JSX.Element {
+interface RowProps {
+  readonly override: Override;
+  readonly onDelete: (why: string) => void;
+}
+
+function Row({ override, onDelete }: RowProps): JSX.Element {
   const [isAsking, setAsking] = useState(false);
+  const [why, setWhy] = useState("");
   const { rule_id, kind, reason, expires_at, created_by } = override;
   return (
     <li class="override">
@@ -84,7 +91,8 @@ function Row({ override, onDelete }: { readonly override: Override; readonly onD
       {isAsking ? (
         <div class="row">
           <span class="small">The quota of the rule will apply at once.</span>
-          <button type="button" class="button danger" onClick={onDelete}>
+          <WhyField value={why} onValue={setWhy} />
+          <button type="button" class="button danger" onClick={() => onDelete(why)}>
             Delete
           </button>
           <button type="button" class="button" onClick={() => setAsking(false)}>

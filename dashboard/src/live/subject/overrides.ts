@@ -36,22 +36,23 @@ export async function setOverride(
   body: OverrideBody,
   read: Override | undefined,
 ): Promise<SetOverride> {
+  const reason = typeof body["reason"] === "string" ? body["reason"] : undefined;
   if (read !== undefined) {
     return guarded(ruleId, subject, () =>
-      call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body: body, ifMatch: read.version }),
+      call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body, reason, ifMatch: read.version }),
     );
   }
   // POST would replace an existing override: check first.
   const [found] = await listOverrides(subject, ruleId);
   if (found !== undefined) throw new Conflict(found);
-  return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...body } });
+  return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...body }, reason });
 }
 
 /** Deletes an override. Throws a `Conflict` if it has changed since it was read; a missing one counts as deleted. */
-export async function deleteOverride(read: Override): Promise<void> {
+export async function deleteOverride(read: Override, reason?: string): Promise<void> {
   await guarded(read.rule_id, read.subject, async () => {
     try {
-      await call<void>("DELETE", `/v1/overrides/${read.override_id}`, { ifMatch: read.version });
+      await call<void>("DELETE", `/v1/overrides/${read.override_id}`, { ifMatch: read.version, reason });
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) throw error;
     }

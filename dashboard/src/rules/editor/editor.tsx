@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Notice } from "../../ui/notice.tsx";
+import { WhyField } from "../../ui/why-field.tsx";
 import { TEXT_COLUMNS, titleOf } from "../columns.ts";
 import type { FormError } from "../fields.ts";
 import { Advanced, Labelled } from "./advanced.tsx";
@@ -137,6 +138,7 @@ function Columns({ state, plans, names, href }: EditorProps & { readonly state: 
       </label>
       <FormErrorText at={["is_active"]} formError={formError} />
       <Advanced form={form} set={set} formError={formError} names={names} />
+      <WhyField value={state.why} onValue={state.setWhy} />
     </div>
   );
 }

@@ -15,13 +15,13 @@ export type SaveResult =
   | { readonly kind: "refused"; readonly problem: Problem };
 
 /** Creates the rule, or changes `base` if it is still the current version. */
-export async function save(form: RuleForm, base: Rule | undefined): Promise<SaveResult> {
+export async function save(form: RuleForm, base: Rule | undefined, reason: string): Promise<SaveResult> {
   const body = bodyOf(form, base);
   try {
     const rule =
       base === undefined
-        ? await call<Rule>("POST", "/v1/rules", { body })
-        : await call<Rule>("PUT", `/v1/rules/${base.rule_id}`, { body, ifMatch: base.version });
+        ? await call<Rule>("POST", "/v1/rules", { body, reason })
+        : await call<Rule>("PUT", `/v1/rules/${base.rule_id}`, { body, reason, ifMatch: base.version });
     return { kind: "saved", rule };
   } catch (thrown) {
     const problem = asProblem(thrown);

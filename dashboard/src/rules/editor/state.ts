@@ -27,6 +27,9 @@ export interface EditorState {
   readonly base: Rule | undefined;
   readonly form: RuleForm;
   readonly set: (changed: Partial<RuleForm>) => void;
+  /** Reason for the change. */
+  readonly why: string;
+  readonly setWhy: (why: string) => void;
   readonly startOver: () => void;
   readonly isDirty: boolean;
   /** True if the form was restored from a draft. */
@@ -57,6 +60,7 @@ export function useEditor(input: EditorInput): EditorState {
   const start = useMemo(() => startOf(base ?? input.like), [base, input.like]);
   const [form, setForm] = useState(() => draft?.form ?? start);
   const [isFound, setFound] = useState(() => !isSameForm(form, start));
+  const [why, setWhy] = useState("");
   const [answer, setAnswer] = useState<SaveResult>();
   const [isBusy, setBusy] = useState(false);
   const [refusals, setRefusals] = useState(0);
@@ -78,7 +82,7 @@ export function useEditor(input: EditorInput): EditorState {
   };
   const store = async (form: RuleForm, base: Rule | undefined) => {
     setBusy(true);
-    const answer = await save(form, base);
+    const answer = await save(form, base, why);
     if (answer.kind === "saved") {
       dropDraft(draftId);
       input.onSaved(answer.rule, base === undefined);
@@ -101,6 +105,8 @@ export function useEditor(input: EditorInput): EditorState {
     base,
     form,
     set,
+    why,
+    setWhy,
     startOver: () => {
       const latest = latestOf(base, input.rule);
       setBase(latest);
