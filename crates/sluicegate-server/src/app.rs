@@ -13,6 +13,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::auth::admission::Admission;
 use crate::auth::guard::Guard;
 use crate::body_budget::BodyBudget;
 use crate::config::{Authorize, Config};
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub overflow: OverflowWatch,
     /// Authenticates administrators and refuses requests of foreign sites.
     pub guard: Arc<Guard>,
+    /// Decides which requests of the data doors are answered, and for which caller.
+    pub admission: Arc<Admission>,
     /// Bounds of requests.
     pub limits: RequestLimits,
     /// Memory for unfinished bodies.

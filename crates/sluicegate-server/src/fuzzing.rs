@@ -94,7 +94,7 @@ pub fn header_fields(bytes: &[u8]) {
         }
     }
     if let Ok(proxied) = ProxiedRequest::described(&headers, LIMITS.value_bytes_max) {
-        let _ = proxied.request();
+        let _ = proxied.request(None);
     }
     let endpoint = normalize::Endpoint::of_uri(bytes, LIMITS.value_bytes_max);
     let request = endpoint.add_to(Request::new());

@@ -8,6 +8,9 @@ use sluicegate::Request;
 use sluicegate::client_ip::canonical;
 use sluicegate::rules::fold;
 
+/// Attribute that the service sets for callers with a namespace. A client cannot: its own value is dropped.
+pub(crate) const NAMESPACE: &str = "namespace";
+
 /// Upper case, as RFC 3986 recommends.
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 

@@ -6,6 +6,7 @@ use rustls::pki_types::CertificateDer;
 use tracing::debug;
 use webpki::EndEntityCert;
 
+use crate::auth::admission::VerifiedCaller;
 use crate::config::Door;
 
 /// Maximum number of names taken from a client certificate; further ones are ignored.
@@ -22,6 +23,8 @@ pub(crate) struct ConnectionInfo {
     /// Names of the verified client certificate, at most [`NAMES_MAX`]: the DNS names of its subject alternative names
     /// in lower case, then the URIs. Empty without a certificate.
     pub(crate) certificate_names: Box<[Box<str>]>,
+    /// The caller that was verified last; used over HTTP and gRPC.
+    pub(crate) verified: VerifiedCaller,
 }
 
 /// Properties of the listener that accepted a connection.
@@ -37,7 +40,12 @@ pub(crate) struct ListenerTraits {
 impl ConnectionInfo {
     /// A connection without a client certificate.
     pub(crate) fn new(peer: SocketAddr, listener: ListenerTraits) -> Self {
-        Self { peer, listener, certificate_names: Box::default() }
+        Self {
+            peer,
+            listener,
+            certificate_names: Box::default(),
+            verified: VerifiedCaller::default(),
+        }
     }
 
     /// Adds the names of a verified client certificate.

@@ -19,6 +19,8 @@ pub struct Listen {
     pub proxied: Vec<Door>,
     /// Files for TLS.
     pub tls: ListenTls,
+    /// `true` if the data listeners answer requests without a caller.
+    pub is_anonymous_allowed: bool,
 }
 
 /// Settings of one listener.

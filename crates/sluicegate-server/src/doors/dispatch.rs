@@ -13,11 +13,15 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tower::ServiceExt;
 
+use super::admission;
 use super::answer_bytes::AnswerSize;
 use super::http::{authorize, check, take};
 use super::{grpc, http};
 use crate::app::App;
+use crate::auth::admission::CredentialField;
 use crate::auth::connection::ConnectionInfo;
+use crate::data::Right;
+use crate::observe::metrics::grpc::CallOutcome;
 use crate::web::problem::Problem;
 
 /// Answers the requests of a door. Clones share state.
@@ -89,15 +93,34 @@ impl Dispatch {
             return Problem::from(foreign).into_response();
         }
         if path != check::PATH {
-            return self.route(request, connection).await;
+            return self.admit_and_route(app, request, connection).await;
         }
-        if request.method() == Method::POST {
-            check::check(app, request, connection.peer.ip())
+        if request.method() != Method::POST {
+            return not_a_post(request).await;
+        }
+        let field = CredentialField::Authorization;
+        match app.admit(connection, request.headers(), field, Right::Check) {
+            Ok(asker) => check::check(app, request, connection.peer.ip(), &asker)
                 .await
-                .unwrap_or_else(IntoResponse::into_response)
-        } else {
-            not_a_post(request).await
+                .unwrap_or_else(IntoResponse::into_response),
+            Err(refused) => app.refuse_request(request, field, refused).await,
         }
+    }
+
+    /// Admits a request of a data path, and routes it.
+    async fn admit_and_route(
+        &self,
+        app: &App,
+        mut request: Request<Incoming>,
+        connection: &Arc<ConnectionInfo>,
+    ) -> Response<Body> {
+        if let Some((right, field)) = admission::needs(request.uri().path()) {
+            match app.admit(connection, request.headers(), field, right) {
+                Ok(asker) => drop(request.extensions_mut().insert(asker)),
+                Err(refused) => return app.refuse_request(request, field, refused).await,
+            }
+        }
+        self.route(request, connection).await
     }
 
     async fn answer_grpc(
@@ -115,7 +138,17 @@ impl Dispatch {
             return refused.into_http();
         }
         if request.method() == Method::POST && request.uri().path() == grpc::PATH {
-            return grpc::call(app, request, connection.peer.ip()).await.map(Body::new);
+            let field = CredentialField::Authorization;
+            return match app.admit(connection, request.headers(), field, Right::Check) {
+                Ok(asker) => {
+                    let call = grpc::call(app, request, connection.peer.ip(), asker);
+                    call.await.map(Body::new)
+                }
+                Err(refused) => {
+                    app.metrics.grpc.called(CallOutcome::Error);
+                    admission::status(refused).into_http()
+                }
+            };
         }
         self.route(request, connection).await
     }

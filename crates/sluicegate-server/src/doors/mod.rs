@@ -1,6 +1,7 @@
 //! Front doors: listeners that translate a protocol to a `Request` and a `Verdict` back. They never
 //! decide.
 
+mod admission;
 mod answer_bytes;
 pub(crate) mod dispatch;
 pub(crate) mod grpc;

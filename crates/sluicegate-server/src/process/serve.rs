@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::signals::EndSignals;
 use crate::app::{App, RequestLimits};
+use crate::auth::admission::Admission;
 use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
 use crate::config::{Address, Config, Door, StoreUrl, UnixAddress, reason};
@@ -190,9 +191,11 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         limiter,
         ready: Readiness::new(),
         guard: Arc::new(Guard::new(config).map_err(uncountable)?),
+        callers: Arc::default(),
     };
     let keeper = Keeper::new(config, start, parts.clone());
-    let Parts { limiter, metrics, ready, guard } = parts;
+    let Parts { limiter, metrics, ready, guard, callers } = parts;
+    let admission = Admission::new(callers, Arc::clone(&guard), config.listen.is_anonymous_allowed);
     let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
     let live = Live::new(&metrics, audit.pseudonyms().clone());
@@ -203,6 +206,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         ready,
         overflow: OverflowWatch::default(),
         guard,
+        admission: Arc::new(admission),
         limits: RequestLimits::of(config),
         bodies: Arc::new(bodies),
         client_ip: config.proxies.client_ip(),

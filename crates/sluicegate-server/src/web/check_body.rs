@@ -16,7 +16,7 @@ use super::body;
 use super::problem::Problem;
 use crate::app::RequestLimits;
 use crate::json::{Id, ListOf, Text, Whole, quoted, schema, text_instead, too_many};
-use crate::normalize;
+use crate::normalize::{self, NAMESPACE};
 
 /// A request to be checked against the rules.
 // Borrows its text from the body.
@@ -127,7 +127,39 @@ impl<'a> CheckBody<'a> {
         self.ip.as_ref().map(|Text(text)| address("ip", text)).transpose()
     }
 
+    /// The request as an administrator names it.
     pub(crate) fn request<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        let attributes = self.attributes.0.iter();
+        attributes
+            .fold(self.own_fields(ip), |request, (name, value)| request.attribute(name, value))
+    }
+
+    /// The request of a caller in a namespace, or in none. A namespace that the body names is dropped.
+    pub(crate) fn request_in<'b>(
+        &'b self,
+        namespace: Option<&'b str>,
+        ip: Option<&'b str>,
+    ) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        let mut request = self.own_fields(ip);
+        for (name, value) in &self.attributes.0 {
+            if name != NAMESPACE {
+                request = request.attribute(name, value);
+            }
+        }
+        match namespace {
+            Some(namespace) => request.attribute(NAMESPACE, namespace),
+            None => request,
+        }
+    }
+
+    /// The request without custom attributes.
+    fn own_fields<'b>(&'b self, ip: Option<&'b str>) -> Request<'b>
     where
         'a: 'b,
     {
@@ -146,9 +178,6 @@ impl<'a> CheckBody<'a> {
         }
         if let Some(Text(plan)) = &self.plan {
             request = request.plan(plan);
-        }
-        for (name, value) in &self.attributes.0 {
-            request = request.attribute(name, value);
         }
         request
     }

@@ -133,7 +133,7 @@ fn giving_back_is_counted_and_off_by_default() {
     let rls = Rls::of(&server);
     assert!(rls.ask(&[user("1").hits(10)]).is_ok());
     let refused = rls.call(call(&[user("2"), user("1").negative()])).unwrap_err();
-    let reason = "refunds are off: set grpc.refunds to \"on\" to allow them";
+    let reason = "refunds need a caller with the right refund; to allow them without one, set grpc.refunds to \"on\"";
     assert_eq!(refused.message(), format!("descriptors[1].is_negative_hits: {reason}"));
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     assert!(!rls.ask(&[user("1")]).is_ok());

@@ -86,7 +86,7 @@ fn a_connection_is_its_clients() {
 fn a_client_is_believed_no_more_than_without() {
     let rules = "[[rule]]\nrule_id = 1\nkey_pattern = \"ip:{ip}\"\ntokens = 1\nperiod = \"1h\"\n";
     let server = expecting("127.0.0.0/8, 10.0.0.0/8")
-        .args(&["--rules", "rules.toml"])
+        .args(&["--rules", "rules.toml", "--listen-anonymous", "true"])
         .file("rules.toml", rules)
         .start();
     let ask = |client: &str, forwarded: &str| {

@@ -157,16 +157,25 @@ impl Guard {
                 _ => {}
             }
         }
-        let token = token.ok_or(Refusal::Missing)?;
+        let hash = tokens::hash(token.ok_or(Refusal::Missing)?);
+        let peer = peer.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let (owned_role, name) = self.owner(hash, peer)?;
+        (owned_role >= role).then_some(name).ok_or(Refusal::Role)
+    }
+
+    /// Role and name of the owner of a token's hash. Wrong tokens are counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Wrong`], [`Refusal::TooMany`] or [`Refusal::Unknown`].
+    pub(crate) fn owner(&self, hash: [u8; 32], peer: IpAddr) -> Result<(Role, String), Refusal> {
+        let stored = self.stored.load();
         let is_known = stored.is_some();
         let stored = stored.as_ref().map_or(&[][..], |stored| stored.as_slice());
-        let peer = peer.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-        let hash = tokens::hash(token);
         let owner = self.recognise(&hash, stored);
         // Generated tokens cannot be guessed: they work even while other clients behind this address are locked out.
         if let Owner::Stored(token) = owner {
-            let name = || format!("token:{}", token.name);
-            return (token.role >= role).then(name).ok_or(Refusal::Role);
+            return Ok((token.role, format!("token:{}", token.name)));
         }
         // The token in the settings may be guessable, so it is locked out too: otherwise guessing could continue during
         // the lockout.
@@ -174,7 +183,7 @@ impl Guard {
             return Err(Refusal::TooMany(wait));
         }
         if let Owner::Bootstrap = owner {
-            return Ok("admin".into());
+            return Ok((Role::Admin, "admin".into()));
         }
         Err(match self.failures.note(peer, hash) {
             Some(wait) => Refusal::TooMany(wait),
@@ -286,8 +295,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     // With two, a proxy may have checked the other one.
     let (Some(value), None) = (values.next(), values.next()) else { return None };
-    let value = value.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
+    bearer_token(value.to_str().ok()?)
+}
+
+/// Token in an `Authorization` field; `None` for other schemes.
+pub(crate) fn bearer_token(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 

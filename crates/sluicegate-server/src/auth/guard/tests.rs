@@ -31,7 +31,7 @@ fn stored(name: &str, role: Role) -> StoredToken {
         token_id: 1,
         name: name.into(),
         role,
-        hash: tokens::hash(&format!("sg_{name}")),
+        hash: tokens::hash(format!("sg_{name}")),
         created_by: "admin".into(),
         created_at: Timestamp::from_micros(0),
     }

@@ -17,6 +17,7 @@ use tracing_subscriber::filter::LevelFilter;
 pub use self::table::keys;
 use super::Config;
 use super::secret::{SHOWN, Secret};
+use crate::normalize::NAMESPACE;
 
 /// Maximum length of a secret.
 pub(super) const SECRET_BYTES_MAX: usize = 4096;
@@ -189,6 +190,9 @@ fn attribute_header(text: &str) -> Result<(String, HeaderName), String> {
             "`{attribute}` is read from the proxy's own headers or has a setting of its own"
         ));
     }
+    if attribute == NAMESPACE {
+        return Err(format!("`{NAMESPACE}` is set by the service: give the proxy's caller one"));
+    }
     Ok((attribute.into(), header_name(header)?.ok_or_else(wrong)?))
 }
 
@@ -266,9 +270,16 @@ mod tests {
     fn attributes_have_headers() {
         let tenant = ("tenant".to_owned(), HeaderName::from_static("x-tenant-id"));
         assert_eq!(attribute_header("tenant=X-Tenant-Id"), Ok(tenant));
-        for wrong in
-            ["tenant", "tenant=", "=x", "ten ant=x", "tenant=x y", "ip=x-ip", "plan=x-plan"]
-        {
+        for wrong in [
+            "tenant",
+            "tenant=",
+            "=x",
+            "ten ant=x",
+            "tenant=x y",
+            "ip=x-ip",
+            "plan=x-plan",
+            "namespace=x-namespace",
+        ] {
             assert!(attribute_header(wrong).is_err(), "{wrong}");
         }
     }

@@ -6,6 +6,8 @@ use sluicegate::Trouble;
 use tonic::Status;
 
 use crate::app::store_trouble_message;
+use crate::auth::admission::Refused;
+use crate::doors::admission;
 
 /// Error of a call.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(crate) enum CallError {
         field: String,
         reason: String,
     },
+    /// The caller lacks a right.
+    Refused(Refused),
     /// The store is in trouble, and no policy could answer.
     Store(Trouble),
 }
@@ -39,6 +43,7 @@ impl From<CallError> for Status {
             CallError::Field { field, reason } => {
                 Self::invalid_argument(format!("{field}: {reason}"))
             }
+            CallError::Refused(refused) => admission::status(refused),
             CallError::Store(trouble) => Self::unavailable(store_trouble_message(&trouble)),
         }
     }

@@ -23,10 +23,16 @@ use super::rls::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use super::rls::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use super::{CallError, answer};
 use crate::app::App;
+use crate::auth::admission::Asker;
 use crate::body_budget::{CountedBody, Late, NoRoom};
+use crate::config::Door;
+use crate::data::Right;
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
+
+/// Reason for rejecting a refund without a caller.
+const REFUNDS_OFF: &str = "refunds need a caller with the right refund; to allow them without one, set grpc.refunds to \"on\"";
 
 /// Name of the service.
 pub(super) const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
@@ -51,6 +57,7 @@ pub(crate) async fn call<B>(
     app: &Arc<App>,
     request: Request<B>,
     peer: IpAddr,
+    asker: Asker,
 ) -> Response<tonic::body::Body>
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
@@ -60,9 +67,14 @@ where
     let entries_max = app.limits.attributes_max;
     let state = Arc::clone(app);
     let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
-        let app = Arc::clone(&state);
+        let (app, asker) = (Arc::clone(&state), asker.clone());
         async move {
-            let message = decide(&app, call.get_ref()).await?;
+            let decided = decide(&app, call.get_ref(), &asker).await;
+            let message = decided.inspect_err(|error| {
+                if let CallError::Refused(refused) = error {
+                    app.note_refused(Door::Grpc, peer, *refused);
+                }
+            })?;
             let bytes = answer_bytes(&message);
             let mut response = tonic::Response::new(message);
             if bytes > SMALL_ANSWER_BYTES {
@@ -126,10 +138,14 @@ async fn answered(
     }
 }
 
-/// Decides a gRPC call, which has no token, and counts it.
-async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse, CallError> {
-    has_refund(app, call)?;
-    let response = should_rate_limit(app, call, None).await?;
+/// Decides a gRPC call, and counts it.
+async fn decide(
+    app: &App,
+    call: &RateLimitRequest,
+    asker: &Asker,
+) -> Result<RateLimitResponse, CallError> {
+    require_rights(app, call, asker)?;
+    let response = should_rate_limit(app, call, asker.namespace()).await?;
     app.metrics.grpc.called(match response.overall_code() {
         Code::OverLimit => CallOutcome::OverLimit,
         Code::Ok | Code::Unknown => CallOutcome::Ok,
@@ -137,21 +153,38 @@ async fn decide(app: &App, call: &RateLimitRequest) -> Result<RateLimitResponse,
     Ok(response)
 }
 
-/// True if a call refunds tokens.
+/// Requires the rights for the descriptors of a call, besides `check`: `take` for a charge of its own limit, `refund` for
+/// a refund. Returns true if a request without a caller refunds tokens, which the settings allow.
 ///
 /// # Errors
 ///
-/// If it does, and the settings do not allow it: a refund refills a bucket that the caller has emptied.
-pub(crate) fn has_refund(app: &App, call: &RateLimitRequest) -> Result<bool, CallError> {
-    let is_refund = |descriptor: &RateLimitDescriptor| descriptor.is_negative_hits;
-    match call.descriptors.iter().position(is_refund) {
-        Some(position) if !app.has_refunds => {
-            let field = format!("descriptors[{position}].is_negative_hits");
-            let reason = "refunds are off: set grpc.refunds to \"on\" to allow them";
-            Err(CallError::field(field, reason))
+/// A right that is missing, or a refund without a caller that the settings do not allow: it refills a bucket that the
+/// client has emptied.
+pub(crate) fn require_rights(
+    app: &App,
+    call: &RateLimitRequest,
+    asker: &Asker,
+) -> Result<bool, CallError> {
+    let mut is_anonymous_refund = false;
+    for (position, descriptor) in call.descriptors.iter().enumerate() {
+        let right = match descriptor {
+            RateLimitDescriptor { is_negative_hits: true, .. } => Right::Refund,
+            RateLimitDescriptor { limit: Some(_), .. } => Right::Take,
+            _ => continue,
+        };
+        match asker {
+            _ if asker.may(right) => {}
+            Asker::Anonymous if app.has_refunds => is_anonymous_refund = true,
+            Asker::Anonymous => {
+                let field = format!("descriptors[{position}].is_negative_hits");
+                return Err(CallError::field(field, REFUNDS_OFF));
+            }
+            Asker::Administrator | Asker::Caller(_) => {
+                return Err(CallError::Refused(asker.refused(right)));
+            }
         }
-        refund => Ok(refund.is_some()),
     }
+    Ok(is_anonymous_refund)
 }
 
 /// Decides a call: the charges of all its descriptors are made in one step, or none. Then refunds

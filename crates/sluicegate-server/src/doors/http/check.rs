@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request as HttpRequest;
@@ -14,6 +15,7 @@ use sluicegate::{Tier, Verdict};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::auth::admission::Asker;
 use crate::json::schema::{ModeName, ScopeName};
 use crate::web::answer::{self, answer};
 use crate::web::body;
@@ -117,13 +119,14 @@ pub(crate) async fn check(
     app: &App,
     request: HttpRequest<Incoming>,
     peer: IpAddr,
+    asker: &Asker,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
     let bytes = body::read_from(app, request, Some(peer), limits.body_bytes_max).await?;
     let body = CheckBody::parse(&bytes, limits)?;
     body.validate(limits)?;
     let ip = body.ip()?;
-    let verdict = app.check(&body.request(ip.as_deref())).await?;
+    let verdict = app.check(&body.request_in(asker.namespace(), ip.as_deref())).await?;
     Ok(answer(&CheckAnswer::new(&verdict), verdict.is_degraded()))
 }
 
@@ -143,6 +146,7 @@ pub(crate) async fn check(
 )]
 pub(crate) async fn check_batch(
     State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
@@ -153,8 +157,9 @@ pub(crate) async fn check_batch(
         member.validate(limits).map_err(|problem| problem.within(position))?;
         ips.push(member.ip().map_err(|problem| problem.within(position))?);
     }
-    let requests = members.iter().zip(&ips);
-    let requests: Vec<_> = requests.map(|(member, ip)| member.request(ip.as_deref())).collect();
+    let (requests, namespace) = (members.iter().zip(&ips), asker.namespace());
+    let requests: Vec<_> =
+        requests.map(|(member, ip)| member.request_in(namespace, ip.as_deref())).collect();
     let mut verdicts = Vec::with_capacity(members.len());
     for together in requests.chunks(TOGETHER_MAX) {
         verdicts.extend(try_join_all(together.iter().map(|request| app.check(request))).await?);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request as HttpRequest, StatusCode, Uri};
@@ -13,6 +14,7 @@ use sluicegate::{Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refil
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::auth::admission::Asker;
 use crate::json::schema::{AlgorithmName, RefillName};
 use crate::json::{Choice, Number, Text, Whole};
 use crate::web::answer::{self, answer};
@@ -118,6 +120,7 @@ pub(crate) struct TakeAnswer {
 )]
 pub(crate) async fn take(
     State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
@@ -131,7 +134,8 @@ pub(crate) async fn take(
     let quota = body.quota()?;
     limits.check_take(&quota).map_err(|error| Problem::field(slow_field(&quota), error))?;
     let cost = body.cost.map_or(1, |cost| cost.0);
-    let (decision, degraded) = app.take(body.key.0.as_bytes(), None, &quota, cost).await?;
+    let (decision, degraded) =
+        app.take(body.key.0.as_bytes(), asker.namespace(), &quota, cost).await?;
     let mut response = answer(&TakeAnswer::new(&quota, &decision, degraded), degraded);
     if let Some(denied) = denied {
         write_policy(&app, &quota, &decision, denied, &mut response);

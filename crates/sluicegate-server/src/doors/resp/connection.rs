@@ -17,7 +17,8 @@ use super::buffers::{Buffers, READ_BYTES};
 use super::error::Fault;
 use super::pipeline::{Pause, Pipeline};
 use super::reply::Replies;
-use super::session::{ClientSession, SharedConfig};
+use super::session::{ClientSession, RESP_DOOR, SharedConfig};
+use crate::auth::admission::Refused;
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::{PhaseWatch, QUIET};
@@ -224,9 +225,10 @@ impl<S: Stream> RespConnection<'_, S> {
         replies: &mut Replies,
         ending: &PhaseWatch,
     ) -> io::Result<bool> {
-        let SharedConfig { delays, metrics, .. } = &self.shared.shared_config;
+        let SharedConfig { delays, metrics, caller_metrics, .. } = &self.shared.shared_config;
         let Some(_waiting) = delays.wait(self.session.peer().ip()) else {
             metrics.auth_refused.inc();
+            caller_metrics.refused(RESP_DOOR, Refused::TooMany(delay).name());
             replies.error(TOO_MANY_ATTEMPTS);
             send(&mut self.stream, &mut replies.bytes, self.shared.timeouts.write).await?;
             return Ok(false);

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::commands::table::CommandSpec;
 use crate::app::store_trouble_message;
+use crate::data::Right;
 
 /// Error reply: its text, beginning with the word for its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,19 @@ impl Fault {
     pub(super) fn unknown_within(known: &CommandSpec, name: &[u8]) -> Self {
         let (shown, usage) = (shown(name), known.usage);
         Self(format!("ERR unknown subcommand '{shown}': {usage}").into())
+    }
+
+    /// Error about a command that the caller may not run.
+    pub(super) fn right(known: &CommandSpec, right: Right) -> Self {
+        let (text, right) = (known.text, right.name());
+        Self(format!("NOPERM this caller may not run '{text}': it lacks the right {right}").into())
+    }
+
+    /// Error about a command that needs a caller, whatever the listener allows without one.
+    pub(super) fn caller_needed(known: &CommandSpec, right: Right) -> Self {
+        let (text, right) = (known.text, right.name());
+        let hint = "authenticate with AUTH name token";
+        Self(format!("NOAUTH '{text}' needs a caller with the right {right}: {hint}").into())
     }
 
     /// Error of a store that is unavailable, where no policy may answer.

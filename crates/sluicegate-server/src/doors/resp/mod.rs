@@ -72,6 +72,8 @@ impl Resp {
             delays: PasswordDelays::new()?,
             limits: app.limits.clone(),
             metrics: app.metrics.resp.clone(),
+            admission: Arc::clone(&app.admission),
+            caller_metrics: app.metrics.callers.clone(),
             opened: Instant::now(),
         };
         let timeouts = Timeouts {

@@ -1,5 +1,6 @@
 //! Answers all commands of an input, in order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -15,6 +16,7 @@ use super::parser::{Command, Parser};
 use super::reply::{Protocol, Replies};
 use super::session::{ClientSession, Next, Parsed, SharedConfig};
 use crate::app::{App, InProcessApp};
+use crate::auth::callers::Caller;
 use crate::observe::metrics::resp::{CommandCounts, CommandKind, CommandOutcome};
 
 /// Commands of a connection in flight to the store at once. They are sent in order, and so charged
@@ -98,10 +100,14 @@ impl Pipeline<'_> {
         loop {
             match self.step(input, &mut bytes) {
                 Step::Ask(Ask::Take(take)) => {
-                    let decision = app.take(take.key, None, &take.quota, take.cost);
+                    let decision =
+                        app.take(take.key, self.session.namespace(), &take.quota, take.cost);
                     self.took(&take, &decision, false);
                 }
-                Step::Ask(Ask::Check(check)) => self.checked(app.check(&check.request())),
+                Step::Ask(Ask::Check(check)) => {
+                    let verdict = app.check(&check.request(self.session.namespace()));
+                    self.checked(verdict);
+                }
                 Step::Answered => {}
                 Step::Pause(pause) => return Answered { bytes, pause },
             }
@@ -127,7 +133,9 @@ impl Pipeline<'_> {
                     break pause;
                 }
             };
-            pending.push_back(reply_to(self.app, waiting, protocol));
+            // Later commands may authenticate as another caller.
+            let caller = self.session.caller().cloned();
+            pending.push_back(reply_to(self.app, waiting, caller, protocol));
             if pending.len() == TOGETHER_MAX
                 && let Some((reply, protocol)) = pending.next().await
             {
@@ -236,14 +244,16 @@ impl Pipeline<'_> {
 async fn reply_to<'i>(
     app: &App,
     waiting: Waiting<'i>,
+    caller: Option<Arc<Caller>>,
     protocol: Protocol,
 ) -> (Reply<'i>, Protocol) {
+    let namespace = caller.as_ref().and_then(|caller| caller.namespace.as_deref());
     let reply = match waiting {
         Waiting::Ask(Ask::Take(take)) => {
-            let taken = app.take(take.key, None, &take.quota, take.cost).await;
+            let taken = app.take(take.key, namespace, &take.quota, take.cost).await;
             Reply::Take(take, taken)
         }
-        Waiting::Ask(Ask::Check(check)) => Reply::Check(app.check(&check.request()).await),
+        Waiting::Ask(Ask::Check(check)) => Reply::Check(app.check(&check.request(namespace)).await),
         Waiting::Answered(replies) => Reply::Replies(replies),
     };
     (reply, protocol)

@@ -1,6 +1,7 @@
 //! Prometheus metrics. Labels never hold a key or another value that a client chose.
 
 pub(crate) mod audit;
+pub(crate) mod callers;
 mod durations;
 pub(crate) mod grpc;
 pub(crate) mod resp;
@@ -26,6 +27,7 @@ use sluicegate::{
 use tokio::time::Instant;
 
 use self::audit::AuditMetrics;
+use self::callers::CallerMetrics;
 use self::durations::Durations;
 pub(crate) use self::durations::Observed;
 use self::grpc::GrpcMetrics;
@@ -68,6 +70,8 @@ pub(crate) struct Metrics {
     too_many_rules: Counter,
     /// Violations recorded, written and dropped.
     pub(crate) audit: AuditMetrics,
+    /// Callers of the data doors.
+    pub(crate) callers: CallerMetrics,
     /// Envoy's rate limit protocol.
     pub(crate) grpc: GrpcMetrics,
     /// Redis protocol.
@@ -163,6 +167,7 @@ impl Metrics {
             panics: Counter::default(),
             too_many_rules: Counter::default(),
             audit: AuditMetrics::default(),
+            callers: CallerMetrics::default(),
             grpc: GrpcMetrics::default(),
             resp: RespMetrics::default(),
             snapshot: SnapshotFigures::default(),
@@ -261,6 +266,7 @@ impl Metrics {
             self.live_refused.clone(),
         );
         self.audit.register(registry);
+        self.callers.register(registry);
         self.grpc.register(registry);
         self.resp.register(registry);
         self.snapshot.register(registry);

@@ -13,10 +13,12 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::{Start, compose};
+use crate::auth::callers::Callers;
 use crate::auth::guard::Guard;
 use crate::config::{Config, DatabaseUrl};
 use crate::data::{
-    DataError, Database, DatabaseHandle, Loaded, OverrideFilter, Page, StoredOverride, StoredToken,
+    DataError, Database, DatabaseHandle, Loaded, OverrideFilter, Page, StoredCaller,
+    StoredOverride, StoredToken,
 };
 use crate::observe::metrics::Metrics;
 use crate::observe::ready::{Check, Readiness};
@@ -37,6 +39,7 @@ pub(crate) struct Parts {
     pub metrics: Metrics,
     pub ready: Readiness,
     pub guard: Arc<Guard>,
+    pub callers: Arc<Callers>,
 }
 
 #[derive(Debug)]
@@ -71,6 +74,14 @@ struct State {
     done: u64,
 }
 
+impl Parts {
+    /// Puts callers in force that have not expired.
+    fn set_callers(&self, callers: &[StoredCaller], now: Timestamp) {
+        self.callers.set(callers, now);
+        self.metrics.callers.in_force.set(i64::try_from(self.callers.len()).unwrap_or(i64::MAX));
+    }
+}
+
 impl Keeper {
     /// Continues from the rules that the process started with, which are already in force.
     #[must_use]
@@ -84,6 +95,10 @@ impl Keeper {
         // must be read.
         if let Some(loaded) = loaded.as_ref().filter(|l| !(is_from_file && l.tokens.is_empty())) {
             parts.guard.set_tokens(loaded.tokens.clone());
+        }
+        // An empty list of callers is believed, also that of the file: it never opens a door that the settings close.
+        if let Some(loaded) = &loaded {
+            parts.set_callers(&loaded.callers, now);
         }
         let first = loaded.clone().filter(|_| !is_from_file);
         let (rules, overrides) = (start.rules, start.overrides);
@@ -237,6 +252,7 @@ impl Keeper {
         self.inner.parts.guard.set_tokens(loaded.tokens.clone());
         let generation = loaded.generation;
         let now = Timestamp::now();
+        self.inner.parts.set_callers(&loaded.callers, now);
         let of_database = matches!(self.inner.source, RulesSource::Database(_));
         let before = state.loaded.as_ref();
         let has_same_rules = before.is_some_and(|before| before.rules == loaded.rules);

@@ -90,10 +90,21 @@ pub(super) const KEYS: &[Key] = &[
         kind: Kind::Path { default: "", set: |config, path| config.listen.tls.client_ca = path },
     },
     Key {
+        name: "listen.anonymous",
+        flag: Some("listen-anonymous"),
+        value: "BOOL",
+        doc: "Requests of the data listeners without a caller are answered; with `false` only on loopback and with client certificates, while no caller exists",
+        kind: Kind::Choice {
+            default: "false",
+            choices: &["true", "false"],
+            set: |config, word| config.listen.is_anonymous_allowed = word == "true",
+        },
+    },
+    Key {
         name: "grpc.refunds",
         flag: Some("grpc-refunds"),
         value: "ON",
-        doc: "Refunds by calls of Envoy's protocol (is_negative_hits); with `on`, any client that reaches the gRPC listener can refill any bucket",
+        doc: "Refunds by calls of Envoy's protocol (is_negative_hits) without a caller; with `on`, any client that the gRPC listener answers without one can refill any bucket",
         kind: Kind::Choice {
             default: "off",
             choices: &["on", "off"],

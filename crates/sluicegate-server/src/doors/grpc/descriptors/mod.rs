@@ -24,7 +24,7 @@ use super::rls::envoy::service::ratelimit::v3::RateLimitRequest;
 use super::rls::envoy::r#type::v3::RateLimitUnit;
 use crate::app::{RequestLimits, TAKE_ON_ERROR};
 use crate::envoy_names::{self, BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
-use crate::normalize::{Endpoint, address, text};
+use crate::normalize::{Endpoint, NAMESPACE, address, text};
 
 /// Maximum number of descriptors in a call: as many as can be decided in one step.
 pub(super) const DESCRIPTORS_MAX: usize = ASKS_MAX;
@@ -178,14 +178,14 @@ impl<'a> Descriptor<'a> {
     /// Its operation and buckets, in the namespace of the caller.
     pub(super) fn part(&'a self, namespace: Option<&'a str>) -> Part<'a> {
         let buckets = match &self.own_limit {
-            None => Buckets::Rules(self.request()),
+            None => Buckets::Rules(self.request(namespace)),
             Some(limit) => Buckets::OwnLimit { key: self.own_key(limit), namespace, limit },
         };
         Part { descriptor: self, buckets }
     }
 
-    /// Request that the rules are matched against.
-    fn request(&'a self) -> Request<'a> {
+    /// Request that the rules are matched against, in the namespace of the caller.
+    fn request(&'a self, namespace: Option<&'a str>) -> Request<'a> {
         let mut request = Request::new().cost(self.hits.cost());
         for KeyValue { name, value, normalized, .. } in &self.entries {
             let Some(name) = name else { continue };
@@ -199,7 +199,11 @@ impl<'a> Descriptor<'a> {
             };
         }
         // After the entries, so that entries cannot override these.
-        request.attribute(DOMAIN, self.domain).attribute(DESCRIPTOR, &self.keys)
+        let request = request.attribute(DOMAIN, self.domain).attribute(DESCRIPTOR, &self.keys);
+        match namespace {
+            Some(namespace) => request.attribute(NAMESPACE, namespace),
+            None => request,
+        }
     }
 
     /// Bucket key of its own limit: one per limit, domain and list of entries, because two limits
@@ -242,7 +246,8 @@ impl<'a> KeyValue<'a> {
             Cow::Borrowed(value) => *value = &value[..end],
             Cow::Owned(value) => value.truncate(end),
         }
-        let name = envoy_names::attribute(key);
+        // The service sets the namespace: an entry cannot.
+        let name = envoy_names::attribute(key).filter(|name| *name != NAMESPACE);
         let normalized = match name {
             // Kept only if it differs from the value sent.
             Some("ip") => address(&value)

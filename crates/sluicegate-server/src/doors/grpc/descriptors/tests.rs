@@ -48,7 +48,7 @@ proptest! {
     fn the_complete_endpoint_is_folded(path in "/?[/.;%?#aA25eEfFl*]{1,96}") {
         let call = call("d", &[("path".into(), path.clone())]);
         let descriptors = read(&call, &limits()).unwrap();
-        let request = descriptors[0].request();
+        let request = descriptors[0].request(None);
         let mut expected = fold(&path).into_owned();
         expected.truncate(limits().value_bytes_max);
         prop_assert_eq!(request.folded_endpoint(), Some(&*expected));

@@ -11,18 +11,25 @@ use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use utoipa::OpenApi;
 
 use self::call::Call;
 use self::reply::Reply;
 use crate::app::App;
+use crate::auth::admission::{Asker, CredentialField};
+use crate::config::Door;
 use crate::data::Role;
+use crate::doors::admission::problem;
 use crate::doors::grpc::CallError;
-use crate::doors::grpc::service::{has_refund, should_rate_limit};
+use crate::doors::grpc::service::{require_rights, should_rate_limit};
+use crate::web::access::peer;
 use crate::web::body::{self, Object};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
+
+/// Path of the endpoint.
+pub(crate) const PATH: &str = "/json";
 
 #[derive(OpenApi)]
 #[openapi(paths(answer))]
@@ -35,7 +42,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 
 /// Its route.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/json", post(answer))
+    Router::new().route(PATH, post(answer))
 }
 
 /// Envoy's rate limit protocol without gRPC.
@@ -52,18 +59,27 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             content_type = "application/problem+json"),
     )
 )]
-async fn answer(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, Problem> {
+async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
     let limits = &app.limits;
     let (parts, sent) = request.into_parts();
     let request = Request::from_parts(parts.clone(), sent);
     let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let Object(call): Object<Call<'_>> = body::parse(&bytes)?;
     let call = call.message()?;
-    // A refund requires an admin token, as for any bucket.
-    if has_refund(&app, &call)? {
+    let is_anonymous_refund = require_rights(&app, &call, &asker).inspect_err(|error| {
+        if let (CallError::Refused(refused), Some(peer)) = (error, peer(&parts)) {
+            app.note_refused(Door::Http, peer, *refused);
+        }
+    })?;
+    // Without a caller, a refund requires an admin token, as for any bucket.
+    if is_anonymous_refund {
         app.require(&parts, Role::Admin)?;
     }
-    let message = should_rate_limit(&app, &call, None).await?;
+    let message = should_rate_limit(&app, &call, asker.namespace()).await?;
     let reply = Reply::new(&message);
     let status = if reply.is_over_limit() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     Ok((status, Json(reply)).into_response())
@@ -73,6 +89,7 @@ impl From<CallError> for Problem {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Field { field, reason } => Self::field(field, reason),
+            CallError::Refused(refused) => problem(refused, CredentialField::Authorization),
             CallError::Store(trouble) => trouble.into(),
         }
     }

@@ -11,12 +11,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use axum::{Extension, Router};
 use sluicegate::headers::{PROBLEM_JSON, Policies};
 use sluicegate::{SystemClock, Verdict};
 use tracing::warn;
@@ -26,6 +26,7 @@ pub(crate) use self::document::document;
 use self::request::{Contradiction, ProxiedRequest};
 use super::check;
 use crate::app::App;
+use crate::auth::admission::Asker;
 use crate::log_limit::LogLimit;
 use crate::web::answer::marked;
 use crate::web::problem::Problem;
@@ -43,7 +44,7 @@ const DENY: &str = "deny";
 
 /// Timeout for a body, which is discarded. A proxy may announce its client's body and never send
 /// it, and waits little longer than this itself.
-const BODY_TIMEOUT: Duration = Duration::from_millis(20);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Limit on lines about contradictory headers.
 static CONTRADICTION_LINES: LogLimit = LogLimit::new();
@@ -98,6 +99,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 )]
 async fn authorize(
     State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (parts, sent) = request.into_parts();
@@ -105,19 +107,24 @@ async fn authorize(
     let denied = denied_status(&parts.uri);
     let mut response = match ProxiedRequest::read(&app, &parts, peer) {
         Ok(proxied) => {
-            let verdict = app.check(&proxied.request()).await?;
+            let verdict = app.check(&proxied.request(asker.namespace())).await?;
             marked(respond(&app, &verdict, denied), verdict.is_degraded())
         }
         Err(contradiction) => refuse(&app, &contradiction, peer, denied),
     };
+    finish(&mut response, &parts.method);
+    body::discard(sent, app.limits.batch_bytes_max(), BODY_TIMEOUT).await;
+    Ok(response)
+}
+
+/// Repeats the decision in a header, and leaves out the body of an answer to `HEAD`.
+pub(crate) fn finish(response: &mut Response, method: &Method) {
     let is_allowed = response.status() == StatusCode::OK;
     let decision = if is_allowed { "allowed" } else { "denied" };
     response.headers_mut().insert(DECISION, HeaderValue::from_static(decision));
-    if parts.method == Method::HEAD {
-        leave_out_body(&mut response);
+    if method == Method::HEAD {
+        leave_out_body(response);
     }
-    body::discard(sent, app.limits.batch_bytes_max(), BODY_TIMEOUT).await;
-    Ok(response)
 }
 
 /// Status of a denial. Proxies append their client's query, so the first value counts, invalid ones

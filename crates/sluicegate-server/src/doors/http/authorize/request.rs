@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::app::App;
 use crate::log_limit::LogLimit;
-use crate::normalize::{Endpoint, text};
+use crate::normalize::{Endpoint, NAMESPACE, text};
 
 /// Headers that describe the request. Proxies send one or the other.
 const URIS: [HeaderName; 2] =
@@ -81,8 +81,8 @@ impl<'a> ProxiedRequest<'a> {
         })
     }
 
-    /// The request to check.
-    pub(crate) fn request(&self) -> Request<'_> {
+    /// The request to check, in the namespace of the caller.
+    pub(crate) fn request<'b>(&'b self, namespace: Option<&'b str>) -> Request<'b> {
         let mut request = Request::new().ip(&self.ip).method(&self.method);
         if let Some(endpoint) = &self.endpoint {
             request = endpoint.add_to(request);
@@ -98,6 +98,9 @@ impl<'a> ProxiedRequest<'a> {
         }
         for (name, value) in &self.others {
             request = request.attribute(name, value);
+        }
+        if let Some(namespace) = namespace {
+            request = request.attribute(NAMESPACE, namespace);
         }
         request
     }
@@ -236,7 +239,7 @@ mod tests {
         };
         let sent = ("x-forwarded-uri", "/login/x/y/..;/..");
         let proxied = described(&[sent]).unwrap();
-        let request = proxied.request();
+        let request = proxied.request(None);
         assert_eq!(request.get(&Attribute::Endpoint), Some("/login/x/y/"));
         assert_eq!(request.folded_endpoint(), Some("/login"));
         assert!(described(&[sent, ("x-original-uri", sent.1)]).is_ok());

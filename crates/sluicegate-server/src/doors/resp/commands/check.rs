@@ -12,7 +12,7 @@ use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::{Fault, shown};
 use crate::doors::resp::parser::Command;
 use crate::doors::resp::reply::Replies;
-use crate::normalize;
+use crate::normalize::{self, NAMESPACE};
 
 /// Arguments of `SG.CHECK`.
 #[derive(Debug, Default)]
@@ -62,6 +62,8 @@ impl<'i> Check<'i> {
             b"method" => &mut self.method,
             b"plan" => &mut self.plan,
             b"ip" => return Ok(self.ip.replace(address(value)?).is_none()),
+            // Set by the service only.
+            _ if name == NAMESPACE.as_bytes() => return Ok(true),
             _ => {
                 let text = str::from_utf8(name).ok().filter(|name| Attribute::is_name(name));
                 let Some(name) = text else {
@@ -76,8 +78,8 @@ impl<'i> Check<'i> {
         Ok(known.replace(value).is_none())
     }
 
-    /// The request to check.
-    pub(crate) fn request(&self) -> Request<'_> {
+    /// The request to check, in the namespace of the caller.
+    pub(crate) fn request<'b>(&'b self, namespace: Option<&'b str>) -> Request<'b> {
         let mut request = Request::new().cost(self.cost.unwrap_or(1));
         if let Some(user_id) = self.user_id {
             request = request.user_id(user_id);
@@ -96,6 +98,9 @@ impl<'i> Check<'i> {
         }
         for (name, value) in &self.attributes {
             request = request.attribute(name, value);
+        }
+        if let Some(namespace) = namespace {
+            request = request.attribute(NAMESPACE, namespace);
         }
         request
     }

@@ -51,9 +51,8 @@ pub(crate) fn is_valid(command: &Command<'_, '_>, limits: &RequestLimits) -> boo
     let known = CommandSpec::find(command.argument(0));
     let Some(known) = known.filter(|known| known.takes(command.len())) else { return false };
     match known.kind() {
-        CommandKind::Check => {
-            Check::read(command, known, limits).is_ok_and(|check| check.request().get_cost() > 0)
-        }
+        CommandKind::Check => Check::read(command, known, limits)
+            .is_ok_and(|check| check.request(None).get_cost() > 0),
         CommandKind::Throttle => read_throttle(command, known, limits, &mut None).is_ok(),
         CommandKind::Take => read_take(command, known, limits).is_ok(),
         CommandKind::Other => false,

@@ -1,5 +1,6 @@
 //! Table of all commands.
 
+use crate::data::Right;
 use crate::observe::metrics::resp::CommandKind;
 
 /// Identifies a command.
@@ -164,6 +165,16 @@ impl CommandSpec {
             Name::Check => CommandKind::Check,
             Name::Take => CommandKind::Take,
             Name::Connection(_) => CommandKind::Other,
+        }
+    }
+
+    /// Right that the command needs; `None` if it concerns the connection or the server.
+    #[inline]
+    pub(crate) fn right(&self) -> Option<Right> {
+        match self.name {
+            Name::Throttle | Name::Take => Some(Right::Take),
+            Name::Check => Some(Right::Check),
+            Name::Connection(_) => None,
         }
     }
 

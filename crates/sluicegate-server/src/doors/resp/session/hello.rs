@@ -53,7 +53,7 @@ impl ClientSession {
                 return Ok(self.next());
             }
         }
-        if !self.is_trusted {
+        if !self.is_trusted() {
             return Err(MUST_AUTH);
         }
         if let Some(name) = name {

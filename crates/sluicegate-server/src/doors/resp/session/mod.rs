@@ -3,6 +3,7 @@
 mod about;
 mod client;
 mod hello;
+mod identity;
 
 use std::mem::take;
 use std::net::SocketAddr;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use self::identity::Identity;
 use super::commands::table::{CommandSpec, ConnectionCommand, Name};
 use super::commands::{Ask, Check, LastQuota, read_take, read_throttle};
 use super::error::Fault;
@@ -18,20 +20,29 @@ use super::parser::{COMMAND_BYTES_MAX, Command};
 use super::password::Password;
 use super::reply::{Protocol, Replies};
 use crate::app::RequestLimits;
+use crate::auth::admission::{Admission, Refused, door_label};
+use crate::auth::callers::Caller;
 use crate::auth::connection::ConnectionInfo;
 use crate::auth::password_delays::PasswordDelays;
+use crate::config::Door;
+use crate::data::Right;
 use crate::log_limit::LogLimit;
+use crate::observe::metrics::callers::CallerMetrics;
 use crate::observe::metrics::resp::RespMetrics;
 
 /// Maximum bytes of a command before authentication: long passwords fit. No more is buffered for an
 /// unauthenticated client.
 pub(super) const UNAUTHENTICATED_BYTES_MAX: usize = 8 * 1024;
+/// Label of this door in the metrics of callers.
+pub(super) const RESP_DOOR: &str = door_label(Door::Resp);
 /// Wrong passwords after which the connection is closed.
 const AUTH_FAILURES_MAX: u32 = 8;
 
 /// Limits on lines about wrong passwords, and about connections closed for them.
 static WRONG_LINES: LogLimit = LogLimit::new();
 static CLOSED_LINES: LogLimit = LogLimit::new();
+/// Limit on lines about commands that a caller may not run.
+static RIGHT_LINES: LogLimit = LogLimit::new();
 
 /// State of a client's connection.
 #[derive(Debug)]
@@ -40,8 +51,9 @@ pub(super) struct ClientSession {
     connection: Arc<ConnectionInfo>,
     protocol: Protocol,
     name: Option<Box<[u8]>>,
-    /// Authenticated, or no password is set.
-    is_trusted: bool,
+    identity: Identity,
+    /// Epoch of the callers that the identity was found in.
+    epoch: u64,
     auth_failures: u32,
     /// The next attempt to authenticate has waited for its delay.
     has_waited: bool,
@@ -59,6 +71,10 @@ pub(super) struct SharedConfig {
     pub(super) limits: RequestLimits,
     /// Metrics of the Redis protocol.
     pub(super) metrics: RespMetrics,
+    /// Decides which connections need a caller.
+    pub(super) admission: Arc<Admission>,
+    /// Metrics of callers.
+    pub(super) caller_metrics: CallerMetrics,
     /// Start of the listener, for the uptime.
     pub(super) opened: tokio::time::Instant,
 }
@@ -91,21 +107,37 @@ impl ClientSession {
         connection: Arc<ConnectionInfo>,
         shared_config: &SharedConfig,
     ) -> Self {
+        let epoch = shared_config.admission.callers.epoch();
+        let identity = Identity::of(&connection, shared_config);
         Self {
             id,
             connection,
             protocol: Protocol::default(),
             name: None,
-            is_trusted: shared_config.password.is_none(),
+            identity,
+            epoch,
             auth_failures: 0,
             has_waited: false,
             quota: None,
         }
     }
 
-    /// Returns whether it is authenticated, or no password is set.
+    /// Returns whether it is authenticated, or need not be.
+    #[inline]
     pub(super) fn is_trusted(&self) -> bool {
-        self.is_trusted
+        self.identity.is_trusted()
+    }
+
+    /// Caller of the connection; `None` for one without.
+    #[inline]
+    pub(super) fn caller(&self) -> Option<&Arc<Caller>> {
+        self.identity.caller()
+    }
+
+    /// Namespace of the caller; `None` for the common one.
+    #[inline]
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.caller().and_then(|caller| caller.namespace.as_deref())
     }
 
     /// Address of the client.
@@ -121,7 +153,7 @@ impl ClientSession {
     /// Maximum bytes of a command.
     #[inline]
     pub(super) fn command_bytes_max(&self) -> usize {
-        if self.is_trusted { COMMAND_BYTES_MAX } else { UNAUTHENTICATED_BYTES_MAX }
+        if self.is_trusted() { COMMAND_BYTES_MAX } else { UNAUTHENTICATED_BYTES_MAX }
     }
 
     /// Version of the protocol for replies.
@@ -136,14 +168,22 @@ impl ClientSession {
         command: &Command<'_, 'i>,
         shared_config: &SharedConfig,
     ) -> Parsed<'i> {
+        if self.epoch != shared_config.admission.callers.epoch() {
+            self.renew(shared_config);
+        }
         let Some(known) = CommandSpec::find(command.argument(0)) else {
-            return Parsed::Invalid(match self.is_trusted {
+            return Parsed::Invalid(match self.is_trusted() {
                 true => Fault::unknown(command.argument(0)),
-                false => NO_AUTH,
+                false => self.unauthenticated(shared_config),
             });
         };
-        if !self.is_trusted && !known.is_allowed_before_auth {
-            return Parsed::Invalid(NO_AUTH);
+        if !self.is_trusted() && !known.is_allowed_before_auth {
+            return Parsed::Invalid(self.unauthenticated(shared_config));
+        }
+        if let Some(right) = known.right()
+            && !self.identity.may(right)
+        {
+            return Parsed::Invalid(self.refuse(known, right, shared_config));
         }
         if !known.takes(command.len()) {
             return Parsed::Invalid(Fault::arguments(known));
@@ -233,30 +273,60 @@ impl ClientSession {
     }
 
     /// Time that an attempt to authenticate must wait because of wrong passwords of this address; `None` if it may be
-    /// checked. Clients that know the password do not wait.
+    /// checked. Clients that are authenticated do not wait.
     fn delay(&mut self, shared_config: &SharedConfig) -> Option<Duration> {
-        if self.is_trusted || take(&mut self.has_waited) {
+        let can_guess =
+            shared_config.password.is_some() || !shared_config.admission.callers.is_empty();
+        if take(&mut self.has_waited) || self.identity.is_authenticated() || !can_guess {
             return None;
         }
         shared_config.delays.delay(self.peer().ip())
     }
 
-    /// Checks a password and updates the session.
+    /// Checks a password or a caller's token, and updates the session.
     fn authenticate(&mut self, user: &[u8], password: &[u8], shared_config: &SharedConfig) -> bool {
-        let is_right = match &shared_config.password {
-            Some(right) => user == b"default" && right.is(password),
-            None => user == b"default",
-        };
-        if is_right {
-            self.is_trusted = true;
+        let epoch = shared_config.admission.callers.epoch();
+        let authenticated = Identity::authenticate(&self.connection, user, password, shared_config);
+        if let Some(identity) = authenticated {
+            (self.identity, self.epoch) = (identity, epoch);
             self.auth_failures = 0;
             return true;
         }
         shared_config.metrics.auth_failures.inc();
+        shared_config.caller_metrics.refused(RESP_DOOR, Refused::Wrong.name());
         shared_config.delays.note(self.peer().ip());
         self.auth_failures += 1;
         self.log_failure();
         false
+    }
+
+    /// Looks the identity up again, after the callers have changed.
+    #[cold]
+    fn renew(&mut self, shared_config: &SharedConfig) {
+        self.epoch = shared_config.admission.callers.epoch();
+        self.identity = self.identity.renewed(&self.connection, shared_config);
+    }
+
+    /// Error of a connection that must authenticate.
+    #[cold]
+    fn unauthenticated(&self, shared_config: &SharedConfig) -> Fault {
+        shared_config.caller_metrics.refused(RESP_DOOR, Refused::Missing.name());
+        NO_AUTH
+    }
+
+    /// Error about a command that needs a right which the caller lacks.
+    #[cold]
+    fn refuse(&self, known: &CommandSpec, right: Right, shared_config: &SharedConfig) -> Fault {
+        let Some(caller) = self.caller() else {
+            shared_config.caller_metrics.refused(RESP_DOOR, Refused::Missing.name());
+            return Fault::caller_needed(known, right);
+        };
+        shared_config.caller_metrics.refused(RESP_DOOR, Refused::Right(right).name());
+        if let Some(suppressed) = RIGHT_LINES.admit() {
+            let (peer, caller, right) = (self.peer(), &*caller.name, right.name());
+            info!(%peer, caller, right, suppressed, "caller without the right rejected");
+        }
+        Fault::right(known, right)
     }
 
     /// Logs the first wrong password of a connection, and the last.
