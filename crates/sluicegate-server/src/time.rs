@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
@@ -48,6 +49,12 @@ impl Timestamp {
             Ok(time) => format!("{time:.0}"),
             Err(_) => self.to_string(),
         }
+    }
+
+    /// Timestamp this much later.
+    #[must_use]
+    pub fn plus(self, length: Duration) -> Self {
+        self.plus_micros(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
     }
 
     /// Timestamp this many microseconds later, or earlier if negative.

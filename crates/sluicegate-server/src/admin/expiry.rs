@@ -29,8 +29,7 @@ pub(super) fn expiry(
             if length.is_zero() {
                 return Err(Problem::field("expires_in", "must be longer than zero"));
             }
-            let micros = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-            now.plus_micros(micros)
+            now.plus(length)
         }
     };
     if at <= now {

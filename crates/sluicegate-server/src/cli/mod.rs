@@ -1,10 +1,12 @@
 //! The command line.
 
 mod buckets;
+mod callers;
 mod check;
 mod client;
 mod completions;
 mod confirm;
+mod credentials;
 mod database;
 mod explain;
 mod failure;
@@ -53,7 +55,7 @@ Examples:
                                                     give one user a higher rate
   sluicegate violations top --since 1h                list who was denied most
 
-All commands but serve, tokens and migrate talk to a running server: --server URL or SLUICEGATE_SERVER names it, and \
+All commands but serve, tokens, callers and migrate talk to a running server: --server URL or SLUICEGATE_SERVER names it, and \
 SLUICEGATE_TOKEN or --token-file holds the token. HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are honoured. With --json, \
 output is JSON.
 
@@ -78,6 +80,7 @@ enum Command {
     Violations(Box<violations::Arguments>),
     Buckets(buckets::Arguments),
     Tokens(tokens::Arguments),
+    Callers(callers::Arguments),
     Migrate(migrate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -113,6 +116,7 @@ fn run(command: Command) -> CliResult {
         Command::Violations(arguments) => violations::run(&arguments),
         Command::Buckets(arguments) => buckets::run(&arguments),
         Command::Tokens(arguments) => runtime()?.block_on(tokens::run(&arguments)),
+        Command::Callers(arguments) => runtime()?.block_on(callers::run(&arguments)),
         Command::Migrate(arguments) => runtime()?.block_on(migrate::run(&arguments)),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

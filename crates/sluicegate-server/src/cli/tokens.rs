@@ -1,18 +1,17 @@
 //! `sluicegate tokens`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::confirm::confirm;
+use super::Exit;
+use super::credentials::{NewToken, Revocation};
 use super::database::{Needs, Target, author};
 use super::failure::{CliResult, Failure};
-use super::options::{Change, Direct, Form, Why};
+use super::options::{Direct, Form, Why};
 use super::output::{Output, say};
 use super::table::{Shown, Table};
-use super::{Exit, files};
-use crate::auth::tokens;
 use crate::data::{Database, Role, StoredToken};
 
 const EXAMPLES: &str = "\
@@ -45,7 +44,11 @@ enum Action {
     /// List the tokens
     #[command(after_help = "Examples:\n  sluicegate tokens list\n  sluicegate tokens list --json")]
     List,
-    Revoke(Revoke),
+    /// Revoke a token; it is no longer accepted
+    #[command(
+        after_help = "Examples:\n  sluicegate tokens revoke deploy\n  sluicegate tokens revoke deploy --yes"
+    )]
+    Revoke(Revocation),
 }
 
 /// Create a token, and write it to standard output or a new file
@@ -69,22 +72,6 @@ struct Create {
     /// Show what would be created, and create nothing
     #[arg(long)]
     dry_run: bool,
-
-    #[command(flatten)]
-    why: Why,
-}
-
-/// Revoke a token; it is no longer accepted
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  sluicegate tokens revoke deploy\n  sluicegate tokens revoke deploy --yes"
-)]
-struct Revoke {
-    /// Name of the token
-    name: String,
-
-    #[command(flatten)]
-    change: Change,
 
     #[command(flatten)]
     why: Why,
@@ -126,28 +113,16 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
         ));
         return Ok(Exit::Done);
     }
-    let none = |error| Failure::unavailable(format!("no random numbers: {error}"));
-    let (token, hash) = tokens::mint().map_err(none)?;
-    let path = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
-    let mut sink = files::Sink::secret(path)?;
-    let stored = match database.create_token(name, role, &hash, &author(&arguments.why)).await {
-        Ok(stored) => stored,
+    let token = NewToken::mint(arguments.out.as_deref())?;
+    match database.create_token(name, role, &token.hash, &author(&arguments.why)).await {
+        Ok(stored) => {
+            let what = format!("the token {name}, which may {}", may(role));
+            token.write(view(&stored), &what, output)?;
+        }
         Err(error) => {
-            sink.discard();
+            token.discard();
             return Err(error.into());
         }
-    };
-    let (mut shown, line) = (view(&stored), format!("{}\n", token.expose()));
-    let may = may(role);
-    if let Some(path) = path {
-        sink.write(&line)?;
-        output.show(&shown, String::new)?;
-        let path = path.display();
-        say(&format!("{path} holds the token {name}, which may {may}. It is not shown again."));
-    } else {
-        shown["token"] = json!(token.expose());
-        output.show(&shown, || line)?;
-        say(&format!("This is the token {name}, which may {may}. It is not shown again."));
     }
     if others.is_empty() {
         say(
@@ -172,23 +147,12 @@ async fn list(database: &Database, output: Output) -> CliResult {
     Ok(Exit::Done)
 }
 
-async fn revoke(arguments: &Revoke, database: &Database, output: Output) -> CliResult {
-    let name = &arguments.name;
+async fn revoke(revocation: &Revocation, database: &Database, output: Output) -> CliResult {
     let tokens = database.tokens().await?;
-    let Some(token) = tokens.iter().find(|token| token.name == *name) else {
-        return Err(Failure::usage(format!("no token is called {name}")));
-    };
-    if arguments.change.dry_run {
-        say("Nothing was revoked; the token is:");
-        output.show(&view(token), || format!("{name}\n"))?;
-        return Ok(Exit::Done);
-    }
-    let question = format!("Revoke the token {name}, which may {}?", may(token.role));
-    confirm(&question, arguments.change.yes)?;
-    let revoked = database.delete_token(name, &author(&arguments.why)).await?;
-    say(&format!("The token {name} was revoked."));
-    output.show(&json!({"revoked": view(&revoked)}), String::new)?;
-    Ok(Exit::Done)
+    let found = tokens.iter().find(|token| token.name == revocation.name());
+    let found = found.map(|token| (view(token), may(token.role).into()));
+    let delete = async |by: &_| Ok(view(&database.delete_token(revocation.name(), by).await?));
+    revocation.run("token", found, output, delete).await
 }
 
 fn may(role: Role) -> &'static str {

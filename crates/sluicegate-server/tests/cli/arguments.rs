@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::Launch;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "serve",
     "check",
     "explain",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 11] = [
     "violations",
     "buckets",
     "tokens",
+    "callers",
     "migrate",
     "completions",
     "man",
@@ -32,7 +33,9 @@ fn every_command_has_help_with_examples_and_exit_codes() {
         assert!(help(&[command]).contains("Examples:"), "{command}");
     }
     assert!(overview.contains("1 denied (check), 2 wrong arguments or refused, 3 cannot reach"));
-    for command in ["rules", "check", "overrides", "violations", "buckets", "tokens", "migrate"] {
+    for command in
+        ["rules", "check", "overrides", "violations", "buckets", "tokens", "callers", "migrate"]
+    {
         assert!(help(&[command]).contains("Exit codes: 0 "), "{command}");
     }
     for action in ["list", "create", "update", "delete", "history", "preview", "export", "import"] {
@@ -59,6 +62,18 @@ fn mistakes_are_usage_errors_with_a_suggestion() {
         ),
         (&["violations", "list", "--since", "soon"], "7 days"),
         (&["tokens", "create", "x", "--role", "root"], "read, admin"),
+        (
+            &["callers", "create", "x", "--may", "check,administer"],
+            "check, take, refund, authorize",
+        ),
+        (&["callers", "create", "x"], "--may"),
+        (&["callers", "create", "x", "--may", "check", "--expires-in", "soon"], "--expires-in"),
+        (&["callers", "create", "x", "--may", "check", "--expires-in", "0s"], "longer than zero"),
+        (
+            &["callers", "create", "x", "--may", "check", "--expires-at", "2020-01-01T00:00:00Z"],
+            "in the future",
+        ),
+        (&["callers", "create", "x", "--may", "check", "--no-token"], "--certificate"),
         (&["check", "--server", "127.0.0.1:1"], "--server: must be a URL"),
         (&["rules", "list", "--database", "mysql://h"], "--database: must begin with"),
     ] {

@@ -29,7 +29,7 @@ fn a_database_is_made_ready_and_taken_back() {
     let unasked = run(&["--down-to", "0"]);
     assert_eq!((unasked.code, unasked.stdout.as_str()), (Some(2), ""), "{unasked:?}");
     assert!(unasked.stderr.contains("--yes"), "{unasked:?}");
-    for beyond in ["--down-to=9", "--down-to=-1"] {
+    for beyond in ["--down-to=999", "--down-to=-1"] {
         let typed = run(&[beyond, "--yes"]);
         assert_eq!((typed.code, typed.stdout.as_str()), (Some(2), ""), "{typed:?}");
         assert!(typed.stderr.contains("--down-to"), "{typed:?}");

@@ -4,6 +4,7 @@ mod support;
 
 mod arguments;
 mod buckets;
+mod callers;
 mod checks;
 mod client;
 mod converters;
