@@ -1,7 +1,7 @@
 /** Modal dialog: the browser keeps the focus in it, and Escape closes it. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 interface DialogProps {
   readonly title: ComponentChildren;
@@ -9,15 +9,25 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** Open as long as it is rendered. */
+/** Open as long as it is rendered. Returns the focus when it closes. */
 export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
-    dialog.current?.showModal();
+  const closed = useRef(onClose);
+  closed.current = onClose;
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    const report = () => closed.current();
+    element?.addEventListener("close", report);
+    element?.showModal();
+    return () => {
+      // Only closing returns the focus. Its event comes late and is not needed any more.
+      element?.removeEventListener("close", report);
+      element?.close();
+    };
   }, []);
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby={heading} onClose={onClose}>
+    <dialog ref={dialog} class="dialog" aria-labelledby={heading}>
       <div class="dialog-head">
         <h2 id={heading}>{title}</h2>
         <button type="button" class="button quiet" onClick={() => dialog.current?.close()}>

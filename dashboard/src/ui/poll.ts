@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Problem } from "../api/client.ts";
-import { needsToken } from "../session.ts";
+import { needsToken, onSession } from "../session.ts";
 import { asProblem } from "./load.ts";
 
 export interface PollState<T> {
@@ -23,8 +23,8 @@ export function pauseAfter(problem: Problem, everyMs: number, beforeMs: number):
 }
 
 /**
- * Loads when one of `inputs` changes, and `everyMs` after each answer, less often while the service is down; not while
- * the page is hidden or the user must sign in. Does nothing without `load`.
+ * Loads when one of `inputs` changes, after signing in, and `everyMs` after each answer, less often while the service is
+ * down; not while the page is hidden or the user must sign in. Does nothing without `load`.
  */
 export function usePoll<T>(
   load: ((signal: AbortSignal) => Promise<T>) | undefined,
@@ -34,6 +34,7 @@ export function usePoll<T>(
   const [state, setState] = useState<Omit<PollState<T>, "refresh">>({ value: undefined, problem: undefined });
   const [times, setTimes] = useState(0);
   const refresh = useCallback(() => setTimes((times) => times + 1), []);
+  useEffect(() => onSession(refresh), [refresh]);
   useEffect(() => {
     if (load === undefined) return undefined;
     const abort = new AbortController();

@@ -6,9 +6,9 @@ import type { Problem } from "../api/client.ts";
 import type { Rule } from "../api/types.ts";
 import { hrefOf } from "../route.ts";
 import { Field } from "../ui/field.tsx";
+import { RangeButtons, RuleSelect, TimeField } from "../ui/search-parts.tsx";
 import { TextField } from "../ui/text-field.tsx";
-import { visible } from "../ui/visible.ts";
-import { inputOf, RANGES, type Search, timeOf } from "./search.ts";
+import { RANGES, type Search } from "./search.ts";
 
 interface FormProps {
   /** The current search. */
@@ -40,50 +40,27 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
     />
   );
   const time = (name: "from" | "to", label: string) => (
-    <div class="violations-wide">
-      <Field label={label} error={errorOf(name)}>
-        {(input) => (
-          <input
-            {...input}
-            class="input"
-            type="datetime-local"
-            step={1}
-            value={inputOf(values[name])}
-            onInput={(event) => set({ [name]: timeOf(event.currentTarget.value), last: "" })}
-          />
-        )}
-      </Field>
-    </div>
+    <TimeField
+      label={label}
+      value={values[name]}
+      error={errorOf(name)}
+      onValue={(time) => set({ [name]: time, last: "" })}
+    />
   );
   return (
     <search>
       <form class="panel" aria-label="Search" onSubmit={submit}>
-        <div class="violations-fields">
+        <div class="search-fields">
           {text("user_id", "User id", "any")}
           {text("ip", "IP address", "any")}
           {text("endpoint", "Endpoint", "any")}
           {text("bucket_key", "Bucket", "any")}
-          <Field label="Rule" error={errorOf("rule_id")}>
-            {(input) => (
-              <select
-                {...input}
-                class="input"
-                value={values.rule_id}
-                onChange={(event) => set({ rule_id: event.currentTarget.value })}
-              >
-                <option value="">any</option>
-                {values.rule_id !== "" && !rules.some(({ rule_id }) => String(rule_id) === values.rule_id) && (
-                  <option value={values.rule_id}>{visible(values.rule_id)}</option>
-                )}
-                {rules.map(({ rule_id, key_pattern, plan }) => (
-                  <option key={rule_id} value={String(rule_id)}>
-                    {rule_id}: {visible(key_pattern)}
-                    {plan !== null && ` (${visible(plan)})`}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <RuleSelect
+            rules={rules}
+            value={values.rule_id}
+            error={errorOf("rule_id")}
+            onValue={(rule_id) => set({ rule_id })}
+          />
           <Field label="Mode" error={errorOf("mode")}>
             {(input) => (
               <select
@@ -101,28 +78,8 @@ export function SearchForm({ search, rules, problem, onSearch }: FormProps): JSX
           {time("from", "From (UTC)")}
           {time("to", "To (UTC)")}
         </div>
-        <div class="violations-act">
-          <fieldset class="violations-ranges" aria-label="Time range">
-            {RANGES.map(({ name, title }) => (
-              <button
-                key={name}
-                type="button"
-                class="button"
-                aria-pressed={search.last === name}
-                onClick={() => onSearch({ ...values, last: name, from: "", to: "" })}
-              >
-                {title}
-              </button>
-            ))}
-            <button
-              type="button"
-              class="button"
-              aria-pressed={search.last === "" && search.from === "" && search.to === ""}
-              onClick={() => onSearch({ ...values, last: "", from: "", to: "" })}
-            >
-              All time
-            </button>
-          </fieldset>
+        <div class="search-act">
+          <RangeButtons ranges={RANGES} search={search} onTimes={(times) => onSearch({ ...values, ...times })} />
           <span class="row">
             <a class="button quiet" href={hrefOf("violations")}>
               Clear

@@ -5,9 +5,9 @@ import type { Problem } from "../api/client.ts";
 import { serviceAheadMs } from "../api/clock.ts";
 import type { Violation } from "../api/types.ts";
 import { needsToken, onSession } from "../session.ts";
+import { PAGE_MAX, type Query } from "../ui/export-pages.ts";
 import { asProblem } from "../ui/load.ts";
-import { listViolations, PAGE_MAX } from "./pages.ts";
-import type { Query } from "./search.ts";
+import { listViolations } from "./pages.ts";
 
 /** Rows of the first page: small, so that it is shown quickly. */
 const PAGE_FIRST = 100;

@@ -33,7 +33,7 @@ export function TimelineChart({ timeline, of }: TimelineProps): JSX.Element {
   const when = slot === undefined ? of : `the ${per} from ${timeText(starts[slot]!)} UTC`;
   return (
     <section class="panel" aria-labelledby="violations-timeline">
-      <div class="violations-panel-head">
+      <div class="panel-head">
         <h2 id="violations-timeline">Denials per {per}</h2>
         <p class="muted small">{when}</p>
       </div>

@@ -5,10 +5,11 @@ import { call } from "../api/client.ts";
 import type { TopBy, TopOffenders } from "../api/types.ts";
 import { formatCount, formatTime } from "../format.ts";
 import { hrefOf } from "../route.ts";
+import type { Query } from "../ui/export-pages.ts";
 import { Key } from "../ui/key.tsx";
 import { useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
-import { paramsOf, type Query, type Search, topQueryOf } from "./search.ts";
+import { paramsOf, type Search, topQueryOf } from "./search.ts";
 
 const TOP_MAX = 10;
 
@@ -41,9 +42,9 @@ export function Top({ search, query, by, onBy }: TopProps): JSX.Element {
   const isNarrower = [search.user_id, search.ip, search.endpoint, search.bucket_key].some((text) => text !== "");
   return (
     <section class="panel" aria-labelledby="violations-top">
-      <div class="violations-panel-head">
+      <div class="panel-head">
         <h2 id="violations-top">{mode === "shadow" ? "Top offenders (shadow)" : "Top offenders"}</h2>
-        <fieldset class="violations-ranges" aria-label="Group by">
+        <fieldset class="search-ranges" aria-label="Group by">
           {TOP_BY.map(([name, title]) => (
             <button key={name} type="button" class="button" aria-pressed={name === by} onClick={() => onBy(name)}>
               {title}

@@ -7,20 +7,22 @@ import { loadRules } from "../api/rules.ts";
 import type { Rule, TopBy } from "../api/types.ts";
 import { formatCount } from "../format.ts";
 import { goTo, hrefOf, replaceAddress, useRoute } from "../route.ts";
+import { Export } from "../ui/export.tsx";
+import type { Query } from "../ui/export-pages.ts";
 import { useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { useStore } from "../ui/store.ts";
 import { Empty } from "./empty.tsx";
-import { Export } from "./export.tsx";
 import { SearchForm } from "./form.tsx";
 import { type SearchState, useViolations } from "./load.ts";
-import { paramsOf, type Query, queryOf, type Search, searchOf } from "./search.ts";
+import { paramsOf, queryOf, type Search, searchOf } from "./search.ts";
 import { ViolationTable } from "./table.tsx";
 import { timelineOf } from "./timeline.ts";
 import { TimelineChart } from "./timeline-chart.tsx";
 import { TOP_BY, Top } from "./top.tsx";
 import "./violations.css";
 
+const SOURCE = { path: "/v1/violations", member: "violations" };
 /** Rows added to the table at a time. */
 const SHOWN_STEP = 100;
 /** The most rows in the table; an export has more. */
@@ -57,7 +59,7 @@ export function ViolationsView(): JSX.Element {
             are those of the first denied request.
           </p>
         </div>
-        <Export query={query} />
+        <Export source={SOURCE} query={query} />
       </div>
       <SearchForm key={address} search={search} rules={rules.value ?? []} problem={found.problem} onSearch={start} />
       {found.problem !== undefined && <Notice kind="error">{found.problem.detail}</Notice>}
@@ -118,7 +120,7 @@ function SearchRows({ found, rules, search, onAgain }: RowsProps): JSX.Element |
   }
   return (
     <section class="panel" aria-labelledby="violations-found" aria-busy={!found.isLoaded}>
-      <div class="violations-panel-head">
+      <div class="panel-head">
         <h2 id="violations-found">Recorded violations</h2>
         <div class="row">
           <p class="muted small" role="status">

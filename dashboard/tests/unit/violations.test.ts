@@ -1,7 +1,8 @@
 import { expect, test } from "@playwright/test";
 import type { Violation } from "../../src/api/types.ts";
-import { countRows, EXPORT_MAX, exportAll, type Page } from "../../src/violations/pages.ts";
-import { inputOf, paramsOf, queryOf, searchOf, timeOf, topQueryOf } from "../../src/violations/search.ts";
+import { countRows, EXPORT_MAX, exportAll, type Page } from "../../src/ui/export-pages.ts";
+import { inputOf, timeOf } from "../../src/ui/search.ts";
+import { paramsOf, queryOf, searchOf, topQueryOf } from "../../src/violations/search.ts";
 import { subjectOf } from "../../src/violations/subject.ts";
 import { axisOf, SLOTS_MAX, sumOf, timelineOf } from "../../src/violations/timeline.ts";
 import { timesOf } from "../../src/violations/times.ts";
@@ -145,7 +146,7 @@ function pages(...all: Page[]): (after: string | undefined) => Promise<Page> {
 test("an export has every page, and one header", async () => {
   const seen: number[] = [];
   const fetch = pages({ text: "h\r\na\r\n", rows: 1, next: "1" }, { text: "h\r\nb\r\nc\r\n", rows: 2, next: null });
-  const { parts, rows, isAll } = await exportAll("csv", fetch, (rows) => seen.push(rows));
+  const { parts, rows, isAll } = await exportAll("csv", "violations", fetch, (rows) => seen.push(rows));
   expect(parts.join("")).toBe("h\r\na\r\nb\r\nc\r\n");
   expect([rows, isAll]).toEqual([3, true]);
   expect(seen).toEqual([1, 3]);
@@ -153,9 +154,9 @@ test("an export has every page, and one header", async () => {
 
 test("an export as JSON can be parsed", async () => {
   const some = pages({ text: '{"a":1},\n{"a":2}', rows: 2, next: "1" }, { text: '{"a":3}', rows: 1, next: null });
-  const { parts } = await exportAll("json", some, () => {});
+  const { parts } = await exportAll("json", "violations", some, () => {});
   expect(JSON.parse(parts.join(""))).toEqual({ violations: [{ a: 1 }, { a: 2 }, { a: 3 }] });
-  const none = await exportAll("json", pages({ text: "", rows: 0, next: null }), () => {});
+  const none = await exportAll("json", "violations", pages({ text: "", rows: 0, next: null }), () => {});
   expect(JSON.parse(none.parts.join(""))).toEqual({ violations: [] });
 });
 
@@ -165,7 +166,7 @@ test("an export ends at its bound, and reports that there is more", async () => 
     parameters += 1;
     return { text: "h\n", rows: 1000, next: "0" };
   };
-  const { rows, isAll } = await exportAll("csv", endless, () => {});
+  const { rows, isAll } = await exportAll("csv", "violations", endless, () => {});
   expect([rows, isAll, parameters]).toEqual([EXPORT_MAX, false, EXPORT_MAX / 1000]);
 });
 

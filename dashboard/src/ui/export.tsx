@@ -1,19 +1,31 @@
-/** Export of all violations of a search to a file. */
+/** Export of all rows of a search to a file. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatCount } from "../format.ts";
-import { asProblem } from "../ui/load.ts";
-import { showToast } from "../ui/toasts.tsx";
-import { EXPORT_MAX, type ExportFile, exportAll, type Format, fetchOf } from "./pages.ts";
-import type { Query } from "./search.ts";
+import {
+  EXPORT_MAX,
+  type ExportFile,
+  exportAll,
+  type Format,
+  fetchOf,
+  type ListSource,
+  type Query,
+} from "./export-pages.ts";
+import { asProblem } from "./load.ts";
+import { showToast } from "./toasts.tsx";
 
 /** Time until the file is released: the browser may start to read it late. */
 const SAVED_MS_MAX = 60_000;
 
 const TYPES: Record<Format, string> = { csv: "text/csv;charset=utf-8", json: "application/json" };
 
-export function Export({ query }: { readonly query: Query }): JSX.Element {
+interface ExportProps {
+  readonly source: ListSource;
+  readonly query: Query;
+}
+
+export function Export({ source, query }: ExportProps): JSX.Element {
   const [rows, setRows] = useState<number>();
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);
@@ -22,8 +34,8 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
     running.current = abort;
     setRows(0);
     try {
-      const exported = await exportAll(format, fetchOf(format, query, abort.signal), setRows);
-      save(exported, format);
+      const exported = await exportAll(format, source.member, fetchOf(source, format, query, abort.signal), setRows);
+      save(exported, `${source.member}.${format}`, TYPES[format]);
     } catch (error) {
       if (abort.signal.aborted) showToast("Export cancelled.", "info");
       else showToast(`Could not export: ${asProblem(error).detail}`, "error");
@@ -56,11 +68,11 @@ export function Export({ query }: { readonly query: Query }): JSX.Element {
 }
 
 /** Saves the file and shows the number of rows. */
-function save({ parts, rows, isAll }: ExportFile, format: Format): void {
-  const url = URL.createObjectURL(new Blob([...parts], { type: TYPES[format] }));
+function save({ parts, rows, isAll }: ExportFile, name: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([...parts], { type }));
   const link = document.createElement("a");
   link.href = url;
-  link.download = `violations.${format}`;
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), SAVED_MS_MAX);
   if (isAll) showToast(`Exported ${formatCount(rows)} ${rows === 1 ? "row" : "rows"}.`);
