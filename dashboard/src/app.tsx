@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary.tsx";
+import { CallersView } from "./callers/view.tsx";
 import { ExplainView } from "./explain/view.tsx";
 import { focusHeading } from "./focus.ts";
 import icon from "./icon.svg";
@@ -24,6 +25,7 @@ const TABS: readonly (readonly [View, string, () => JSX.Element])[] = [
   ["rules", "Rules", RulesView],
   ["explain", "Explain", ExplainView],
   ["violations", "Violations", ViolationsView],
+  ["callers", "Callers", CallersView],
 ];
 
 export function App(): JSX.Element {

@@ -1,6 +1,6 @@
 import { expect, test } from "./service.ts";
 
-const TITLES = ["Live", "Rules", "Explain", "Violations", "Playground"];
+const TITLES = ["Live", "Rules", "Explain", "Violations", "Callers", "Playground"];
 
 test("every view has a tab and its own title", async ({ page }) => {
   await page.goto("/");
