@@ -71,10 +71,8 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     if !arguments.check_config {
         return serve(loaded.config, audience);
     }
-    let files = loaded.config.listen.tls.files();
-    if !files.is_empty()
-        && let Err(error) = files.server_config()
-    {
+    let tls = loaded.config.listen.tls_sets();
+    if let Err(error) = tls.iter().try_for_each(|tls| tls.files().server_config().map(drop)) {
         say(&format!("{}\n", ServeError::from(error).report(audience.in_colours)));
         return Exit::Usage;
     }
@@ -173,6 +171,7 @@ fn flag(key: &'static Key) -> Option<Arg> {
         Kind::Text { .. }
         | Kind::Url { .. }
         | Kind::Path { .. }
+        | Kind::FileOrNone { .. }
         | Kind::List { .. }
         | Kind::Secret { .. } => key.doc.into(),
     };

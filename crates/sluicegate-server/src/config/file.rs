@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
 use super::keys::{Key, Kind, keys};
+use super::listen::NONE;
 use super::load::{ConfigFile, Loader, Origin};
 
 /// Reads every value of the file, and records all errors in the order of the text.
@@ -71,8 +72,12 @@ fn read_value(
             loader.give(key, if *is_on { on } else { off }, origin);
         }
         (Kind::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
-            let folder = file.path.parent().unwrap_or(&file.path);
-            loader.give(key, &folder.join(path.as_ref()).to_string_lossy(), origin);
+            loader.give(key, &file.resolve(path), origin);
+        }
+        (Kind::FileOrNone { .. }, DeValue::String(path))
+            if !path.is_empty() && path.as_ref() != NONE =>
+        {
+            loader.give(key, &file.resolve(path), origin);
         }
         (Kind::List { .. }, DeValue::Array(members)) => {
             let texts: Option<Vec<_>> =
@@ -90,6 +95,7 @@ fn read_value(
             | Kind::List { .. }
             | Kind::Choice { .. }
             | Kind::Path { .. }
+            | Kind::FileOrNone { .. }
             | Kind::Url { .. }
             | Kind::Secret { .. },
             DeValue::String(text),

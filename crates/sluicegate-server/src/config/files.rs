@@ -25,12 +25,9 @@ pub(super) fn notes(
         }
         notes.extend(writable("the settings file", path));
     }
-    for (setting, key) in
-        [("listen.tls_key", &config.listen.tls.key), ("store.tls_key", &config.store.tls.key)]
-    {
-        notes.extend(key.iter().flat_map(|key| {
-            [readable(setting, key), writable(setting, key)].into_iter().flatten()
-        }));
+    let store_key = config.store.tls.key.as_deref().map(|key| ("store.tls_key".to_owned(), key));
+    for (setting, key) in config.listen.key_files().chain(store_key) {
+        notes.extend([readable(&setting, key), writable(&setting, key)].into_iter().flatten());
     }
     notes.extend(config.rules.file.iter().filter_map(|file| writable("rules.file", file)));
     if let Some(DatabaseUrl::Sqlite(path)) = &config.database.url {

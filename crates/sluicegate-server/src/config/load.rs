@@ -49,6 +49,14 @@ pub struct ConfigFile {
     pub text: String,
 }
 
+impl ConfigFile {
+    /// A path in the file, which is relative to the file's folder.
+    pub(super) fn resolve(&self, path: &str) -> String {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        folder.join(path).to_string_lossy().into_owned()
+    }
+}
+
 /// A setting's value and origin.
 #[derive(Debug)]
 pub struct Setting {
@@ -321,15 +329,10 @@ impl Loader {
     }
 
     fn check_tls(&mut self) {
-        let tls = &self.config.listen.tls;
-        let (given, missing) = match (&tls.certificate, &tls.key, &tls.client_ca) {
-            (Some(_), None, _) => ("listen.tls_certificate", "listen.tls_key"),
-            (None, Some(_), _) => ("listen.tls_key", "listen.tls_certificate"),
-            (None, None, Some(_)) => ("listen.tls_client_ca", "listen.tls_certificate"),
-            _ => return,
-        };
-        let place = Place::from(&self.origin(given));
-        self.problems.push(Problem::new(place, format!("{given} needs {missing} as well")));
+        if let Err((given, missing)) = self.config.listen.check_tls() {
+            let place = Place::from(&self.origin(&given));
+            self.problems.push(Problem::new(place, format!("{given} needs {missing} as well")));
+        }
     }
 }
 

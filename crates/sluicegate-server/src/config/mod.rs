@@ -29,7 +29,7 @@ pub use self::address::{Address, UnixAddress};
 pub use self::database::{Database, DatabaseUrl};
 pub use self::error::ConfigErrors;
 pub use self::keys::{Key, Kind, keys};
-pub use self::listen::{Door, Listen, ListenTls, ListenerSettings};
+pub use self::listen::{Door, FileChoice, Listen, ListenTls, ListenerSettings};
 pub(crate) use self::load::reason;
 pub use self::load::{FILE_NAME, Loaded, Origin, Setting, Sources};
 pub use self::secret::Secret;

@@ -17,10 +17,10 @@ use crate::app::{App, RequestLimits};
 use crate::auth::admission::Admission;
 use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
-use crate::config::{Address, Config, Door, StoreUrl, UnixAddress, reason};
+use crate::config::{Address, Config, Door, ListenTls, StoreUrl, UnixAddress, reason};
 use crate::doors::dispatch::Dispatch;
 use crate::doors::listen::{
-    Listener, ListenerConfig, ProtocolHandler, ProxyProtocol, Renewal, Slots, Tls,
+    Listener, ListenerConfig, ListenerLimit, ProtocolHandler, ProxyProtocol, Renewal, Slots, Tls,
 };
 use crate::doors::resp::Resp;
 use crate::lifecycle::{Phase, Phases};
@@ -231,14 +231,15 @@ fn listen(
     app: &Arc<App>,
     slots: &Slots,
     phases: &Phases,
-    tls: Option<&Tls>,
+    tls: &[(ListenTls, Tls)],
 ) -> Result<Vec<Listening>, ServeError> {
     let mut bound = Vec::new();
     for ((door, address), listener_slots) in config.listen.addresses().zip(slots.per_listener()) {
         let app = Arc::clone(app);
+        let files = config.listen.tls_of(door);
+        let limits = config.listen.limits_of(door, &config.limits);
         let listener_config = ListenerConfig {
             metrics: app.metrics.clone(),
-            limits: config.limits.clone(),
             slots: listener_slots,
             phase: phases.watch(),
             proxy_protocol: config
@@ -249,14 +250,17 @@ fn listen(
             traits: ListenerTraits {
                 door,
                 is_local: config.listen.is_local(door),
-                requires_certificates: config.listen.tls.client_ca.is_some(),
+                requires_certificates: files.client_ca.is_some(),
             },
-            tls: tls.cloned(),
+            tls: tls.iter().find(|(of, _)| *of == files).map(|(_, tls)| tls.clone()),
             handler: match door {
                 Door::Http => ProtocolHandler::Http(Dispatch::http(app)),
                 Door::Grpc => ProtocolHandler::Http(Dispatch::grpc(app)),
-                Door::Resp => ProtocolHandler::Resp(Resp::new(app, config).map_err(uncountable)?),
+                Door::Resp => {
+                    ProtocolHandler::Resp(Resp::new(app, config, &limits).map_err(uncountable)?)
+                }
             },
+            limits,
         };
         let listener = Listener::bind(address, listener_config)
             .map_err(|source| ServeError::Listen { door, address: address.clone(), source })?;
@@ -265,7 +269,7 @@ fn listen(
     let run = |(door, listener): (Door, Listener)| Listening {
         door,
         address: listener.address().clone(),
-        is_tls: tls.is_some(),
+        is_tls: listener.is_tls(),
         task: tokio::spawn(listener.run()),
     };
     Ok(bound.into_iter().map(run).collect())
@@ -298,21 +302,27 @@ impl Listening {
 
 impl Service {
     async fn start(config: Config) -> Result<Self, ServeError> {
-        let files = config.listen.tls.files();
-        let tls = (!files.is_empty()).then(|| Tls::open(&files)).transpose()?;
+        let open = |files: ListenTls| Ok((files.clone(), Tls::open(files.files())?));
+        let tls = config.listen.tls_sets().into_iter().map(open);
+        let tls = tls.collect::<Result<Vec<_>, TlsFilesError>>()?;
         let start = Start::find(&config).await?;
         let (source, text) = (start.source.clone(), start.text.clone());
         let app = app(&config, start).await?;
 
         let connections_max = file_limit::provide_for(config.limits.connections_max);
-        let listeners = config.listen.addresses().map(|(door, _)| door.name());
-        let slots = Slots::new(connections_max, listeners, &config.proxies.trusted, &app.metrics);
+        let limit = |(door, _): (Door, _)| ListenerLimit {
+            listener: door.name(),
+            connections_max: config.listen.of(door).connections_max,
+        };
+        let limits: Vec<_> = config.listen.addresses().map(limit).collect();
+        let slots = Slots::new(connections_max, &limits, &config.proxies.trusted, &app.metrics);
         let phases = Phases::new();
-        if let Some(tls) = tls.clone() {
-            let renewal = Renewal::new(tls, files, app.ready.clone()).map_err(no_signals)?;
+        if !tls.is_empty() {
+            let all = tls.iter().map(|(_, tls)| tls.clone());
+            let renewal = Renewal::new(all, app.ready.clone()).map_err(no_signals)?;
             tokio::spawn(renewal.run());
         }
-        let listening = listen(&config, &app, &slots, &phases, tls.as_ref())?;
+        let listening = listen(&config, &app, &slots, &phases, &tls)?;
         app.ready.pass(Check::Listeners);
 
         let reloader =

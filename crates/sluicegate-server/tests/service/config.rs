@@ -435,6 +435,7 @@ fn reference_row(key: &Key) -> String {
         Kind::Choice { choices, .. } => format!("`{}`", choices.join("`, `")),
         Kind::Number { min, max, .. } => format!("{min} to {max}"),
         Kind::Path { .. } => "a file".to_owned(),
+        Kind::FileOrNone { .. } => "a file, or `none`".to_owned(),
         Kind::List { .. } => "a list".to_owned(),
         Kind::Secret { .. } => "a secret".to_owned(),
     };

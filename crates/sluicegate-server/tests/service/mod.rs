@@ -3,6 +3,7 @@
 mod config;
 mod connections;
 mod http2;
+mod listeners;
 mod proxy_protocol;
 mod redis;
 mod redis_trouble;

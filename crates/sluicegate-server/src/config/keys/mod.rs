@@ -15,8 +15,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 pub use self::table::keys;
-use super::Config;
 use super::secret::{SHOWN, Secret};
+use super::{Config, FileChoice};
 use crate::normalize::NAMESPACE;
 
 /// Maximum length of a secret.
@@ -53,6 +53,8 @@ pub enum Kind {
     Number { default: u64, min: u64, max: u64, set: fn(&mut Config, u64) },
     /// Path of a file. In the settings file it is relative to that file's folder.
     Path { default: &'static str, set: fn(&mut Config, Option<PathBuf>) },
+    /// Path of a file as above, or `none`; empty by default, for a common setting.
+    FileOrNone { set: fn(&mut Config, FileChoice) },
     /// A URL, which may hold a password: messages never repeat it.
     Url {
         default: &'static str,
@@ -112,7 +114,7 @@ impl Key {
             | Kind::Path { default, .. }
             | Kind::Url { default, .. } => default.into(),
             Kind::Number { default, .. } => default.to_string(),
-            Kind::List { .. } | Kind::Secret { .. } => String::new(),
+            Kind::FileOrNone { .. } | Kind::List { .. } | Kind::Secret { .. } => String::new(),
         }
     }
 
@@ -140,6 +142,10 @@ impl Key {
             }
             Kind::Path { set, .. } => {
                 set(config, (!text.is_empty()).then(|| PathBuf::from(text)));
+                Ok(())
+            }
+            Kind::FileOrNone { set } => {
+                set(config, FileChoice::parse(text));
                 Ok(())
             }
             Kind::List { set } => {

@@ -27,7 +27,7 @@ use self::bound::Bound;
 use self::connection::{HttpConnection, Protocols, Timeouts};
 pub(crate) use self::proxy_protocol::ProxyProtocol;
 use self::slots::Slot;
-pub(crate) use self::slots::{ListenerSlots, Slots};
+pub(crate) use self::slots::{ListenerLimit, ListenerSlots, Slots};
 pub(crate) use self::tls::{Renewal, Tls};
 use crate::auth::connection::{ConnectionInfo, ListenerTraits};
 use crate::config::{Address, Limits};
@@ -99,6 +99,11 @@ impl Listener {
         &self.address
     }
 
+    /// Returns whether it accepts TLS only.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.config.tls.is_some()
+    }
+
     /// Accepts and serves connections until the shutdown. Open connections continue.
     pub(crate) async fn run(self) {
         let mut phase = self.config.phase.clone();
@@ -163,7 +168,7 @@ impl Listener {
             serving.await;
             drop((counted, slot));
         });
-        self.config.slots.set_task(id, task.abort_handle());
+        self.config.slots.set_task(id, &task.abort_handle());
     }
 
     /// Serves a connection after its PROXY protocol header is read.
@@ -341,7 +346,12 @@ mod tests {
                 }),
             );
         let phases = Phases::new();
-        let slots = Slots::new(100, ["http"], &[], &metrics());
+        let slots = Slots::new(
+            100,
+            &[ListenerLimit { listener: "http", connections_max: None }],
+            &[],
+            &metrics(),
+        );
         let listener = listen(router, &phases, &slots);
         let address = listener.address().to_string();
         let listening = tokio::spawn(listener.run());

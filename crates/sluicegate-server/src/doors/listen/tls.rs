@@ -26,24 +26,31 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// Polling interval of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// TLS configuration of the listeners. Clones share it.
+/// TLS configuration of listeners that have the same files. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Tls {
+    files: Arc<TlsFiles>,
     current: Arc<ArcSwap<ServerConfig>>,
     /// Stamps of the files just before they were first read.
     opened: Stamps,
 }
 
-/// Reloads the TLS configuration when its files change.
+/// Reloads TLS configurations when their files change.
 pub(crate) struct Renewal {
+    watched: Vec<Watched>,
+    hangup: Signal,
+    ready: Readiness,
+}
+
+/// A TLS configuration and its files.
+struct Watched {
     tls: Tls,
-    files: TlsFiles,
     /// Stamps when the files were last read.
     read: Stamps,
     /// Stamps at the last poll.
     seen: Stamps,
-    hangup: Signal,
-    ready: Readiness,
+    /// Error of the files that were last read, if they are invalid.
+    wrong: Option<String>,
 }
 
 /// Identity and version of each file; `None` for one that does not exist.
@@ -58,9 +65,10 @@ impl Tls {
     /// # Errors
     ///
     /// The file that is invalid, and why.
-    pub(crate) fn open(files: &TlsFiles) -> Result<Self, TlsFilesError> {
-        let opened = stamps(files);
-        Ok(Self { current: Arc::new(ArcSwap::from_pointee(read(files)?)), opened })
+    pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsFilesError> {
+        let opened = stamps(&files);
+        let current = Arc::new(ArcSwap::from_pointee(read(&files)?));
+        Ok(Self { files: Arc::new(files), current, opened })
     }
 
     /// Acceptor with the current configuration.
@@ -76,18 +84,18 @@ impl fmt::Debug for Tls {
 }
 
 impl Renewal {
-    /// Watches the files from here on.
+    /// Watches the files of these configurations from here on.
     ///
     /// # Errors
     ///
     /// The handler of SIGHUP cannot be installed.
-    pub(crate) fn new(tls: Tls, files: TlsFiles, ready: Readiness) -> io::Result<Self> {
-        let hangup = signal(SignalKind::hangup())?;
-        let (read, seen) = (tls.opened, tls.opened);
-        Ok(Self { tls, files, read, seen, hangup, ready })
+    pub(crate) fn new(all: impl IntoIterator<Item = Tls>, ready: Readiness) -> io::Result<Self> {
+        let watched = |tls: Tls| Watched { read: tls.opened, seen: tls.opened, wrong: None, tls };
+        let watched = all.into_iter().map(watched).collect();
+        Ok(Self { watched, hangup: signal(SignalKind::hangup())?, ready })
     }
 
-    /// Reloads the files whenever they change. Never returns.
+    /// Reloads files whenever they change. Never returns.
     pub(crate) async fn run(mut self) {
         let mut look = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -96,38 +104,60 @@ impl Renewal {
                 _ = self.hangup.recv() => true,
                 _ = look.tick() => false,
             };
-            let files = self.files.clone();
-            let Ok(found) = spawn_blocking(move || stamps(&files)).await else { continue };
-            // Certificate and key are written one after the other: they are read when both have
-            // stopped changing.
-            let is_stable = found == self.seen;
-            self.seen = found;
-            if is_requested || (is_stable && found != self.read) {
-                self.read = found;
-                self.renew().await;
+            let mut is_renewed = false;
+            for watched in &mut self.watched {
+                is_renewed |= watched.look(is_requested).await;
+            }
+            if is_renewed {
+                self.report();
             }
         }
     }
 
-    async fn renew(&self) {
-        let files = self.files.clone();
+    /// Tells the readiness which certificates are invalid.
+    fn report(&self) {
+        let wrong: Vec<_> = self.watched.iter().filter_map(|it| it.wrong.as_deref()).collect();
+        let note = format!(
+            "the last valid certificate stays, because the new one is invalid: {}",
+            wrong.join("; ")
+        );
+        self.ready.note(Check::Listeners, (!wrong.is_empty()).then_some(note));
+        self.ready.trouble(Check::Listeners, !wrong.is_empty());
+    }
+}
+
+impl Watched {
+    /// Reads the files again if they have changed, or if it is requested. Returns whether they were read.
+    async fn look(&mut self, is_requested: bool) -> bool {
+        let files = Arc::clone(&self.tls.files);
+        let Ok(found) = spawn_blocking(move || stamps(&files)).await else { return false };
+        // Certificate and key are written one after the other: they are read when both have
+        // stopped changing.
+        let is_stable = found == self.seen;
+        self.seen = found;
+        if !is_requested && (!is_stable || found == self.read) {
+            return false;
+        }
+        self.read = found;
+        self.renew().await;
+        true
+    }
+
+    async fn renew(&mut self) {
+        let files = Arc::clone(&self.tls.files);
         let Ok(read) = spawn_blocking(move || read(&files)).await else { return };
-        match read {
+        let certificate = self.tls.files.certificate.as_deref().unwrap_or(Path::new("")).display();
+        self.wrong = match read {
             Ok(config) => {
                 self.tls.current.store(Arc::new(config));
-                self.ready.note(Check::Listeners, None);
-                self.ready.trouble(Check::Listeners, false);
-                info!("certificate reloaded");
+                info!(%certificate, "certificate reloaded");
+                None
             }
             Err(wrong) => {
-                let note = format!(
-                    "the last valid certificate stays, because the new one is invalid: {wrong}"
-                );
-                self.ready.note(Check::Listeners, Some(note));
-                self.ready.trouble(Check::Listeners, true);
-                error!(report = %wrong, "certificate not renewed: the last valid one stays");
+                error!(%certificate, report = %wrong, "certificate not renewed: the last valid one stays");
+                Some(wrong.to_string())
             }
-        }
+        };
     }
 }
 

@@ -29,7 +29,7 @@ use self::session::{ClientSession, SharedConfig};
 use crate::app::App;
 use crate::auth::connection::ConnectionInfo;
 use crate::auth::password_delays::PasswordDelays;
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::doors::progress::Progress;
 use crate::doors::stream::Stream;
 use crate::lifecycle::PhaseWatch;
@@ -61,12 +61,12 @@ struct Timeouts {
 }
 
 impl Resp {
-    /// Server over the application's shared state.
+    /// Server over the application's shared state, with the limits of its listener.
     ///
     /// # Errors
     ///
     /// Never: delays of wrong passwords have a constant and valid quota.
-    pub(crate) fn new(app: Arc<App>, config: &Config) -> Result<Self, QuotaError> {
+    pub(crate) fn new(app: Arc<App>, config: &Config, limits: &Limits) -> Result<Self, QuotaError> {
         let shared_config = SharedConfig {
             password: config.resp.password.as_ref().map(Password::new),
             delays: PasswordDelays::new()?,
@@ -77,8 +77,8 @@ impl Resp {
             opened: Instant::now(),
         };
         let timeouts = Timeouts {
-            command: config.limits.header_timeout,
-            write: config.limits.idle_timeout,
+            command: limits.header_timeout,
+            write: limits.idle_timeout,
             idle: config.resp.idle_timeout,
         };
         let connections = AtomicU64::new(0);

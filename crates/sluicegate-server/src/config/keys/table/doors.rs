@@ -1,105 +1,17 @@
-//! Settings of the protocols: listeners, trusted proxies and header fields.
+//! Settings of the protocols: trusted proxies and header fields.
 
 use std::time::Duration;
 
-use sluicegate::UnknownName;
 use sluicegate::client_ip::ForwardedBy;
 use sluicegate::headers::{Draft, Reset};
 
 use super::TIMEOUT_MS_MAX;
-use crate::config::Address;
 use crate::config::keys::{Key, Kind, attribute_header, header_name, network};
 
 /// Maximum number of proxies in a row; more are taken for a mistake.
 const HOPS_MAX: u64 = 16;
 
 pub(super) const KEYS: &[Key] = &[
-    Key {
-        name: "listen.http",
-        flag: Some("listen-http"),
-        value: "ADDRESS",
-        doc: "Address to listen on for HTTP: HOST:PORT, where port 0 takes a free port, or unix:/path?mode=0660&group=NAME; empty disables HTTP",
-        kind: Kind::Text {
-            default: "127.0.0.1:8080",
-            set: |config, text| {
-                config.listen.http.address = Address::parse(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "listen.grpc",
-        flag: Some("listen-grpc"),
-        value: "ADDRESS",
-        doc: "Address to listen on for gRPC, Envoy's rate limit protocol, in the forms of listen.http; empty disables gRPC",
-        kind: Kind::Text {
-            default: "127.0.0.1:8081",
-            set: |config, text| {
-                config.listen.grpc.address = Address::parse(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "listen.resp",
-        flag: Some("listen-resp"),
-        value: "ADDRESS",
-        doc: "Address to listen on for the Redis protocol, in the forms of listen.http; empty disables it",
-        kind: Kind::Text {
-            default: "127.0.0.1:6380",
-            set: |config, text| {
-                config.listen.resp.address = Address::parse(text)?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "listen.proxy_protocol",
-        flag: Some("listen-proxy-protocol"),
-        value: "LISTENERS",
-        doc: "Listeners (http, grpc, resp) on which every connection begins with a PROXY protocol header from a proxy in proxies.trusted",
-        kind: Kind::List {
-            set: |config, members| {
-                let door = |name: &&str| {
-                    name.parse().map_err(|error: UnknownName| format!("`{name}` {error}"))
-                };
-                config.listen.proxied = members.iter().map(door).collect::<Result<_, _>>()?;
-                Ok(())
-            },
-        },
-    },
-    Key {
-        name: "listen.tls_certificate",
-        flag: Some("listen-tls-certificate"),
-        value: "FILE",
-        doc: "Certificate of every listener, in PEM, with its intermediate certificates; enables TLS, and plain connections are refused",
-        kind: Kind::Path { default: "", set: |config, path| config.listen.tls.certificate = path },
-    },
-    Key {
-        name: "listen.tls_key",
-        flag: Some("listen-tls-key"),
-        value: "FILE",
-        doc: "Private key of the certificate, in PEM",
-        kind: Kind::Path { default: "", set: |config, path| config.listen.tls.key = path },
-    },
-    Key {
-        name: "listen.tls_client_ca",
-        flag: Some("listen-tls-client-ca"),
-        value: "FILE",
-        doc: "Certificate authorities, in PEM; every client must then present a certificate that one of them issued",
-        kind: Kind::Path { default: "", set: |config, path| config.listen.tls.client_ca = path },
-    },
-    Key {
-        name: "listen.anonymous",
-        flag: Some("listen-anonymous"),
-        value: "BOOL",
-        doc: "Requests of the data listeners without a caller are answered; with `false` only on loopback and with client certificates, while no caller exists",
-        kind: Kind::Choice {
-            default: "false",
-            choices: &["true", "false"],
-            set: |config, word| config.listen.is_anonymous_allowed = word == "true",
-        },
-    },
     Key {
         name: "grpc.refunds",
         flag: Some("grpc-refunds"),

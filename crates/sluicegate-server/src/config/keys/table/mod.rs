@@ -2,6 +2,7 @@
 
 mod data;
 mod doors;
+mod listeners;
 mod service;
 mod store;
 
@@ -12,5 +13,8 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
 /// All settings, in the order of the reference.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
-    [doors::KEYS, store::KEYS, data::KEYS, service::KEYS].into_iter().flatten()
+    use self::listeners::{COMMON, GRPC, HTTP, IDLE, RESP};
+    [COMMON, HTTP, GRPC, RESP, IDLE, doors::KEYS, store::KEYS, data::KEYS, service::KEYS]
+        .into_iter()
+        .flatten()
 }

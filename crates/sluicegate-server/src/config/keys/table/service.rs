@@ -26,7 +26,7 @@ const GRACE_MS_DEFAULT: u64 = 100;
 /// Leaves time to answer requests in flight within the five seconds of a shutdown.
 const GRACE_MS_MAX: u64 = 3_000;
 const CONNECTIONS_MAX_DEFAULT: u64 = 10_000;
-const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
+pub(super) const CONNECTIONS_MAX_MAX: u64 = 1_000_000;
 
 pub(super) const KEYS: &[Key] = &[
     Key {

@@ -89,7 +89,7 @@ pub(super) struct Evicted {
 /// Result of asking for a slot.
 #[derive(Debug)]
 pub(super) enum Admission {
-    Admitted(u64, Arc<Progress>),
+    Admitted(u64),
     /// No slot is free, but one will be as soon as an evicted connection has ended.
     Soon,
     /// No slot is free, and no connection can be evicted.
@@ -141,7 +141,12 @@ impl Table {
     }
 
     /// Takes a slot for a connection of this network; `None` for one of a trusted proxy.
-    pub(super) fn admit(&mut self, listener: usize, network: Option<IpNet>) -> Admission {
+    pub(super) fn admit(
+        &mut self,
+        listener: usize,
+        network: Option<IpNet>,
+        progress: &Arc<Progress>,
+    ) -> Admission {
         if !self.open.has_room(listener) {
             return match self.staying.has_room(listener) {
                 true => Admission::Soon,
@@ -150,19 +155,19 @@ impl Table {
         }
         self.open.take(listener);
         self.staying.take(listener);
-        let (id, progress) = (self.next_id, Arc::new(Progress::new()));
+        let id = self.next_id;
         self.next_id += 1;
         let connection = Connection {
             listener,
             network: None,
             stamp: progress.last(),
-            progress: Arc::clone(&progress),
+            progress: Arc::clone(progress),
             task: None,
             is_leaving: false,
         };
         self.connections.insert(id, connection);
         self.set_network(id, network);
-        Admission::Admitted(id, progress)
+        Admission::Admitted(id)
     }
 
     /// Sets the task that serves a connection, unless it has ended already. Only then can it be evicted.

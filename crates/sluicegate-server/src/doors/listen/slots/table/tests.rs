@@ -11,7 +11,8 @@ fn net(text: &str) -> Option<IpNet> {
 
 /// Opens a connection, and returns its id and progress.
 fn open(table: &mut Table, listener: usize, address: &str) -> (u64, Arc<Progress>) {
-    let Admission::Admitted(id, progress) = table.admit(listener, net(address)) else {
+    let progress = Arc::new(Progress::new());
+    let Admission::Admitted(id) = table.admit(listener, net(address), &progress) else {
         panic!("no slot for {address}")
     };
     table.set_task(id, tokio::spawn(pending::<()>()).abort_handle());
@@ -54,7 +55,7 @@ async fn small_networks_lose_nothing_while_slots_are_free() {
     let mut table = Table::new(1_000, 1);
     // Trusted proxies fill most of the room.
     for _ in 0..990 {
-        table.admit(0, None);
+        table.admit(0, None, &Arc::new(Progress::new()));
     }
     for _ in 0..10 {
         assert!(table.make_room(0).is_none());
