@@ -5,6 +5,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `admin` | the administration over HTTP, on real databases |
+//! | `callers` | callers of the data doors: rights, namespaces, revocation |
 //! | `cli` | the command line |
 //! | `clients` | clients in many languages, as they are |
 //! | `database` | SQLite and PostgreSQL behave the same |
@@ -21,6 +22,7 @@
 #![cfg(test)]
 
 mod admin;
+mod callers;
 mod cli;
 mod clients;
 mod common;

@@ -11,5 +11,5 @@ mod messages;
 mod proxied;
 mod proxy;
 mod refunds;
-mod rls;
+pub(crate) mod rls;
 mod trouble;

@@ -9,5 +9,5 @@ mod limits;
 mod password;
 mod pipelines;
 mod redis_cell;
-mod support;
+pub(crate) mod support;
 mod tls;
