@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::signals::EndSignals;
 use crate::app::{App, RequestLimits};
 use crate::auth::admission::Admission;
+use crate::auth::callers::UseRecorder;
 use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
 use crate::config::{Address, Config, Door, ListenTls, StoreUrl, UnixAddress, reason};
@@ -40,11 +41,11 @@ use crate::rules::source::{RulesError, RulesSource};
 use crate::store::{self, StoreError};
 use crate::time::Timestamp;
 
-/// Longest time from the signal to the end of the last connection: a second less than promised, for the audit.
+/// Longest time from the signal to the end of the last connection: a second less than promised, for the last writes.
 const END_AFTER: Duration = Duration::from_secs(4);
 
-/// Time for the audit's last write, beyond that.
-const AUDIT_AFTER: Duration = Duration::from_millis(500);
+/// Time for the last writes of the audit and of callers' uses, beyond that.
+const WRITES_AFTER: Duration = Duration::from_millis(500);
 
 /// Error that keeps the service from starting.
 #[derive(Debug, Error)]
@@ -283,6 +284,7 @@ struct Service {
     store: StoreUrl,
     listening: Vec<Listening>,
     slots: Slots,
+    uses: UseRecorder,
     grace: Duration,
 }
 
@@ -330,6 +332,9 @@ impl Service {
         tokio::spawn(reloader.run());
         tokio::spawn(app.keeper.clone().run());
         tokio::spawn(app.audit.clone().run());
+        let callers = Arc::clone(&app.admission.callers);
+        let uses = UseRecorder::new(callers, app.keeper.database_handle());
+        tokio::spawn(uses.clone().run());
         tokio::spawn(app.stats.clone().run(app.metrics.clone()));
         let sources = Sources {
             limiter: app.limiter.clone(),
@@ -341,7 +346,7 @@ impl Service {
         tokio::spawn(app.overflow.clone().run(Arc::clone(app.limiter.store())));
         let grace = config.shutdown.grace;
         let store = config.store.url;
-        Ok(Self { app, phases, source, store, listening, slots, grace })
+        Ok(Self { app, phases, source, store, listening, slots, uses, grace })
     }
 
     /// Announces the start: with examples on a terminal, as log events otherwise.
@@ -411,7 +416,9 @@ impl Service {
         } else {
             info!(connections, "stopped: all requests were answered");
         }
-        // After the last decision, the rest of the audit is written.
-        self.app.audit.finish(end_at + AUDIT_AFTER).await;
+        // After the last decision, the rest of the audit and the last uses of callers are written.
+        let end_at = end_at + WRITES_AFTER;
+        let recording = timeout_at(end_at, self.uses.record());
+        let _ = tokio::join!(self.app.audit.finish(end_at), recording);
     }
 }

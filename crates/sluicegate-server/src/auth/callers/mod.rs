@@ -1,5 +1,7 @@
 //! Registry of the callers in force: those of the database or the snapshot that have not expired.
 
+mod uses;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,6 +12,8 @@ use tracing::warn;
 
 use crate::data::{CALLERS_MAX, Right, Rights, StoredCaller};
 use crate::time::Timestamp;
+
+pub(crate) use self::uses::UseRecorder;
 
 /// Mark of a URI among the names of certificates. DNS names have none, and are compared without regard to case.
 const URI_MARK: char = ':';
@@ -127,12 +131,18 @@ impl Callers {
     }
 
     /// Ids of the callers that were used since the last call.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the writer of last uses follows"))]
     pub(crate) fn take_used(&self) -> Vec<u64> {
         let table = self.table.load();
         let callers = table.iter().map(|entry| &entry.caller);
         let used = callers.filter(|caller| caller.was_used.swap(false, Ordering::Relaxed));
         used.map(|caller| caller.caller_id).collect()
+    }
+
+    /// Records that these callers were used.
+    fn note_uses(&self, caller_ids: &[u64]) {
+        let table = self.table.load();
+        let callers = table.iter().map(|entry| &entry.caller);
+        callers.filter(|caller| caller_ids.contains(&caller.caller_id)).for_each(|c| c.note_use());
     }
 }
 

@@ -46,5 +46,13 @@ pub(super) fn overrides(rows: &[StoredOverride], now: Timestamp) -> Result<Overr
 
 /// Time at which the next of these overrides expires; `None` if none does.
 pub(super) fn next_expiry(rows: &[StoredOverride], now: Timestamp) -> Option<Timestamp> {
-    rows.iter().filter_map(|row| row.spec.expires_at).filter(|at| *at > now).min()
+    next_of(rows.iter().map(|row| row.spec.expires_at), now)
+}
+
+/// First of these ends that is still to come; `None` if none is.
+pub(super) fn next_of(
+    ends: impl Iterator<Item = Option<Timestamp>>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    ends.flatten().filter(|at| *at > now).min()
 }

@@ -69,16 +69,27 @@ struct State {
     rules: RuleSet,
     overrides: Overrides,
     loaded: Option<Arc<Loaded>>,
+    /// Time at which the next override expires.
     next_expiry: Option<Timestamp>,
+    /// Time at which the next caller expires.
+    next_caller_expiry: Option<Timestamp>,
     /// Refreshes up to this number are done.
     done: u64,
 }
 
+/// Contents of the database besides its rules; `None` for a table that cannot be read.
+struct Rest {
+    overrides: Option<Vec<StoredOverride>>,
+    tokens: Option<Vec<StoredToken>>,
+    callers: Option<Vec<StoredCaller>>,
+}
+
 impl Parts {
-    /// Puts callers in force that have not expired.
-    fn set_callers(&self, callers: &[StoredCaller], now: Timestamp) {
+    /// Puts callers in force that have not expired, and returns the time at which the next one does.
+    fn set_callers(&self, callers: &[StoredCaller], now: Timestamp) -> Option<Timestamp> {
         self.callers.set(callers, now);
         self.metrics.callers.in_force.set(i64::try_from(self.callers.len()).unwrap_or(i64::MAX));
+        compose::next_of(callers.iter().map(|caller| caller.expires_at), now)
     }
 }
 
@@ -97,9 +108,8 @@ impl Keeper {
             parts.guard.set_tokens(loaded.tokens.clone());
         }
         // An empty list of callers is believed, also that of the file: it never opens a door that the settings close.
-        if let Some(loaded) = &loaded {
-            parts.set_callers(&loaded.callers, now);
-        }
+        let next_caller_expiry =
+            loaded.as_ref().and_then(|loaded| parts.set_callers(&loaded.callers, now));
         let first = loaded.clone().filter(|_| !is_from_file);
         let (rules, overrides) = (start.rules, start.overrides);
         let keeper = Self {
@@ -114,7 +124,14 @@ impl Keeper {
                 database: DatabaseHandle::new(config.database.url.is_some(), start.database),
                 requested: AtomicU64::new(0),
                 loading: Mutex::new(()),
-                state: Mutex::new(State { rules, overrides, loaded, next_expiry, done: 0 }),
+                state: Mutex::new(State {
+                    rules,
+                    overrides,
+                    loaded,
+                    next_expiry,
+                    next_caller_expiry,
+                    done: 0,
+                }),
                 status: SharedStatus::new(start.status),
             }),
         };
@@ -202,8 +219,9 @@ impl Keeper {
                 let all = Page { after: None, limit: usize::MAX };
                 let overrides = database.overrides(&OverrideFilter::default(), all).await.ok();
                 let tokens = database.tokens().await.ok();
+                let callers = database.callers().await.ok();
                 let mut state = self.inner.state.lock().await;
-                self.take_rest(&mut state, overrides, tokens).await;
+                self.take_rest(&mut state, Rest { overrides, tokens, callers }).await;
                 state.done = requested;
             }
         }
@@ -221,15 +239,27 @@ impl Keeper {
         }
     }
 
-    /// Removes expired overrides. Everything else in force stays, and the status of the database
-    /// does not change.
+    /// Removes expired callers and overrides. Everything else in force stays, and the status of the
+    /// database does not change.
     pub(super) async fn expire(&self) {
-        self.compose_overrides(&mut *self.inner.state.lock().await).await;
+        let mut state = self.inner.state.lock().await;
+        let now = Timestamp::now();
+        let has_come = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+        if has_come(state.next_caller_expiry)
+            && let Some(loaded) = state.loaded.clone()
+        {
+            state.next_caller_expiry = self.inner.parts.set_callers(&loaded.callers, now);
+            info!(callers = self.inner.parts.callers.len(), "callers in force");
+        }
+        if has_come(state.next_expiry) {
+            self.compose_overrides(&mut state).await;
+        }
     }
 
-    /// Time at which the next override expires.
+    /// Time at which the next override or caller expires.
     pub(super) async fn next_expiry(&self) -> Option<Timestamp> {
-        self.inner.state.lock().await.next_expiry
+        let state = self.inner.state.lock().await;
+        [state.next_expiry, state.next_caller_expiry].into_iter().flatten().min()
     }
 
     /// Puts rules of a file in force, with the current overrides, and returns their version.
@@ -252,7 +282,7 @@ impl Keeper {
         self.inner.parts.guard.set_tokens(loaded.tokens.clone());
         let generation = loaded.generation;
         let now = Timestamp::now();
-        self.inner.parts.set_callers(&loaded.callers, now);
+        state.next_caller_expiry = self.inner.parts.set_callers(&loaded.callers, now);
         let of_database = matches!(self.inner.source, RulesSource::Database(_));
         let before = state.loaded.as_ref();
         let has_same_rules = before.is_some_and(|before| before.rules == loaded.rules);
@@ -287,30 +317,35 @@ impl Keeper {
             }
             Err(why) => {
                 self.refuse(Some(generation), &why);
-                self.take_rest(state, Some(loaded.overrides), Some(loaded.tokens)).await;
+                let Loaded { overrides, tokens, callers, .. } = loaded;
+                let (overrides, tokens) = (Some(overrides), Some(tokens));
+                self.take_rest(state, Rest { overrides, tokens, callers: Some(callers) }).await;
             }
         }
     }
 
-    /// Applies overrides and tokens that can be read beside invalid rules: revoked tokens and
-    /// blocked subjects take effect with the last valid rules, also in the snapshot file.
-    async fn take_rest(
-        &self,
-        state: &mut State,
-        overrides: Option<Vec<StoredOverride>>,
-        tokens: Option<Vec<StoredToken>>,
-    ) {
+    /// Applies overrides, tokens and callers that can be read beside invalid rules: revoked tokens and
+    /// callers and blocked subjects take effect with the last valid rules, also in the snapshot file.
+    async fn take_rest(&self, state: &mut State, rest: Rest) {
+        let Rest { overrides, tokens, callers } = rest;
         if let Some(tokens) = &tokens {
             self.inner.parts.guard.set_tokens(tokens.clone());
         }
+        if let Some(callers) = &callers {
+            let now = Timestamp::now();
+            state.next_caller_expiry = self.inner.parts.set_callers(callers, now);
+        }
         let Some(before) = state.loaded.clone() else { return };
-        let overrides = overrides.unwrap_or_else(|| before.overrides.clone());
-        let tokens = tokens.unwrap_or_else(|| before.tokens.clone());
-        let has_same_overrides = overrides == before.overrides;
-        if has_same_overrides && tokens == before.tokens {
+        let loaded = Loaded {
+            overrides: overrides.unwrap_or_else(|| before.overrides.clone()),
+            tokens: tokens.unwrap_or_else(|| before.tokens.clone()),
+            callers: callers.unwrap_or_else(|| before.callers.clone()),
+            ..Loaded::clone(&before)
+        };
+        if loaded == *before {
             return;
         }
-        let loaded = Loaded { overrides, tokens, ..Loaded::clone(&before) };
+        let has_same_overrides = loaded.overrides == before.overrides;
         self.keep(state, loaded);
         if !has_same_overrides {
             self.compose_overrides(state).await;

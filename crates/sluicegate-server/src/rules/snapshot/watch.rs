@@ -102,18 +102,18 @@ impl Keeper {
         }
     }
 
-    /// Removes overrides when they expire, also while the database is down. Never returns.
+    /// Removes overrides and callers when they expire, also while the database is down. Never returns.
     async fn let_expire(&self) {
         loop {
             tokio::select! {
                 () = self.until_expiry() => self.expire().await,
-                // A new override may expire earlier.
+                // A new one may expire earlier.
                 () = sleep(CONFIRM_EVERY) => {}
             }
         }
     }
 
-    /// Waits until the next override expires.
+    /// Waits until the next override or caller expires.
     async fn until_expiry(&self) {
         let Some(at) = self.next_expiry().await else { return pending().await };
         let left = at.micros().saturating_sub(Timestamp::now().micros());
