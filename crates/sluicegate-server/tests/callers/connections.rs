@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use sluicegate_server::data::Right;
 
-use super::doors::{Credentials, Doors, post};
+use super::doors::{Credentials, Doors, check_grpc, post};
 use super::support::{RULES, create, in_namespace, launch, metric, revoke, spec};
 use crate::common::{Client, eventually, now};
-use crate::envoy::rls::{Rls, call, descriptor};
+use crate::envoy::rls::Rls;
 use crate::resp::support::{Redis, Reply, frame, words};
 
 /// Maximum time until a created or revoked caller takes effect.
@@ -25,12 +25,7 @@ fn a_revoked_caller_is_refused_on_open_connections() {
     let mut http = Client::connect(doors.http).unwrap();
     let rls = Rls::connect(doors.grpc);
     let mut redis = Redis::connect(doors.resp).unwrap();
-    let ask_grpc = || {
-        let mut request = tonic::Request::new(call(&[descriptor(&[("user_id", "1")])]));
-        let bearer = format!("Bearer {token}").parse().unwrap();
-        request.metadata_mut().insert("authorization", bearer);
-        rls.call(request).map(drop).map_err(|status| status.code())
-    };
+    let ask_grpc = || check_grpc(&rls, token);
     for _ in 0..3 {
         assert_eq!(post(&mut http, "/v1/check", Some(token), "{}").status, 200);
         assert_eq!(ask_grpc(), Ok(()));

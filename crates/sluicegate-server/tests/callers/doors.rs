@@ -140,6 +140,14 @@ pub(super) fn post(client: &mut Client, path: &str, token: Option<&str>, body: &
     client.request("POST", path, &headers, body.as_bytes()).unwrap()
 }
 
+/// Checks a user over gRPC with a token.
+pub(super) fn check_grpc(rls: &Rls, token: &str) -> Result<(), Code> {
+    let mut request = tonic::Request::new(call(&[descriptor(&[("user_id", "1")])]));
+    let bearer = format!("Bearer {token}").parse().unwrap();
+    request.metadata_mut().insert("authorization", bearer);
+    rls.call(request).map(drop).map_err(|status| status.code())
+}
+
 /// Refusals are problems, and say how to authenticate.
 fn require_form(answer: &Response) {
     if matches!(answer.status, 401 | 403) {

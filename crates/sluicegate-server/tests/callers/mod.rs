@@ -1,8 +1,11 @@
 //! Callers of the data doors: who may do what, over every door.
 
+mod at_rest;
 mod connections;
 mod doors;
 mod namespaces;
+mod outage;
+mod processes;
 mod refusals;
 mod support;
 mod table;

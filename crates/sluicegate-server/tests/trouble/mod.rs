@@ -6,8 +6,8 @@
 //! as vacuous. Time limits are extended by the time that the machine's scheduler withheld from the test.
 
 mod load;
-mod place;
-mod support;
+pub(crate) mod place;
+pub(crate) mod support;
 
 mod migrations;
 mod outage;
