@@ -49,7 +49,7 @@ fn a06_a_client_cannot_refund_its_own_requests() {
     }
     eprintln!("{BURSTS} bursts of 50 on a limit of 50: {admitted} admitted, {refunded} refunds");
     assert_eq!((admitted, refunded), (50, 0));
-    assert!(server.get("/metrics").body.contains("sluicegate_refunds_total 0"));
+    assert!(server.get("/metrics").body.contains(r#"sluicegate_refunds_total{door="grpc"} 0"#));
 }
 
 /// Fields that a browser adds to requests of a page, with values of the page's own choice and of its own site.

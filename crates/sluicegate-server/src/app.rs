@@ -11,15 +11,17 @@ use sluicegate::{
 };
 use thiserror::Error;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::auth::admission::Admission;
+use crate::auth::callers::Caller;
 use crate::auth::guard::Guard;
 use crate::body_budget::BodyBudget;
 use crate::config::{Authorize, Config};
 use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
 use crate::observe::live::Live;
+use crate::observe::metrics::refunds::RefundDoor;
 use crate::observe::metrics::{Metrics, Taken};
 use crate::observe::overflow::OverflowWatch;
 use crate::observe::ready::Readiness;
@@ -226,6 +228,45 @@ impl App {
         Ok((decisions[0], degraded))
     }
 
+    /// Gives tokens back to every bucket that the rules give a request, each capped at full, in one step. The observers
+    /// are not told: a refund is not a decision.
+    ///
+    /// # Errors
+    ///
+    /// Store trouble. No policy answers for a refund.
+    pub(crate) async fn refund(
+        &self,
+        request: &Request<'_>,
+        amount: u64,
+    ) -> Result<Verdict, Trouble> {
+        let verdict = self.limiter.refund_all(request, amount).await?;
+        self.note_too_many_rules(&verdict);
+        Ok(verdict)
+    }
+
+    /// Gives tokens back to the bucket of a key without a rule, capped at full, as [`refund`](Self::refund).
+    ///
+    /// # Errors
+    ///
+    /// As [`refund`](Self::refund).
+    pub(crate) async fn refund_key(
+        &self,
+        key: &[u8],
+        namespace: Option<&str>,
+        quota: &Quota,
+        amount: u64,
+    ) -> Result<Decision, Trouble> {
+        let store = self.limiter.store();
+        store.refund(&store.take_key(key, namespace), quota, amount).await
+    }
+
+    /// Counts and logs a refund that a caller, or a request without one, has made over a data door.
+    pub(crate) fn note_refund(&self, door: RefundDoor, caller: Option<&Caller>, tokens: u64) {
+        self.metrics.refunds.refunded(door);
+        let caller = caller.map(|caller| &*caller.name);
+        debug!(?door, caller, tokens, "tokens refunded");
+    }
+
     /// Decides several asks as one charge, and hands every verdict to the observers. Probes are not remembered as
     /// recent requests: replayed, they would be charged.
     ///
@@ -279,6 +320,17 @@ impl InProcessApp<'_> {
             self.taken.note(&decision);
         }
         decision
+    }
+
+    /// As [`App::refund_key`].
+    pub(crate) fn refund_key(
+        &self,
+        key: &[u8],
+        namespace: Option<&str>,
+        quota: &Quota,
+        amount: u64,
+    ) -> Decision {
+        self.store.refund_now(&self.store.take_key(key, namespace), quota, amount)
     }
 
     /// As [`App::check`].

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tracing::{info, warn};
 
-use super::http::{authorize, check, take};
+use super::http::{authorize, check, refund, take};
 use crate::app::App;
 use crate::auth::admission::{Asker, CredentialField, Refused, door_label};
 use crate::auth::connection::ConnectionInfo;
@@ -30,6 +30,7 @@ pub(super) fn needs(path: &str) -> Option<(Right, CredentialField)> {
     let right = match path {
         check::PATH | check::BATCH_PATH | json::PATH => Right::Check,
         take::PATH => Right::Take,
+        refund::PATH => Right::Refund,
         authorize::PATH => return Some((Right::Authorize, CredentialField::Token)),
         _ => return None,
     };

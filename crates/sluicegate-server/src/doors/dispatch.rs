@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 use super::admission;
 use super::answer_bytes::AnswerSize;
-use super::http::{authorize, check, take};
+use super::http::{authorize, check, refund, take};
 use super::{grpc, http};
 use crate::app::App;
 use crate::auth::admission::CredentialField;
@@ -57,7 +57,7 @@ impl Dispatch {
             return AnswerSize::Small;
         }
         match path {
-            check::PATH | take::PATH | authorize::PATH => AnswerSize::Small,
+            check::PATH | take::PATH | refund::PATH | authorize::PATH => AnswerSize::Small,
             check::BATCH_PATH => AnswerSize::Batch,
             _ => AnswerSize::Large,
         }

@@ -15,7 +15,8 @@ use utoipa::openapi::schema::{Schema, SchemaType, Type};
 use super::body;
 use super::problem::Problem;
 use crate::app::RequestLimits;
-use crate::json::{Id, ListOf, Text, Whole, quoted, schema, text_instead, too_many};
+use crate::config::ATTRIBUTES_MAX_MAX;
+use crate::json::{Id, ListOf, TOO_MANY, Text, Whole, quoted, schema, text_instead, too_many};
 use crate::normalize::{self, NAMESPACE};
 
 /// A request to be checked against the rules.
@@ -29,26 +30,26 @@ use crate::normalize::{self, NAMESPACE};
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckBody<'a> {
     /// Id of the user: text or a whole number.
-    user_id: Option<Id<'a>>,
+    pub(crate) user_id: Option<Id<'a>>,
     /// Address of the client.
     #[schema(schema_with = schema::address)]
-    ip: Option<Text<'a>>,
+    pub(crate) ip: Option<Text<'a>>,
     /// Path of the request, or preferably the route's template.
     #[schema(value_type = Option<String>)]
-    endpoint: Option<Text<'a>>,
+    pub(crate) endpoint: Option<Text<'a>>,
     /// Method of the request.
     #[schema(value_type = Option<String>)]
-    method: Option<Text<'a>>,
+    pub(crate) method: Option<Text<'a>>,
     /// Plan of the client.
     #[schema(value_type = Option<String>)]
-    plan: Option<Text<'a>>,
+    pub(crate) plan: Option<Text<'a>>,
     /// Number of tokens to take; 0 only peeks.
     #[schema(value_type = Option<u64>, default = 1)]
-    cost: Option<Whole>,
+    pub(crate) cost: Option<Whole>,
     /// Any other attributes of rules.
     #[serde(default)]
     #[schema(schema_with = attributes)]
-    attributes: Attributes<'a>,
+    pub(crate) attributes: Attributes<'a>,
 }
 
 /// A field of [`CheckBody`].
@@ -71,14 +72,14 @@ const OWN_FIELDS: [&str; 6] = ["user_id", "ip", "endpoint", "method", "plan", "c
 const FEW_ATTRIBUTES: usize = 16;
 
 /// Schema of [`Attributes`].
-fn attributes() -> Schema {
+pub(crate) fn attributes() -> Schema {
     let is_optional = SchemaType::from_iter([Type::Object, Type::Null]);
     schema::attributes(Ref::from_schema_name("Id")).schema_type(is_optional).build().into()
 }
 
 /// Custom attributes, without duplicates.
 #[derive(Debug, Default)]
-struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub(crate) struct Attributes<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> CheckBody<'a> {
     /// Parses a body. Stops at the first attribute above the maximum.
@@ -105,6 +106,10 @@ impl<'a> CheckBody<'a> {
         ];
         for (field, text) in texts {
             limits.check_length(field, text.map_or(0, |text| text.len()))?;
+        }
+        if self.attributes.0.len() > limits.attributes_max {
+            let most = format!("{TOO_MANY}{} members", limits.attributes_max);
+            return Err(Problem::field("attributes", most));
         }
         for (name, value) in &self.attributes.0 {
             if !Attribute::is_name(name) {
@@ -247,6 +252,13 @@ impl Field {
 
     fn name(self) -> &'static str {
         OWN_FIELDS.get(self as usize).copied().unwrap_or("attributes")
+    }
+}
+
+/// Up to as many attributes as the setting can allow.
+impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        AttributesParser { max: ATTRIBUTES_MAX_MAX }.deserialize(deserializer)
     }
 }
 

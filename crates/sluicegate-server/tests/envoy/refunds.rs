@@ -1,5 +1,7 @@
 //! Hits of a call: charging several, peeking with none, and refunding.
 
+use serde_json::json;
+
 use crate::common::{Launch, on_every_store, with_rules};
 use crate::envoy::rls::{Code, RateLimitDescriptor, RateLimitUnit, Rls, call, descriptor};
 
@@ -127,7 +129,7 @@ fn giving_back_is_counted_and_off_by_default() {
     let server = launch().start();
     let rls = Rls::of(&server);
     rls.ask(&[user("1").hits(2).negative(), user("2"), user("3").negative()]);
-    assert!(server.get("/metrics").body.contains("sluicegate_refunds_total 2"));
+    assert!(server.get("/metrics").body.contains(r#"sluicegate_refunds_total{door="grpc"} 2"#));
 
     let server = with_rules(RULES).with_grpc().start();
     let rls = Rls::of(&server);
@@ -151,4 +153,47 @@ fn own_limits_are_asked_and_given_back_alike() {
         assert_eq!(rls.ask(&[own().hits(2).negative()]).remaining(), [2]);
         assert_eq!(rls.ask(&[own(), user("2").hits(0)]).remaining(), [1, 10]);
     });
+}
+
+/// A caller with the right refunds without `grpc.refunds`, over gRPC and `/json`, in its own namespace.
+#[test]
+fn a_caller_with_the_right_gives_back() {
+    let server = Launch::serve(&[]).with_grpc().start();
+    let rls = Rls::of(&server);
+    let create = |name: &str, rights: &[&str]| {
+        let caller = json!({"name": name, "rights": rights, "namespace": "team-a"});
+        let response = server.post_json("/v1/callers", &caller.to_string());
+        assert_eq!(response.status, 201, "{response:?}");
+        format!("Bearer {}", response.json()["token"].as_str().unwrap())
+    };
+    let may = create("may", &["check", "take", "refund"]);
+    let may_not = create("may-not", &["check", "take"]);
+    let ask = |token: &str, descriptor: RateLimitDescriptor| {
+        let mut request = tonic::Request::new(call(&[descriptor]));
+        request.metadata_mut().insert("authorization", token.parse().unwrap());
+        rls.call(request)
+    };
+    let own = || user("1").limit(5, RateLimitUnit::Day);
+    assert_eq!(ask(&may, own().hits(5)).unwrap().remaining(), [0]);
+    let refused = ask(&may_not, own().negative()).unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::PermissionDenied, "{refused}");
+    assert_eq!(ask(&may, own().hits(2).negative()).unwrap().remaining(), [2]);
+
+    let limit = json!({"requestsPerUnit": 5, "unit": "DAY"});
+    let entries = json!([{"key": "user_id", "value": "1"}]);
+    let descriptor =
+        json!({"entries": entries, "limit": limit, "hitsAddend": 2, "isNegativeHits": true});
+    let body = json!({"domain": "edge", "descriptors": [descriptor]}).to_string();
+    let post = |token: &str| {
+        let headers = [("content-type", "application/json"), ("authorization", token)];
+        server.request("POST", "/json", &headers, &body)
+    };
+    assert_eq!(post(&may_not).status, 403);
+    assert_eq!(post(&may).json()["statuses"][0]["limitRemaining"], 4);
+    assert_eq!(ask(&may, own().hits(0)).unwrap().remaining(), [4]);
+    let metrics = server.get("/metrics").body;
+    for door in ["grpc", "http"] {
+        let line = format!("sluicegate_refunds_total{{door=\"{door}\"}} 1");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
 }

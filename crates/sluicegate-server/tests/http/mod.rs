@@ -7,4 +7,5 @@ mod guard;
 mod health;
 mod page;
 mod readme;
+mod refund;
 mod take;

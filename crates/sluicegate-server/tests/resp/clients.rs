@@ -48,7 +48,7 @@ fn redis_cli() {
     // With input from a script it first sends COMMAND.
     assert_eq!(
         cli(&server, &[], "PING\nCOMMAND COUNT\nECHO \"two words\"\n"),
-        "PONG\n14\ntwo words\n"
+        "PONG\n15\ntwo words\n"
     );
     assert!(cli(&server, &["INFO"], "").contains("server_name:sluicegate"));
     assert!(cli(&server, &["-3", "COMMAND", "DOCS"], "").contains("cl.throttle"));

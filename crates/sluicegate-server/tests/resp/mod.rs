@@ -9,5 +9,6 @@ mod limits;
 mod password;
 mod pipelines;
 mod redis_cell;
+mod refund;
 pub(crate) mod support;
 mod tls;

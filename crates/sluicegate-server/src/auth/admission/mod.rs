@@ -196,13 +196,19 @@ impl Asker {
         }
     }
 
+    /// Its caller; `None` without one.
+    #[inline]
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        match self {
+            Self::Caller(caller) => Some(caller),
+            Self::Anonymous | Self::Administrator => None,
+        }
+    }
+
     /// Namespace of its keys and requests; `None` for the common one.
     #[inline]
     pub(crate) fn namespace(&self) -> Option<&str> {
-        match self {
-            Self::Caller(caller) => caller.namespace.as_deref(),
-            Self::Anonymous | Self::Administrator => None,
-        }
+        self.caller().and_then(|caller| caller.namespace.as_deref())
     }
 }
 

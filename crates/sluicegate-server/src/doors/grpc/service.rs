@@ -10,7 +10,7 @@ use axum::body::{Bytes, HttpBody};
 use axum::http::{HeaderName, Request, Response};
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
-use sluicegate::{Answer, Ask, Store, Together, Trouble};
+use sluicegate::{Answer, Ask, Together, Trouble};
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::server::Grpc;
@@ -30,6 +30,7 @@ use crate::data::Right;
 use crate::doors::answer_bytes::AnswerBytes;
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
+use crate::observe::metrics::refunds::RefundDoor;
 
 /// Reason for rejecting a refund without a caller.
 const REFUNDS_OFF: &str = "refunds need a caller with the right refund; to allow them without one, set grpc.refunds to \"on\"";
@@ -145,7 +146,7 @@ async fn decide(
     asker: &Asker,
 ) -> Result<RateLimitResponse, CallError> {
     require_rights(app, call, asker)?;
-    let response = should_rate_limit(app, call, asker.namespace()).await?;
+    let response = should_rate_limit(app, call, asker, RefundDoor::Grpc).await?;
     app.metrics.grpc.called(match response.overall_code() {
         Code::OverLimit => CallOutcome::OverLimit,
         Code::Ok | Code::Unknown => CallOutcome::Ok,
@@ -196,14 +197,16 @@ pub(crate) fn require_rights(
 pub(crate) async fn should_rate_limit(
     app: &App,
     call: &RateLimitRequest,
-    namespace: Option<&str>,
+    asker: &Asker,
+    door: RefundDoor,
 ) -> Result<RateLimitResponse, CallError> {
     let descriptors = descriptors::read(call, &app.limits)?;
-    let part = |descriptor| Descriptor::part(descriptor, namespace);
+    let part = |descriptor| Descriptor::part(descriptor, asker.namespace());
     let parts: Vec<_> = descriptors.iter().map(part).collect();
     let asks: Vec<_> = parts.iter().filter_map(Part::ask).collect();
     if asks.len() < parts.len() {
-        return Box::pin(with_refunds(app, &parts, &asks)).await;
+        let note = |amount| app.note_refund(door, asker.caller(), amount);
+        return Box::pin(with_refunds(app, &parts, &asks, note)).await;
     }
     let together = app.check_together(&asks).await?;
     let answers = together.answers().iter().map(Some);
@@ -211,17 +214,21 @@ pub(crate) async fn should_rate_limit(
     Ok(answer::response(app.headers, &answered, together.is_degraded()))
 }
 
-/// Decides a call with refunds.
+/// Decides a call with refunds, and takes a note of the amount of each that was made.
 async fn with_refunds(
     app: &App,
     parts: &[Part<'_>],
     asks: &[Ask<'_, '_>],
+    note: impl Fn(u64),
 ) -> Result<RateLimitResponse, CallError> {
     let together = if asks.is_empty() { None } else { Some(app.check_together(asks).await?) };
     let mut refunds = Vec::new();
-    for given in refund(app, parts).await {
+    for (given, amount) in refund(app, parts).await {
         match given {
-            Ok(answer) => refunds.push(Some(answer)),
+            Ok(answer) => {
+                note(amount);
+                refunds.push(Some(answer));
+            }
             Err(trouble) if asks.is_empty() => return Err(trouble.into()),
             // The decisions about the other descriptors are still reported.
             Err(_) => refunds.push(None),
@@ -241,7 +248,7 @@ async fn with_refunds(
 
 /// Refunds tokens of the descriptors that ask for it, in order, to the buckets that a call with the
 /// same descriptors would charge.
-async fn refund(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
+async fn refund(app: &App, parts: &[Part<'_>]) -> Vec<(Result<Answer, Trouble>, u64)> {
     let (mut of_rules, mut beside) = (Vec::new(), Vec::new());
     for part in parts {
         match (&part.buckets, part.refund()) {
@@ -256,16 +263,13 @@ async fn refund(app: &App, parts: &[Part<'_>]) -> Vec<Result<Answer, Trouble>> {
         let answer = match &part.buckets {
             Buckets::Rules(_) => of_rules.next().map(|verdict| verdict.map(Answer::Verdict)),
             Buckets::OwnLimit { key, namespace, limit } => {
-                let store = app.limiter.store();
-                let key = store.take_key(key.as_bytes(), *namespace);
-                let decision = store.refund(&key, &limit.quota, amount).await;
+                let key = key.as_bytes();
+                let decision = app.refund_key(key, *namespace, &limit.quota, amount).await;
                 Some(decision.map(Answer::Decision))
             }
         };
-        given.extend(answer);
+        given.extend(answer.map(|answer| (answer, amount)));
     }
-    let count = given.iter().filter(|answer| answer.is_ok()).count();
-    app.metrics.grpc.refunds.inc_by(count as u64);
     given
 }
 

@@ -197,7 +197,7 @@ impl<'a> CheckAnswer<'a> {
 }
 
 impl<'a> TierAnswer<'a> {
-    fn new(Tier { rule, decision, quota, .. }: &Tier<'a>) -> Self {
+    pub(super) fn new(Tier { rule, decision, quota, .. }: &Tier<'a>) -> Self {
         Self {
             rule_id: rule.rule_id(),
             scope: rule.scope().name(),

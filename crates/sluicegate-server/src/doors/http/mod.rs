@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod health;
 pub(crate) mod openapi;
 pub(crate) mod page;
+pub(crate) mod refund;
 pub(crate) mod take;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route(check::BATCH_PATH, post(check::check_batch))
         .route(take::PATH, post(take::take))
+        .route(refund::PATH, post(refund::refund))
         .route("/livez", get(health::live))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))

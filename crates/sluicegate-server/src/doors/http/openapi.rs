@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{authorize, check, health, take};
+use super::{authorize, check, health, refund, take};
 use crate::admin;
 use crate::doors::grpc::json;
 use crate::web::openapi::exact;
@@ -21,6 +21,7 @@ use crate::web::openapi::exact;
         check::check,
         check::check_batch,
         take::take,
+        refund::refund,
         health::live,
         health::ready,
         health::metrics,

@@ -13,7 +13,7 @@ use sluicegate::headers::{Policies, Policy};
 use sluicegate::{Algorithm, Decision, Quota, QuotaError, QuotaField, Rate, Refill, SystemClock};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, RequestLimits};
 use crate::auth::admission::Asker;
 use crate::json::schema::{AlgorithmName, RefillName};
 use crate::json::{Choice, Number, Text, Whole};
@@ -40,28 +40,28 @@ pub(crate) struct TakeBody<'a> {
     /// Name of the bucket.
     #[serde(borrow)]
     #[schema(value_type = String)]
-    key: Text<'a>,
+    pub(super) key: Text<'a>,
     /// The most it holds. Windows hold `refill_rate`, and need none.
     #[schema(value_type = Option<u64>)]
-    capacity: Option<Whole>,
+    pub(super) capacity: Option<Whole>,
     /// Tokens per interval.
     #[schema(value_type = f64, exclusive_minimum = 0)]
-    refill_rate: Number,
+    pub(super) refill_rate: Number,
     /// Interval in seconds.
     #[schema(value_type = Option<f64>, default = 1, exclusive_minimum = 0)]
-    refill_interval: Option<Number>,
+    pub(super) refill_interval: Option<Number>,
     /// Refill of a `token_bucket`.
     #[schema(value_type = Option<RefillName>, default = "continuous")]
-    refill: Option<Choice<Refill>>,
+    pub(super) refill: Option<Choice<Refill>>,
     /// Algorithm of the bucket.
     #[schema(value_type = Option<AlgorithmName>, default = "token_bucket")]
-    algorithm: Option<Choice<Algorithm>>,
+    pub(super) algorithm: Option<Choice<Algorithm>>,
     /// Longest delay in the queue of a `leaky_bucket`, in seconds.
     #[schema(value_type = Option<f64>, minimum = 0)]
-    max_wait: Option<Number>,
+    pub(super) max_wait: Option<Number>,
     /// Number of tokens to take; 0 only peeks.
     #[schema(value_type = Option<u64>, default = 1)]
-    cost: Option<Whole>,
+    pub(super) cost: Option<Whole>,
 }
 
 /// Answer of `/v1/take`.
@@ -130,9 +130,7 @@ pub(crate) async fn take(
     let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let denied = denied?;
     let Object(body): Object<TakeBody<'_>> = body::parse(&bytes)?;
-    limits.check_length("key", body.key.0.len())?;
-    let quota = body.quota()?;
-    limits.check_take(&quota).map_err(|error| Problem::field(slow_field(&quota), error))?;
+    let quota = body.checked_quota(limits)?;
     let cost = body.cost.map_or(1, |cost| cost.0);
     let (decision, degraded) =
         app.take(body.key.0.as_bytes(), asker.namespace(), &quota, cost).await?;
@@ -172,6 +170,14 @@ fn write_policy(
 }
 
 impl TakeBody<'_> {
+    /// The quota, if it and the key are within the limits; or the field that is not.
+    pub(super) fn checked_quota(&self, limits: &RequestLimits) -> Result<Quota, Problem> {
+        limits.check_length("key", self.key.0.len())?;
+        let quota = self.quota()?;
+        limits.check_take(&quota).map_err(|error| Problem::field(slow_field(&quota), error))?;
+        Ok(quota)
+    }
+
     /// The quota, or the field that makes it invalid.
     pub(crate) fn quota(&self) -> Result<Quota, Problem> {
         let refill = choice("refill", self.refill)?.unwrap_or_default();

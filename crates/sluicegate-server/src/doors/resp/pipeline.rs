@@ -10,13 +10,14 @@ use tracing::debug;
 
 use super::buffers::REPLY_BYTES;
 use super::commands::table::CommandSpec;
-use super::commands::{Ask, Take, answer_check};
+use super::commands::{Ask, Refund, Take, answer_check};
 use super::error::{Fault, is_one_of};
 use super::parser::{Command, Parser};
 use super::reply::{Protocol, Replies};
 use super::session::{ClientSession, Next, Parsed, SharedConfig};
 use crate::app::{App, InProcessApp};
 use crate::auth::callers::Caller;
+use crate::observe::metrics::refunds::RefundDoor;
 use crate::observe::metrics::resp::{CommandCounts, CommandKind, CommandOutcome};
 
 /// Commands of a connection in flight to the store at once. They are sent in order, and so charged
@@ -78,6 +79,7 @@ enum Waiting<'i> {
 enum Reply<'i> {
     Take(Take<'i>, Result<(Decision, bool), Trouble>),
     Check(Result<Verdict, Trouble>),
+    Refund(Refund<'i>, Result<Decision, Trouble>),
     Replies(Vec<u8>),
 }
 
@@ -107,6 +109,13 @@ impl Pipeline<'_> {
                 Step::Ask(Ask::Check(check)) => {
                     let verdict = app.check(&check.request(self.session.namespace()));
                     self.checked(verdict);
+                }
+                Step::Ask(Ask::Refund(refund)) => {
+                    let Refund { key, quota, amount } = &refund;
+                    let decision = app.refund_key(key, self.session.namespace(), quota, *amount);
+                    let caller = self.session.caller().map(Arc::as_ref);
+                    self.app.note_refund(RefundDoor::Resp, caller, *amount);
+                    self.refunded(&refund, Ok(decision));
                 }
                 Step::Answered => {}
                 Step::Pause(pause) => return Answered { bytes, pause },
@@ -213,6 +222,7 @@ impl Pipeline<'_> {
             }
             Reply::Take(take, Err(trouble)) => self.failed(take_kind(&take), &trouble),
             Reply::Check(verdict) => self.checked(verdict),
+            Reply::Refund(refund, refunded) => self.refunded(&refund, refunded),
             Reply::Replies(replies) => self.replies.bytes.extend_from_slice(&replies),
         }
         self.replies.protocol = now;
@@ -231,6 +241,16 @@ impl Pipeline<'_> {
                 answer_check(&verdict, self.replies);
             }
             Err(trouble) => self.failed(CommandKind::Check, &trouble),
+        }
+    }
+
+    fn refunded(&mut self, refund: &Refund<'_>, refunded: Result<Decision, Trouble>) {
+        match refunded {
+            Ok(decision) => {
+                self.counts.note(CommandKind::Refund, CommandOutcome::Ok);
+                refund.answer(&decision, self.replies);
+            }
+            Err(trouble) => self.failed(CommandKind::Refund, &trouble),
         }
     }
 
@@ -254,6 +274,14 @@ async fn reply_to<'i>(
             Reply::Take(take, taken)
         }
         Waiting::Ask(Ask::Check(check)) => Reply::Check(app.check(&check.request(namespace)).await),
+        Waiting::Ask(Ask::Refund(refund)) => {
+            let Refund { key, quota, amount } = &refund;
+            let refunded = app.refund_key(key, namespace, quota, *amount).await;
+            if refunded.is_ok() {
+                app.note_refund(RefundDoor::Resp, caller.as_deref(), *amount);
+            }
+            Reply::Refund(refund, refunded)
+        }
         Waiting::Answered(replies) => Reply::Replies(replies),
     };
     (reply, protocol)

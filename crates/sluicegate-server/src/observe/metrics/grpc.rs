@@ -11,8 +11,6 @@ pub(crate) struct GrpcMetrics {
     by_outcome: Family<CallLabels, Counter>,
     /// Counters of `by_outcome`, in the order of [`OUTCOMES`].
     calls: [Counter; 3],
-    /// Descriptors that refunded tokens, over gRPC and `POST /json`.
-    pub(crate) refunds: Counter,
 }
 
 /// Outcome of a gRPC call.
@@ -38,7 +36,7 @@ impl Default for GrpcMetrics {
         let by_outcome = Family::<CallLabels, Counter>::default();
         // Every series exists from the start, so that rates are right from the first call on.
         let calls = OUTCOMES.map(|outcome| by_outcome.get_or_create_owned(&CallLabels { outcome }));
-        Self { by_outcome, calls, refunds: Counter::default() }
+        Self { by_outcome, calls }
     }
 }
 
@@ -46,11 +44,6 @@ impl GrpcMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let calls = self.by_outcome.clone();
         registry.register("grpc_calls", "Calls of ShouldRateLimit over gRPC by outcome", calls);
-        registry.register(
-            "refunds",
-            "Descriptors of Envoy's protocol that refunded tokens",
-            self.refunds.clone(),
-        );
     }
 
     /// Counts a call over gRPC.

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod callers;
 mod durations;
 pub(crate) mod grpc;
+pub(crate) mod refunds;
 pub(crate) mod resp;
 mod snapshot;
 mod store;
@@ -31,6 +32,7 @@ use self::callers::CallerMetrics;
 use self::durations::Durations;
 pub(crate) use self::durations::Observed;
 use self::grpc::GrpcMetrics;
+use self::refunds::RefundMetrics;
 use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
 use self::store::StoreFigures;
@@ -74,6 +76,8 @@ pub(crate) struct Metrics {
     pub(crate) callers: CallerMetrics,
     /// Envoy's rate limit protocol.
     pub(crate) grpc: GrpcMetrics,
+    /// Refunds over the data doors.
+    pub(crate) refunds: RefundMetrics,
     /// Redis protocol.
     pub(crate) resp: RespMetrics,
     snapshot: SnapshotFigures,
@@ -169,6 +173,7 @@ impl Metrics {
             audit: AuditMetrics::default(),
             callers: CallerMetrics::default(),
             grpc: GrpcMetrics::default(),
+            refunds: RefundMetrics::default(),
             resp: RespMetrics::default(),
             snapshot: SnapshotFigures::default(),
             live_watchers: Gauge::default(),
@@ -268,6 +273,7 @@ impl Metrics {
         self.audit.register(registry);
         self.callers.register(registry);
         self.grpc.register(registry);
+        self.refunds.register(registry);
         self.resp.register(registry);
         self.snapshot.register(registry);
     }

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 pub(crate) struct RespMetrics {
     by_kind: Family<CommandLabels, Counter>,
     /// Counters of `by_kind`, in the order of [`CommandKind::ALL`] and [`OUTCOMES`].
-    commands: [[Counter; 3]; 4],
+    commands: [[Counter; 3]; 5],
     /// Connections closed because of a protocol error.
     pub(crate) protocol_errors: Counter,
     /// Wrong passwords.
@@ -30,13 +30,15 @@ pub(crate) enum CommandKind {
     Check,
     /// `SG.TAKE`
     Take,
+    /// `SG.REFUND`
+    Refund,
     /// A command about the connection, or an unknown one.
     Other,
 }
 
 /// Commands to be counted together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CommandCounts([[u64; 3]; 4]);
+pub(crate) struct CommandCounts([[u64; 3]; 5]);
 
 /// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +60,14 @@ struct CommandLabels {
 }
 
 impl CommandKind {
-    const ALL: [Self; 4] = [Self::Throttle, Self::Check, Self::Take, Self::Other];
+    const ALL: [Self; 5] = [Self::Throttle, Self::Check, Self::Take, Self::Refund, Self::Other];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Throttle => "cl.throttle",
             Self::Check => "sg.check",
             Self::Take => "sg.take",
+            Self::Refund => "sg.refund",
             Self::Other => "other",
         }
     }

@@ -267,17 +267,30 @@ fn unanswered(charges: &[Charge<'_, RedisKey>]) -> SmallVec<[Option<Decision>; 4
     SmallVec::from_elem(None, charges.len())
 }
 
-/// Removes the entries of buckets from the deny cache when a call ends, also if it is cancelled.
+/// Removes the entries of buckets from the deny cache when a call begins, so that charges sent after it on the same
+/// connection are not answered from before it; and again when it ends, also if it is cancelled.
 struct Forget<'a> {
     denied: &'a DenyCache<SystemClock>,
     keys: SmallVec<[&'a RedisKey; 4]>,
 }
 
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
+impl<'a> Forget<'a> {
+    fn new(denied: &'a DenyCache<SystemClock>, keys: SmallVec<[&'a RedisKey; 4]>) -> Self {
+        let forget = Self { denied, keys };
+        forget.now();
+        forget
+    }
+
+    fn now(&self) {
         for key in &self.keys {
             self.denied.forget(key);
         }
+    }
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.now();
     }
 }
 
@@ -312,7 +325,7 @@ impl Store for RedisStore {
 
     async fn refund_many(&self, credits: &[Charge<'_, RedisKey>]) -> Result<Decisions, Trouble> {
         let keys = credits.iter().map(|credit| credit.key).collect();
-        let _forget = Forget { denied: &self.shared.denied, keys };
+        let _forget = Forget::new(&self.shared.denied, keys);
         let (groups, deadline) = (split(credits, self.shared.nodes.is_cluster()), self.deadline());
         let calls = groups.iter().map(|group| self.refund_group(group, deadline));
         let mut all = unanswered(credits);
@@ -323,7 +336,7 @@ impl Store for RedisStore {
     }
 
     async fn reset(&self, key: &RedisKey) -> Result<bool, Trouble> {
-        let _forget = Forget { denied: &self.shared.denied, keys: SmallVec::from_iter([key]) };
+        let _forget = Forget::new(&self.shared.denied, SmallVec::from_iter([key]));
         let was_local = self.local.reset(key);
         let call = Call::forget(key.clone())
             .map_err(|error| Trouble::new(TroubleKind::Unexpected, error.to_string()))?;

@@ -61,7 +61,8 @@ struct Descriptor<'a> {
     /// Cost of this descriptor; 0 only reads.
     #[serde(alias = "hits_addend")]
     hits_addend: Option<Count>,
-    /// Refund instead of a charge. Requires the setting `grpc.refunds`, and an admin token if tokens exist.
+    /// Refund instead of a charge. Requires a caller with the right `refund`; without a caller, the setting `grpc.refunds`, and
+    /// an admin token if tokens exist.
     #[serde(alias = "is_negative_hits")]
     #[schema(value_type = Option<bool>)]
     is_negative_hits: Option<Flag>,

@@ -23,6 +23,7 @@ use crate::data::Role;
 use crate::doors::admission::problem;
 use crate::doors::grpc::CallError;
 use crate::doors::grpc::service::{require_rights, should_rate_limit};
+use crate::observe::metrics::refunds::RefundDoor;
 use crate::web::access::peer;
 use crate::web::body::{self, Object};
 use crate::web::openapi::parts::Wrong;
@@ -79,7 +80,7 @@ async fn answer(
     if is_anonymous_refund {
         app.require(&parts, Role::Admin)?;
     }
-    let message = should_rate_limit(&app, &call, asker.namespace()).await?;
+    let message = should_rate_limit(&app, &call, &asker, RefundDoor::Http).await?;
     let reply = Reply::new(&message);
     let status = if reply.is_over_limit() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     Ok((status, Json(reply)).into_response())

@@ -9,6 +9,7 @@ pub(crate) enum Name {
     Throttle,
     Check,
     Take,
+    Refund,
     /// A command that the limiter is not needed for.
     Connection(ConnectionCommand),
 }
@@ -73,7 +74,7 @@ const fn about_connections(
 }
 
 /// All commands, the most frequent first.
-pub(crate) const COMMANDS: [CommandSpec; 14] = [
+pub(crate) const COMMANDS: [CommandSpec; 15] = [
     CommandSpec {
         has_key: true,
         summary: "Takes tokens from the bucket of a key; the answer is in seconds",
@@ -90,6 +91,12 @@ pub(crate) const COMMANDS: [CommandSpec; 14] = [
         summary: "Takes tokens from the bucket of a key; the answer is in milliseconds",
         usage: "SG.TAKE key capacity tokens period_ms [cost] [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
         ..about_limits(Name::Take, "sg.take", -5)
+    },
+    CommandSpec {
+        has_key: true,
+        summary: "Gives tokens back to the bucket of a key; the answer is that of SG.TAKE",
+        usage: "SG.REFUND key amount capacity tokens period_ms [ALGORITHM name] [REFILL name] [MAX_WAIT ms]",
+        ..about_limits(Name::Refund, "sg.refund", -6)
     },
     CommandSpec {
         summary: "Authenticates the connection",
@@ -164,6 +171,7 @@ impl CommandSpec {
             Name::Throttle => CommandKind::Throttle,
             Name::Check => CommandKind::Check,
             Name::Take => CommandKind::Take,
+            Name::Refund => CommandKind::Refund,
             Name::Connection(_) => CommandKind::Other,
         }
     }
@@ -173,6 +181,7 @@ impl CommandSpec {
     pub(crate) fn right(&self) -> Option<Right> {
         match self.name {
             Name::Throttle | Name::Take => Some(Right::Take),
+            Name::Refund => Some(Right::Refund),
             Name::Check => Some(Right::Check),
             Name::Connection(_) => None,
         }

@@ -1,4 +1,4 @@
-//! `CL.THROTTLE` and `SG.TAKE`: a bucket without a rule.
+//! `CL.THROTTLE`, `SG.TAKE` and `SG.REFUND`: a bucket without a rule.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use sluicegate::{
     Algorithm, Decision, Outcome, Quota, QuotaError, QuotaField, Rate, Refill, UnknownName,
 };
 
-use super::Take;
 use super::number::whole;
+use super::{Refund, Take};
 use crate::app::RequestLimits;
 use crate::doors::resp::commands::table::CommandSpec;
 use crate::doors::resp::error::{Fault, shown};
@@ -129,15 +129,46 @@ pub(crate) fn read_take<'i>(
     known: &CommandSpec,
     limits: &RequestLimits,
 ) -> Result<Take<'i>, Fault> {
-    let capacity = whole("capacity", command.argument(2))?;
-    let tokens = whole("tokens", command.argument(3))?;
-    let period_ms = whole("period_ms", command.argument(4))?;
+    let numbers = read_numbers(command, 2)?;
     let mut cost = 1;
     let mut options = 5;
     if command.argument(options).first().is_some_and(|byte| !byte.is_ascii_alphabetic()) {
         cost = whole("cost", command.argument(options))?;
         options += 1;
     }
+    let quota = read_quota(command, known, limits, numbers, options)?;
+    Ok(Take { key: command.argument(1), quota, cost, is_throttle: false })
+}
+
+/// Reads `SG.REFUND key amount capacity tokens period_ms [ALGORITHM name] [REFILL name] [MAX_WAIT ms]`.
+pub(crate) fn read_refund<'i>(
+    command: &Command<'_, 'i>,
+    known: &CommandSpec,
+    limits: &RequestLimits,
+) -> Result<Refund<'i>, Fault> {
+    let amount = whole("amount", command.argument(2))?;
+    if amount == 0 {
+        return Err(Fault::field("amount", "must be at least 1"));
+    }
+    let numbers = read_numbers(command, 3)?;
+    let quota = read_quota(command, known, limits, numbers, 6)?;
+    Ok(Refund { key: command.argument(1), quota, amount })
+}
+
+/// Reads `capacity tokens period_ms`, which begin at this argument.
+fn read_numbers(command: &Command<'_, '_>, first: usize) -> Result<[u64; 3], Fault> {
+    let read = |name, position| whole(name, command.argument(position));
+    Ok([read("capacity", first)?, read("tokens", first + 1)?, read("period_ms", first + 2)?])
+}
+
+/// Reads a quota of these numbers, whose options begin at this argument.
+fn read_quota(
+    command: &Command<'_, '_>,
+    known: &CommandSpec,
+    limits: &RequestLimits,
+    [capacity, tokens, period_ms]: [u64; 3],
+    options: usize,
+) -> Result<Quota, Fault> {
     let (mut algorithm, mut refill, mut max_wait) = (None, None, None);
     for position in (options..command.len()).step_by(2) {
         if position + 1 == command.len() {
@@ -176,8 +207,7 @@ pub(crate) fn read_take<'i>(
         .map_err(QuotaError::Rate)
         .and_then(|rate| Quota::build(rate, algorithm, refill, capacity, max_wait))
         .map_err(|error| no_quota(error, names))?;
-    let quota = checked(quota, limits, names)?;
-    Ok(Take { key: command.argument(1), quota, cost, is_throttle: false })
+    checked(quota, limits, names)
 }
 
 /// Value of an enum by its name, in either case.

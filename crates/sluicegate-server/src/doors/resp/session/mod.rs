@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use self::identity::Identity;
 use super::commands::table::{CommandSpec, ConnectionCommand, Name};
-use super::commands::{Ask, Check, LastQuota, read_take, read_throttle};
+use super::commands::{Ask, Check, LastQuota, read_refund, read_take, read_throttle};
 use super::error::Fault;
 use super::parser::{COMMAND_BYTES_MAX, Command};
 use super::password::Password;
@@ -193,10 +193,11 @@ impl ClientSession {
             Name::Throttle => read_throttle(command, known, limits, &mut self.quota).map(Ask::Take),
             Name::Take => read_take(command, known, limits).map(Ask::Take),
             Name::Check => Check::read(command, known, limits).map(Ask::Check),
+            Name::Refund => read_refund(command, known, limits).map(Ask::Refund),
             Name::Connection(name) => return Parsed::Connection(name, known),
         };
         match asked {
-            Ok(Ask::Take(take)) if take.key.len() > limits.value_bytes_max => {
+            Ok(ask) if ask.key().is_some_and(|key| key.len() > limits.value_bytes_max) => {
                 let most = format_args!("has more than {} bytes", limits.value_bytes_max);
                 Parsed::Invalid(Fault::field("key", most))
             }
