@@ -1,7 +1,7 @@
 /** Modal dialog: the browser keeps the focus in it, and Escape closes it. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 
 interface DialogProps {
   readonly title: ComponentChildren;
@@ -19,13 +19,14 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
     const element = dialog.current;
     const report = () => closed.current();
     element?.addEventListener("close", report);
-    element?.showModal();
     return () => {
       // Only closing returns the focus. Its event comes late and is not needed any more.
       element?.removeEventListener("close", report);
       element?.close();
     };
   }, []);
+  // Later, so that a menu that opens it is closed and has returned the focus.
+  useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={heading}>
       <div class="dialog-head">

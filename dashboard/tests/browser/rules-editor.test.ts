@@ -235,7 +235,7 @@ test("the history shows changes and restores a version", async ({ page, service 
 test("a deleted rule is restored with its number", async ({ page, service }) => {
   await service.call("DELETE", "/v1/rules/5");
   await page.goto("/#/rules");
-  await page.getByRole("link", { name: "History" }).click();
+  await page.getByRole("main").getByRole("link", { name: "History" }).click();
   await expect(page.getByRole("listitem").first()).toContainText("Deleted: rule 5 by local");
   await page.getByRole("button", { name: "Restore rule" }).click();
   await expect(editor(page)).toContainText("It will be restored as rule 5");
