@@ -1,6 +1,6 @@
 //! Properties of a connection that decide about its requests: peer, listener, and client certificate.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rustls::pki_types::CertificateDer;
 use tracing::debug;
@@ -31,13 +31,33 @@ pub(crate) struct ConnectionInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListenerTraits {
     pub(crate) door: Door,
-    /// True if only this machine can reach it: a loopback address, and no PROXY protocol.
+    /// True if only this machine can reach it: a loopback address or Unix socket, without the PROXY protocol.
     pub(crate) is_local: bool,
     /// True if every client must present a certificate of the listener's authority.
     pub(crate) requires_certificates: bool,
 }
 
+/// Client of a request, as far as the administration is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// Address of the client; unspecified if it is not known.
+    pub(crate) peer: IpAddr,
+    /// True if only this machine can reach the listener that the request came through.
+    pub(crate) is_local: bool,
+}
+
+impl Source {
+    /// A request without a connection, which nothing is granted to.
+    pub(crate) const UNKNOWN: Self =
+        Self { peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED), is_local: false };
+}
+
 impl ConnectionInfo {
+    /// Client of its requests.
+    pub(crate) fn source(&self) -> Source {
+        Source { peer: self.peer.ip(), is_local: self.listener.is_local }
+    }
+
     /// A connection without a client certificate.
     pub(crate) fn new(peer: SocketAddr, listener: ListenerTraits) -> Self {
         Self {

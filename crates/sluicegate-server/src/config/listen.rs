@@ -16,6 +16,12 @@ pub struct Listen {
     pub grpc: ListenerSettings,
     /// The listener for the Redis protocol.
     pub resp: ListenerSettings,
+    /// The listener for the administration and the page; they are on that for HTTP if it is disabled.
+    pub admin: ListenerSettings,
+    /// Listeners that answer `/livez`, `/readyz` and their other names.
+    pub health: ServedOn,
+    /// Listeners that answer `/metrics`.
+    pub metrics: ServedOn,
     /// Listeners whose connections begin with a PROXY protocol header.
     pub proxied: Vec<Door>,
     /// Files for TLS.
@@ -84,6 +90,7 @@ pub enum Door {
     Http,
     Grpc,
     Resp,
+    Admin,
 }
 
 named_values! {
@@ -91,6 +98,35 @@ named_values! {
     Http = "http",
     Grpc = "grpc",
     Resp = "resp",
+    Admin = "admin",
+}
+
+/// HTTP listeners that serve some paths, if there is one for the administration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServedOn {
+    /// `listen.http` and `listen.admin`.
+    #[default]
+    Both,
+    /// `listen.http`.
+    Http,
+    /// `listen.admin`.
+    Admin,
+}
+
+named_values! {
+    ServedOn:
+    Both = "both",
+    Http = "http",
+    Admin = "admin",
+}
+
+/// Groups of routes of an HTTP listener, beside those of the data path and the OpenAPI document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HttpRoutes {
+    /// The administration and the page.
+    pub(crate) has_admin: bool,
+    pub(crate) has_health: bool,
+    pub(crate) has_metrics: bool,
 }
 
 impl Door {
@@ -101,6 +137,7 @@ impl Door {
             Self::Http => "listen.http",
             Self::Grpc => "listen.grpc",
             Self::Resp => "listen.resp",
+            Self::Admin => "listen.admin",
         }
     }
 }
@@ -113,6 +150,29 @@ impl Listen {
             Door::Http => &self.http,
             Door::Grpc => &self.grpc,
             Door::Resp => &self.resp,
+            Door::Admin => &self.admin,
+        }
+    }
+
+    /// Door of the administration and the page.
+    #[must_use]
+    pub fn admin_door(&self) -> Door {
+        if self.admin.address.is_some() { Door::Admin } else { Door::Http }
+    }
+
+    /// Routes of an HTTP listener. Without one for the administration, that for HTTP has all.
+    pub(crate) fn routes_of(&self, door: Door) -> HttpRoutes {
+        let is_only = self.admin.address.is_none();
+        let (is_http, is_admin) = (door == Door::Http, door == Door::Admin);
+        let serves = |on| match on {
+            ServedOn::Both => true,
+            ServedOn::Http => is_only || is_http,
+            ServedOn::Admin => is_only || is_admin,
+        };
+        HttpRoutes {
+            has_admin: is_only || is_admin,
+            has_health: serves(self.health),
+            has_metrics: serves(self.metrics),
         }
     }
 

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use super::error::{ConfigErrors, Place, Problem};
 use super::keys::{Key, keys};
-use super::{Config, Door, Privacy, Record, RulesFrom, StoreUrl, env, file, files};
+use super::{Config, Door, Privacy, Record, RulesFrom, ServedOn, StoreUrl, env, file, files};
 
 /// File that is read if it exists and no other is named.
 pub const FILE_NAME: &str = "sluicegate.toml";
@@ -228,7 +228,7 @@ impl Loader {
     fn check_listeners(&mut self) {
         if self.config.listen.addresses().next().is_none() {
             let place = Place::from(&self.origin("listen.http"));
-            let message = "all listeners are disabled: enable one of listen.http, listen.grpc and listen.resp";
+            let message = "all listeners are disabled: enable one of listen.http, listen.grpc, listen.resp and listen.admin";
             self.problems.push(Problem::new(place, message));
         }
         if !self.config.listen.proxied.is_empty() && self.config.proxies.trusted.is_empty() {
@@ -238,9 +238,17 @@ impl Loader {
             let help = "set trusted in [proxies] to the networks of your proxies";
             self.problems.push(Problem::new(place, message).help(help));
         }
+        self.check_administration();
+    }
+
+    /// Requires a token if other machines can reach the administration.
+    fn check_administration(&mut self) {
         let listen = &self.config.listen;
-        let exposed = listen.addresses().find(|(door, _)| !listen.is_local(*door));
-        if let (Some((door, address)), None) = (exposed, &self.config.admin.token) {
+        let door = listen.admin_door();
+        if let Some(address) = &listen.of(door).address
+            && !listen.is_local(door)
+            && self.config.admin.token.is_none()
+        {
             let setting = if address.is_of_this_machine() {
                 // A proxy on this machine forwards requests of others.
                 "listen.proxy_protocol"
@@ -248,10 +256,25 @@ impl Loader {
                 door.setting()
             };
             let place = Place::from(&self.origin(setting));
-            let message = format!("other machines can reach {address}, and admin.token is not set");
+            let message = format!(
+                "other machines can reach the administration at {address}, and admin.token is not set"
+            );
             let help = "write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, \
-                        or set token in [admin], or listen on 127.0.0.1";
+                        or set token in [admin], or set listen.admin to an address of this machine, such as 127.0.0.1:8082";
             self.problems.push(Problem::new(place, message).help(help));
+        }
+        let chosen = [("listen.health", listen.health), ("listen.metrics", listen.metrics)];
+        for (setting, on) in chosen {
+            let (door, address) = match on {
+                ServedOn::Both => continue,
+                ServedOn::Http => (Door::Http, &listen.http.address),
+                ServedOn::Admin => (Door::Admin, &listen.admin.address),
+            };
+            if address.is_none() {
+                let of = door.setting();
+                let note = format!("{setting} is `{}`, and {of} is empty", door.name());
+                self.config.notes.push(note);
+            }
         }
     }
 

@@ -20,6 +20,8 @@ use super::{grpc, http};
 use crate::app::App;
 use crate::auth::admission::CredentialField;
 use crate::auth::connection::ConnectionInfo;
+use crate::auth::guard::Guard;
+use crate::config::HttpRoutes;
 use crate::data::Right;
 use crate::observe::metrics::grpc::CallOutcome;
 use crate::web::problem::Problem;
@@ -41,9 +43,9 @@ enum Door {
 }
 
 impl Dispatch {
-    /// The entrance of the HTTP door.
-    pub(crate) fn http(app: Arc<App>) -> Self {
-        Self { router: http::router(Arc::clone(&app)), door: Door::Http(app) }
+    /// The entrance of an HTTP listener with these routes.
+    pub(crate) fn http(app: Arc<App>, routes: HttpRoutes) -> Self {
+        Self { router: http::router(Arc::clone(&app), routes), door: Door::Http(app) }
     }
 
     /// The entrance of the gRPC door.
@@ -87,7 +89,11 @@ impl Dispatch {
         // Proxies pass on the Host, Origin and other fields of their clients. A page that asks this path itself can
         // spend tokens and read what is left, no more.
         if path != authorize::PATH
-            && let Err(foreign) = app.guard.require_own_site(request.uri(), request.headers())
+            && let Err(foreign) = Guard::require_own_site(
+                request.uri(),
+                request.headers(),
+                connection.listener.is_local,
+            )
         {
             app.note_foreign_site(connection.peer.ip());
             return Problem::from(foreign).into_response();

@@ -18,7 +18,7 @@ use crate::auth::admission::Admission;
 use crate::auth::callers::UseRecorder;
 use crate::auth::connection::ListenerTraits;
 use crate::auth::guard::Guard;
-use crate::config::{Address, Config, Door, ListenTls, StoreUrl, UnixAddress, reason};
+use crate::config::{Address, Config, Door, HttpRoutes, ListenTls, StoreUrl, UnixAddress, reason};
 use crate::doors::dispatch::Dispatch;
 use crate::doors::listen::{
     Listener, ListenerConfig, ListenerLimit, ProtocolHandler, ProxyProtocol, Renewal, Slots, Tls,
@@ -255,7 +255,10 @@ fn listen(
             },
             tls: tls.iter().find(|(of, _)| *of == files).map(|(_, tls)| tls.clone()),
             handler: match door {
-                Door::Http => ProtocolHandler::Http(Dispatch::http(app)),
+                Door::Http | Door::Admin => {
+                    let routes = config.listen.routes_of(door);
+                    ProtocolHandler::Http(Dispatch::http(app, routes))
+                }
                 Door::Grpc => ProtocolHandler::Http(Dispatch::grpc(app)),
                 Door::Resp => {
                     ProtocolHandler::Resp(Resp::new(app, config, &limits).map_err(uncountable)?)
@@ -271,6 +274,7 @@ fn listen(
         door,
         address: listener.address().clone(),
         is_tls: listener.is_tls(),
+        routes: config.listen.routes_of(door),
         task: tokio::spawn(listener.run()),
     };
     Ok(bound.into_iter().map(run).collect())
@@ -293,12 +297,19 @@ struct Listening {
     door: Door,
     address: Address,
     is_tls: bool,
+    routes: HttpRoutes,
     task: JoinHandle<()>,
 }
 
 impl Listening {
     fn announced(&self) -> Announced<'_> {
-        Announced { door: self.door, address: &self.address, is_tls: self.is_tls }
+        Announced {
+            door: self.door,
+            address: &self.address,
+            is_tls: self.is_tls,
+            has_health: self.routes.has_health,
+            has_metrics: self.routes.has_metrics,
+        }
     }
 }
 

@@ -33,6 +33,10 @@ pub struct Announced<'a> {
     pub door: Door,
     pub address: &'a Address,
     pub is_tls: bool,
+    /// It answers `/readyz`.
+    pub has_health: bool,
+    /// It answers `/metrics`.
+    pub has_metrics: bool,
 }
 
 /// A request that the starter rules allow five times a minute: of six in a row the last is denied,
@@ -84,8 +88,13 @@ sluicegate {version} serves {doors}
             version = env!("CARGO_PKG_VERSION"),
             doors = doors.join(", "),
         );
-        if let Some(http) = self.listeners.iter().find(|it| it.door == Door::Http) {
-            text.push_str(&http.try_it(is_starter));
+        let find = |door| self.listeners.iter().find(|it| it.door == door);
+        let (http, admin) = (find(Door::Http), find(Door::Admin));
+        if let Some(page) = admin.or(http) {
+            text.push_str(&page.paths());
+        }
+        if let Some(data) = http.or(admin) {
+            text.push_str(&data.try_it(is_starter));
         }
         text.push_str("\nPress Ctrl-C to stop.\n");
         text
@@ -99,6 +108,7 @@ impl Announced<'_> {
         match self.door {
             Door::Http if matches!(self.address, Address::Tcp(_)) => self.url(),
             Door::Http => format!("HTTP on {address}"),
+            Door::Admin => format!("the administration on {address}"),
             Door::Grpc => format!("gRPC on {address}"),
             Door::Resp => format!("the Redis protocol on {address}"),
         }
@@ -121,22 +131,29 @@ impl Announced<'_> {
         }
     }
 
-    /// Addresses to open, and two commands to try.
+    /// Addresses to open.
+    fn paths(&self) -> String {
+        let url = self.url();
+        let page = match self.address {
+            Address::Tcp(_) => format!("{url}/{}", page_note()),
+            Address::Unix(_) => format!("{url}/, through a proxy or tunnel to {}", self.address),
+        };
+        let health = if self.has_health { "  /readyz?verbose" } else { "" };
+        let metrics = if self.has_metrics { "  /metrics" } else { "" };
+        format!("  page     {page}\n  more     {url}/openapi.json{health}{metrics}\n")
+    }
+
+    /// Two commands to try.
     fn try_it(&self, is_starter: bool) -> String {
         let (path, body) = if is_starter { LOGIN } else { TAKE };
-        let url = self.url();
-        let (curl, page) = match self.address {
-            Address::Tcp(_) => ("curl -s".to_owned(), format!("{url}/{}", page_note())),
-            Address::Unix(unix) => (
-                format!("curl -s --unix-socket {}", unix.path.display()),
-                format!("{url}/, through a proxy or tunnel to {}", self.address),
-            ),
+        let curl = match self.address {
+            Address::Tcp(_) => "curl -s".to_owned(),
+            Address::Unix(unix) => format!("curl -s --unix-socket {}", unix.path.display()),
         };
+        let url = self.url();
         let ask = format!("{curl} {url}{path} -H 'content-type: application/json' -d '{body}'");
         format!(
-            "  page     {page}
-  more     {url}/openapi.json  /readyz?verbose  /metrics
-
+            "
 Try it. One request is allowed:
 
   {ask}

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::problem::{Problem, whole_seconds};
 use crate::app::App;
-use crate::auth::connection::ConnectionInfo;
+use crate::auth::connection::{ConnectionInfo, Source};
 use crate::auth::guard::{ForeignSite, Refusal};
 use crate::data::{Author, REASON_BYTES_MAX, Role};
 use crate::log_limit::LogLimit;
@@ -108,18 +108,18 @@ impl App {
         if let Some(Operator(name)) = parts.extensions.get() {
             return Ok(name.clone());
         }
-        let result = self.guard.require(&parts.headers, peer(parts), role);
+        let result = self.guard.require(&parts.headers, source(parts), role);
         result.map_err(|refusal| self.refuse(refusal, parts))
     }
 
     /// True if the caller may see the details that an otherwise public answer reserves for readers.
     pub(crate) fn is_reader(&self, parts: &Parts) -> bool {
-        match self.guard.require(&parts.headers, peer(parts), Role::Read) {
+        match self.guard.require(&parts.headers, source(parts), Role::Read) {
             Ok(_) => true,
             // Without a token there is no attempt to count or log.
             Err(Refusal::Missing | Refusal::Forwarded) => false,
             // The details may explain why the database is not reached.
-            Err(Refusal::Unknown) => self.guard.is_open(),
+            Err(Refusal::Unknown) => self.guard.is_open_to(source(parts).is_local),
             Err(refusal) => {
                 self.refuse(refusal, parts);
                 false
@@ -176,6 +176,11 @@ pub(crate) fn check_reason(reason: &str) -> Result<(), String> {
         return Err("must not contain control characters".into());
     }
     Ok(())
+}
+
+/// Client of a request.
+pub(crate) fn source(parts: &Parts) -> Source {
+    connection(&parts.extensions).map_or(Source::UNKNOWN, |connection| connection.source())
 }
 
 /// Address of the connection's peer.

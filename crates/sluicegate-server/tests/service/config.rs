@@ -158,23 +158,22 @@ fn others_are_not_let_in_without_a_token() {
     assert_eq!(finished.code, Some(2));
     assert_eq!(
         finished.stderr,
-        r#"error: other machines can reach 0.0.0.0:0, and admin.token is not set
+        r#"error: other machines can reach the administration at 0.0.0.0:0, and admin.token is not set
  --> sluicegate.toml:2:8
   |
 2 | http = "0.0.0.0:0"
   |        ^^^^^^^^^^^
   |
-  = help: write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, or set token in [admin], or listen on 127.0.0.1
+  = help: write a token to a file and name the file in SLUICEGATE_ADMIN_TOKEN_FILE, or set token in [admin], or set listen.admin to an address of this machine, such as 127.0.0.1:8082
 "#
     );
     let empty = launch().env("SLUICEGATE_ADMIN_TOKEN", "").run();
     assert_eq!(empty.code, Some(2));
     let ipv6 = Launch::serve(&["--listen-http", "[::]:0"]).run();
     assert_eq!(ipv6.code, Some(2));
-    assert!(ipv6.stderr.starts_with("error: --listen-http: other machines can reach [::]:0"));
-    let resp = Launch::serve(&["--listen-resp", "0.0.0.0:0"]).run();
-    assert_eq!(resp.code, Some(2));
-    assert!(resp.stderr.starts_with("error: --listen-resp: other machines can reach 0.0.0.0:0"));
+    assert!(ipv6.stderr.starts_with(
+        "error: --listen-http: other machines can reach the administration at [::]:0"
+    ));
 
     let short = launch().env("SLUICEGATE_ADMIN_TOKEN", "letmein").run();
     assert_eq!(short.code, Some(2));
@@ -409,7 +408,7 @@ fn nothing_to_serve_is_a_mistake() {
     assert_eq!(finished.code, Some(2));
     assert_eq!(
         finished.stderr,
-        "error: --listen-http: all listeners are disabled: enable one of listen.http, listen.grpc and listen.resp\n"
+        "error: --listen-http: all listeners are disabled: enable one of listen.http, listen.grpc, listen.resp and listen.admin\n"
     );
 }
 

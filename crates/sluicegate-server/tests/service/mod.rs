@@ -1,5 +1,6 @@
 //! The service through the real binary: startup, settings, reloading, connections, shutdown.
 
+mod admin_listener;
 mod config;
 mod connections;
 mod http2;

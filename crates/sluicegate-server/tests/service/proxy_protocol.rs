@@ -287,13 +287,12 @@ fn the_protocol_requires_trusted_proxies() {
     assert!(finished.stderr.contains("`htp` must be one of"), "{}", finished.stderr);
 }
 
-/// A proxy forwards remote clients even to a loopback listener.
+/// A proxy forwards remote clients even to a loopback listener, and so to the administration if it is there.
 #[test]
 fn others_need_a_token() {
-    for door in ["http", "grpc", "resp"] {
+    for (door, admin) in [("http", ""), ("admin", "127.0.0.1:0")] {
         let finished = Launch::serve(&["--listen-proxy-protocol", door])
-            .env("SLUICEGATE_LISTEN_RESP", "127.0.0.1:0")
-            .with_grpc()
+            .env("SLUICEGATE_LISTEN_ADMIN", admin)
             .env("SLUICEGATE_PROXIES_TRUSTED", LOOPBACK)
             .run();
         assert_eq!(finished.code, Some(2), "{door}");

@@ -106,7 +106,13 @@ fn request_of(line: &str) -> (String, String) {
 
 fn the_message_tells_the_truth(server: &Server, source: &RulesSource, rules: &RuleSet) {
     let address = Address::Tcp(server.address);
-    let http = Announced { door: Door::Http, address: &address, is_tls: false };
+    let http = Announced {
+        door: Door::Http,
+        address: &address,
+        is_tls: false,
+        has_health: true,
+        has_metrics: true,
+    };
     let listeners = [http];
     let startup = Startup {
         listeners: &listeners,

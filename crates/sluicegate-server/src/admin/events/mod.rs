@@ -27,7 +27,7 @@ use crate::observe::live::{
     TICK, Tick, TooManyWatchers, WATCHERS_MAX, WATCHERS_PER_CLIENT_MAX, Watcher,
 };
 use crate::observe::ready::Standing;
-use crate::web::access::{Reader, peer};
+use crate::web::access::{Reader, peer, source};
 use crate::web::openapi::parts::Wrong;
 use crate::web::problem::Problem;
 use crate::web::query::Query;
@@ -86,7 +86,7 @@ async fn watch(
         pending: history(&take(&mut watcher.history)).into(),
         watcher,
         guard: Arc::clone(&app.guard),
-        pass: Pass::of(&parts.headers),
+        pass: Pass::of(&parts.headers, source(&parts)),
         standing: app.ready.watch(),
     };
     let events = unfold(events, async |mut events| {

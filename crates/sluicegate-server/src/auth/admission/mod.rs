@@ -250,7 +250,7 @@ impl Refused {
 /// Label of a door in the metrics. The administration's listener answers checks over HTTP, too.
 pub(crate) const fn door_label(door: Door) -> &'static str {
     match door {
-        Door::Http => "http",
+        Door::Http | Door::Admin => "http",
         Door::Grpc => "grpc",
         Door::Resp => "resp",
     }

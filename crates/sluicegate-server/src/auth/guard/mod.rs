@@ -1,7 +1,7 @@
 //! Guard of the service: rejects requests of other sites' pages, and administration without a token.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use sluicegate::QuotaError;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use tracing::warn;
 
+use crate::auth::connection::Source;
 use crate::auth::failures::Failures;
 use crate::auth::tokens;
-use crate::config::{Config, Door};
+use crate::config::Config;
 use crate::data::{Role, StoredToken, TOKENS_MAX};
 use crate::log_limit::LogLimit;
 
@@ -38,11 +39,10 @@ pub(crate) struct Guard {
     /// Tokens of the database; `None` until they are loaded.
     stored: ArcSwapOption<Vec<StoredToken>>,
     failures: Failures,
-    /// True if the listener is on loopback. Then `Host` must name this machine: any other name is a sign of DNS
-    /// rebinding, by which a foreign page reaches the service through a browser here.
-    is_loopback: bool,
-    /// True if requests of this machine need no token while none exists.
+    /// True if requests over local listeners need no token while none exists.
     is_local_open: bool,
+    /// True if only this machine can reach the listener of the administration.
+    is_admin_local: bool,
 }
 
 /// Owner of a token.
@@ -59,6 +59,8 @@ pub(crate) struct Pass {
     /// Hash of its token, if it had one.
     token: Option<[u8; 32]>,
     is_forwarded: bool,
+    /// Its listener is local.
+    is_local: bool,
 }
 
 /// Sign of a request that a page of another site made a browser send.
@@ -98,14 +100,12 @@ impl Guard {
     /// If `failures_per_minute` cannot be counted, which the bounds of that setting rule out.
     pub(crate) fn new(config: &Config) -> Result<Self, QuotaError> {
         let none = config.database.url.is_none().then(Arc::default);
-        // Without an HTTP listener there are no HTTP requests to guard.
-        let is_loopback = config.listen.is_local(Door::Http);
         Ok(Self {
             bootstrap: config.admin.token.as_ref().map(|token| tokens::hash(token.expose())),
             stored: ArcSwapOption::new(none),
             failures: Failures::new(config.admin.failures_per_minute)?,
-            is_loopback,
-            is_local_open: is_loopback && config.admin.is_local_open,
+            is_local_open: config.admin.is_local_open,
+            is_admin_local: config.listen.is_local(config.listen.admin_door()),
         })
     }
 
@@ -123,30 +123,42 @@ impl Guard {
         self.stored.store(Some(Arc::new(tokens)));
     }
 
-    /// True if this machine needs no token, as far as is known: the settings allow it, and no token exists.
+    /// True if the administration needs no token, as far as is known: its listener is local, the settings allow it, and
+    /// no token exists.
     #[must_use]
     pub(crate) fn is_open(&self) -> bool {
+        self.is_open_to(self.is_admin_local)
+    }
+
+    /// True if requests over a listener that is local, or is not, need no token, as far as is known.
+    pub(crate) fn is_open_to(&self, is_local: bool) -> bool {
         let has_stored = self.stored.load().as_ref().is_some_and(|stored| !stored.is_empty());
-        self.is_local_open && self.bootstrap.is_none() && !has_stored
+        self.may_be_open(is_local) && !has_stored
+    }
+
+    /// True if requests over a listener that is local, or is not, need no token while the database has none.
+    fn may_be_open(&self, is_local: bool) -> bool {
+        is_local && self.is_local_open && self.bootstrap.is_none()
     }
 
     /// True if every request to the administration is refused: it needs a token, and none exists.
     #[must_use]
     pub(crate) fn is_closed(&self) -> bool {
         let has_none = self.stored.load().as_ref().is_some_and(|stored| stored.is_empty());
-        !self.is_local_open && self.bootstrap.is_none() && has_none
+        let is_open = self.may_be_open(self.is_admin_local);
+        !is_open && self.bootstrap.is_none() && has_none
     }
 
     /// Name of the caller if its token has this role, or the reason for refusing it. Wrong tokens are counted.
     pub(crate) fn require(
         &self,
         headers: &HeaderMap,
-        peer: Option<IpAddr>,
+        source: Source,
         role: Role,
     ) -> Result<String, Refusal> {
         let stored = self.stored.load();
         let token = bearer(headers);
-        if self.is_local_open && self.bootstrap.is_none() {
+        if self.may_be_open(source.is_local) {
             match (stored.as_ref().map(|stored| stored.is_empty()), token) {
                 (Some(true) | None, None) if is_forwarded(headers) => {
                     return Err(Refusal::Forwarded);
@@ -158,8 +170,7 @@ impl Guard {
             }
         }
         let hash = tokens::hash(token.ok_or(Refusal::Missing)?);
-        let peer = peer.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-        let (owned_role, name) = self.owner(hash, peer)?;
+        let (owned_role, name) = self.owner(hash, source.peer)?;
         (owned_role >= role).then_some(name).ok_or(Refusal::Role)
     }
 
@@ -196,8 +207,10 @@ impl Guard {
     pub(crate) fn still_authorizes(&self, pass: &Pass, role: Role) -> bool {
         let stored = self.stored.load();
         let stored = stored.as_ref().map(|stored| stored.as_slice());
-        let is_open = self.is_local_open && self.bootstrap.is_none();
-        if is_open && !pass.is_forwarded && stored.is_some_and(<[_]>::is_empty) {
+        if self.may_be_open(pass.is_local)
+            && !pass.is_forwarded
+            && stored.is_some_and(<[_]>::is_empty)
+        {
             return true;
         }
         let Some(hash) = &pass.token else { return false };
@@ -229,11 +242,13 @@ impl Guard {
         self.failures.may_log(peer, cause).then(|| cause.admit()).flatten()
     }
 
-    /// Rejects requests that a page of another site made a browser send.
+    /// Rejects requests that a page of another site made a browser send. Over a local listener, `Host` must name this
+    /// machine: any other name is a sign of DNS rebinding, by which a foreign page reaches the service through a browser
+    /// here.
     pub(crate) fn require_own_site(
-        &self,
         uri: &Uri,
         headers: &HeaderMap,
+        is_local: bool,
     ) -> Result<(), ForeignSite> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let host = uri.authority().map(axum::http::uri::Authority::as_str);
@@ -241,7 +256,7 @@ impl Guard {
         if headers.get_all(header::HOST).iter().count() > 1 {
             return Err(ForeignSite::SeveralHosts);
         }
-        if self.is_loopback && host.is_some_and(|host| !is_own_name(host)) {
+        if is_local && host.is_some_and(|host| !is_own_name(host)) {
             return Err(ForeignSite::Host);
         }
         if let Some(origin) = text(header::ORIGIN) {
@@ -266,16 +281,20 @@ impl fmt::Debug for Guard {
             .field("has_bootstrap", &self.bootstrap.is_some())
             .field("stored", &self.stored)
             .field("failures", &self.failures)
-            .field("is_loopback", &self.is_loopback)
             .field("is_local_open", &self.is_local_open)
+            .field("is_admin_local", &self.is_admin_local)
             .finish()
     }
 }
 
 impl Pass {
     /// Pass for the credentials of this request.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        Self { token: bearer(headers).map(tokens::hash), is_forwarded: is_forwarded(headers) }
+    pub(crate) fn of(headers: &HeaderMap, source: Source) -> Self {
+        Self {
+            token: bearer(headers).map(tokens::hash),
+            is_forwarded: is_forwarded(headers),
+            is_local: source.is_local,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::ops::Deref;
 
 use axum::http::HeaderValue;
 
@@ -16,14 +17,39 @@ fn config(token: Option<&str>) -> Config {
     config
 }
 
-fn guard(token: Option<&str>, is_loopback: bool) -> Guard {
-    guard_of(config(token), is_loopback)
+/// A guard, asked through its only listener.
+#[derive(Debug)]
+struct Guarded {
+    guard: Guard,
+    is_local: bool,
 }
 
-fn guard_of(mut config: Config, is_loopback: bool) -> Guard {
-    let ip = if is_loopback { [127, 0, 0, 1] } else { [0, 0, 0, 0] };
+impl Guarded {
+    fn require(&self, headers: &HeaderMap, peer: IpAddr, role: Role) -> Result<String, Refusal> {
+        self.guard.require(headers, Source { peer, is_local: self.is_local }, role)
+    }
+
+    fn pass(&self, headers: &HeaderMap) -> Pass {
+        Pass::of(headers, Source { is_local: self.is_local, ..Source::UNKNOWN })
+    }
+}
+
+impl Deref for Guarded {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+fn guard(token: Option<&str>, is_local: bool) -> Guarded {
+    guard_of(config(token), is_local)
+}
+
+fn guard_of(mut config: Config, is_local: bool) -> Guarded {
+    let ip = if is_local { [127, 0, 0, 1] } else { [0, 0, 0, 0] };
     config.listen.http.address = Some(Address::Tcp(SocketAddr::from((ip, 8080))));
-    Guard::new(&config).unwrap()
+    Guarded { guard: Guard::new(&config).unwrap(), is_local }
 }
 
 fn stored(name: &str, role: Role) -> StoredToken {
@@ -42,8 +68,8 @@ fn showing(token: &str) -> HeaderMap {
     HeaderMap::from_iter([(header::AUTHORIZATION, value)])
 }
 
-fn peer(last: u8) -> Option<IpAddr> {
-    Some(IpAddr::from([203, 0, 113, last]))
+fn peer(last: u8) -> IpAddr {
+    IpAddr::from([203, 0, 113, last])
 }
 
 #[test]
@@ -62,6 +88,22 @@ fn no_token_is_needed_on_loopback_while_there_is_none() {
     }
 }
 
+/// The listener of a request decides, and not the one that serves the administration.
+#[test]
+fn only_requests_over_local_listeners_need_no_token() {
+    let guard = guard(None, true);
+    let none = HeaderMap::new();
+    let elsewhere = Source { peer: peer(1), is_local: false };
+    assert_eq!(guard.guard.require(&none, elsewhere, Role::Read), Err(Refusal::Missing));
+    assert!(guard.is_open() && guard.is_open_to(true) && !guard.is_open_to(false));
+    assert!(!guard.still_authorizes(&Pass::of(&none, elsewhere), Role::Read));
+
+    let (uri, foreign) = (Uri::from_static("/"), HeaderValue::from_static("limits.example"));
+    let foreign = HeaderMap::from_iter([(header::HOST, foreign)]);
+    assert_eq!(Guard::require_own_site(&uri, &foreign, true), Err(ForeignSite::Host));
+    assert_eq!(Guard::require_own_site(&uri, &foreign, false), Ok(()));
+}
+
 /// Fields of a proxy, one in each request.
 fn forwarded() -> impl Iterator<Item = HeaderMap> {
     let names = ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto"];
@@ -78,7 +120,7 @@ fn a_request_through_a_proxy_is_not_local() {
         for role in Role::ALL {
             assert_eq!(open.require(&headers, peer(1), role), Err(Refusal::Forwarded));
         }
-        assert!(!open.still_authorizes(&Pass::of(&headers), Role::Read));
+        assert!(!open.still_authorizes(&open.pass(&headers), Role::Read));
         let mut with_token = headers.clone();
         with_token.extend(showing("sg_guess"));
         assert_eq!(open.require(&with_token, peer(1), Role::Read), Err(Refusal::Wrong));
@@ -88,7 +130,7 @@ fn a_request_through_a_proxy_is_not_local() {
         assert_eq!(open.require(&headers, peer(1), Role::Read), Err(Refusal::Missing));
         headers.extend(showing("sg_ci"));
         assert_eq!(open.require(&headers, peer(1), Role::Admin), Ok("token:ci".into()));
-        assert!(open.still_authorizes(&Pass::of(&headers), Role::Admin));
+        assert!(open.still_authorizes(&open.pass(&headers), Role::Admin));
     }
 }
 
@@ -100,7 +142,7 @@ fn this_machine_needs_a_token_too_if_the_settings_say_so() {
     let none = HeaderMap::new();
     assert!(closed.is_closed() && !closed.is_open());
     assert_eq!(closed.require(&none, peer(1), Role::Read), Err(Refusal::Missing));
-    assert!(!closed.still_authorizes(&Pass::of(&none), Role::Read));
+    assert!(!closed.still_authorizes(&closed.pass(&none), Role::Read));
     closed.set_tokens(vec![stored("ci", Role::Admin)]);
     assert!(!closed.is_closed());
     assert_eq!(closed.require(&showing("sg_ci"), peer(1), Role::Admin), Ok("token:ci".into()));
@@ -109,7 +151,7 @@ fn this_machine_needs_a_token_too_if_the_settings_say_so() {
 #[test]
 fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
     let open = guard(None, true);
-    let (nobody, reader) = (Pass::of(&HeaderMap::new()), Pass::of(&showing("sg_ci")));
+    let (nobody, reader) = (open.pass(&HeaderMap::new()), open.pass(&showing("sg_ci")));
     assert!(open.still_authorizes(&nobody, Role::Read), "this machine needs none");
     open.set_tokens(vec![stored("ci", Role::Read)]);
     assert!(!open.still_authorizes(&nobody, Role::Read));
@@ -123,7 +165,7 @@ fn a_pass_is_checked_again_and_not_counted_as_a_guess() {
 
     // Guesses of other clients behind the same address do not end an open stream.
     let closed = guard(Some("t"), false);
-    let admin = Pass::of(&showing("t"));
+    let admin = closed.pass(&showing("t"));
     for _ in 0..2 * FAILURES {
         let _ = closed.require(&showing("guess"), peer(1), Role::Read);
     }

@@ -17,26 +17,33 @@ use axum::routing::{any, get, post};
 
 use crate::admin;
 use crate::app::App;
+use crate::config::HttpRoutes;
 use crate::doors::grpc::json;
 use crate::web::problem::Problem;
 
-/// All routes except the one that `doors::dispatch` answers itself, after its
-/// guard.
-pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+/// Routes of an HTTP listener, except the one that `doors::dispatch` answers itself, after its guard.
+pub(crate) fn router(app: Arc<App>, routes: HttpRoutes) -> Router {
+    let mut router = Router::new()
         .route(check::BATCH_PATH, post(check::check_batch))
         .route(take::PATH, post(take::take))
         .route(refund::PATH, post(refund::refund))
-        .route("/livez", get(health::live))
-        .route("/healthz", get(health::live))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi::document))
-        .merge(page::routes())
         .merge(authorize::routes())
-        .merge(json::routes())
-        .route("/healthcheck", get(health::ready))
-        .merge(admin::routes(&app))
+        .merge(json::routes());
+    if routes.has_health {
+        router = router
+            .route("/livez", get(health::live))
+            .route("/healthz", get(health::live))
+            .route("/readyz", get(health::ready))
+            .route("/healthcheck", get(health::ready));
+    }
+    if routes.has_metrics {
+        router = router.route("/metrics", get(health::metrics));
+    }
+    if routes.has_admin {
+        router = router.merge(page::routes()).merge(admin::routes(&app));
+    }
+    router
         .fallback(any(not_found))
         .method_not_allowed_fallback(method_not_allowed)
         // Handlers bound the bodies they read.

@@ -6,8 +6,8 @@ use sluicegate::UnknownName;
 
 use super::TIMEOUT_MS_MAX;
 use super::service::CONNECTIONS_MAX_MAX;
-use crate::config::Address;
 use crate::config::keys::{Key, Kind};
+use crate::config::{Address, ServedOn};
 
 pub(super) const COMMON: &[Key] = &[
     Key {
@@ -50,10 +50,45 @@ pub(super) const COMMON: &[Key] = &[
         },
     },
     Key {
+        name: "listen.admin",
+        flag: Some("listen-admin"),
+        value: "ADDRESS",
+        doc: "Address to listen on for the administration and the page, in the forms of listen.http, which then has neither; if empty, they are on listen.http",
+        kind: Kind::Text {
+            default: "",
+            set: |config, text| {
+                config.listen.admin.address = Address::parse(text)?;
+                Ok(())
+            },
+        },
+    },
+    Key {
+        name: "listen.health",
+        flag: Some("listen-health"),
+        value: "LISTENER",
+        doc: "Listener that answers /livez, /readyz, /healthz and /healthcheck, if listen.admin is set",
+        kind: Kind::Choice {
+            default: ServedOn::Both.name(),
+            choices: &ServedOn::NAMES,
+            set: |config, word| config.listen.health = word.parse().unwrap_or_default(),
+        },
+    },
+    Key {
+        name: "listen.metrics",
+        flag: Some("listen-metrics"),
+        value: "LISTENER",
+        doc: "Listener that answers /metrics, if listen.admin is set",
+        kind: Kind::Choice {
+            default: ServedOn::Both.name(),
+            choices: &ServedOn::NAMES,
+            set: |config, word| config.listen.metrics = word.parse().unwrap_or_default(),
+        },
+    },
+    Key {
         name: "listen.proxy_protocol",
         flag: Some("listen-proxy-protocol"),
         value: "LISTENERS",
-        doc: "Listeners (http, grpc, resp) on which every connection begins with a PROXY protocol header from a proxy in proxies.trusted",
+        doc: "Listeners (http, grpc, resp, admin) on which every connection begins with a PROXY protocol header from a proxy in proxies.trusted",
         kind: Kind::List {
             set: |config, members| {
                 let door = |name: &&str| {
@@ -193,7 +228,12 @@ macro_rules! idle_timeout_key {
 pub(super) const HTTP: &[Key] = &listener_keys!(http, "http");
 pub(super) const GRPC: &[Key] = &listener_keys!(grpc, "grpc");
 pub(super) const RESP: &[Key] = &listener_keys!(resp, "resp");
-pub(super) const IDLE: &[Key] = &[idle_timeout_key!(http, "http"), idle_timeout_key!(grpc, "grpc")];
+pub(super) const ADMIN: &[Key] = &listener_keys!(admin, "admin");
+pub(super) const IDLE: &[Key] = &[
+    idle_timeout_key!(http, "http"),
+    idle_timeout_key!(grpc, "grpc"),
+    idle_timeout_key!(admin, "admin"),
+];
 
 /// A timeout that is given; `None` for the common one.
 fn given(ms: u64) -> Option<Duration> {

@@ -13,8 +13,8 @@ const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
 /// All settings, in the order of the reference.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
-    use self::listeners::{COMMON, GRPC, HTTP, IDLE, RESP};
-    [COMMON, HTTP, GRPC, RESP, IDLE, doors::KEYS, store::KEYS, data::KEYS, service::KEYS]
+    use self::listeners::{ADMIN, COMMON, GRPC, HTTP, IDLE, RESP};
+    [COMMON, HTTP, GRPC, RESP, ADMIN, IDLE, doors::KEYS, store::KEYS, data::KEYS, service::KEYS]
         .into_iter()
         .flatten()
 }
