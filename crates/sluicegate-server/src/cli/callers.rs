@@ -225,7 +225,14 @@ async fn revoke(revocation: &Revocation, database: &Database, output: Output) ->
     let found = callers.iter().find(|caller| caller.name == revocation.name());
     let found = found.map(|caller| (view(caller), may(caller.rights)));
     let delete = async |by: &_| Ok(view(&database.delete_caller(revocation.name(), by).await?));
-    revocation.run("caller", found, output, delete).await
+    let exit = revocation.run("caller", found, output, delete).await?;
+    if database.callers().await?.is_empty() {
+        say(
+            "No caller is left in this database: listeners on loopback, on Unix sockets and with client certificates \
+             answer requests without one again.",
+        );
+    }
+    Ok(exit)
 }
 
 impl Create {

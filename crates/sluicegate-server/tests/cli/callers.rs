@@ -59,6 +59,24 @@ fn callers_are_made_shown_once_and_revoked() {
     assert_eq!((revoked.code, revoked.stderr.as_str()), (Some(0), said), "{revoked:?}");
     let missing = gate.refused(2, &["callers", "revoke", "checkout", "--yes"]);
     assert!(missing.contains("no caller is called checkout"), "{missing}");
+    gate.ok(&["callers", "revoke", "proxy", "--yes"]);
+    let last = gate.run(&["callers", "revoke", "third", "--yes"]);
+    assert!(last.stderr.contains("No caller is left"), "{last:?}");
+}
+
+/// The number of callers is limited: every process has all of them in memory.
+#[test]
+fn there_is_a_maximum_of_callers() {
+    let gate = Gate::database();
+    gate.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+         INSERT INTO rate_limit_callers (name, rights, hash) SELECT 'c' || i, 'check', randomblob(32) FROM n",
+    );
+    let create = ["callers", "create", "more", "--may", "check"];
+    let refused = gate.refused(2, &create);
+    assert!(refused.contains("name: the maximum of 1000 callers is reached"), "{refused}");
+    gate.ok(&["callers", "revoke", "c7", "--yes"]);
+    gate.ok(&create);
 }
 
 #[test]
