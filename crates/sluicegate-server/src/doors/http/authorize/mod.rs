@@ -69,6 +69,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         ("X-Forwarded-For" = Option<String>, Header, description = "Address of the client"),
         ("X-Original-URI" = Option<String>, Header, description = "Same as `X-Forwarded-Uri`"),
         ("X-Original-Method" = Option<String>, Header, description = "Same as `X-Forwarded-Method`"),
+        ("X-Sluicegate-Token" = Option<String>, Header,
+            description = "Token of the proxy's caller, which needs the right `authorize`; ignored while no caller is needed"),
     ),
     responses(
         (status = 200, description = "Allowed", headers(
@@ -91,6 +93,11 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             ("x-ratelimit-remaining" = u64, description = "Remaining tokens of the tightest policy"),
             ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
             ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
+        )),
+        (status = 401, description = "Denied: no caller, or an unknown token", body = Problem,
+            content_type = "application/problem+json", headers(
+            ("x-sluicegate-decision" = String, description = "`denied`"),
+            ("www-authenticate" = String, description = "`Bearer`"),
         )),
         (status = 431, description = "Denied: the header is too long. Without a body"),
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,

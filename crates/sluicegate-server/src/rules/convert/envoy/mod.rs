@@ -25,6 +25,7 @@ use super::text_checks::{attribute, is_literal, is_plain};
 use super::yaml::{Node, parse};
 use super::{ConvertError, Converted, Limit};
 use crate::envoy_names::{BETWEEN_KEYS, DESCRIPTOR, DOMAIN, unit_seconds};
+use crate::normalize::NAMESPACE;
 
 /// Maximum depth of the tree.
 const DEPTH_MAX: usize = 8;
@@ -218,7 +219,7 @@ fn sibling<'a>(
     let Some(attribute) = attribute(key) else {
         return rejected("cannot be the name of an attribute");
     };
-    if [DOMAIN, DESCRIPTOR].contains(&attribute) {
+    if [DOMAIN, DESCRIPTOR, NAMESPACE].contains(&attribute) {
         return rejected("is a reserved attribute name");
     }
     if path.iter().any(|step| step.attribute == attribute) {

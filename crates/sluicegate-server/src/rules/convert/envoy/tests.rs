@@ -69,7 +69,7 @@ fn values_that_no_condition_can_express_are_left_out() {
     }
     let twice = ["key: a, value: b", "key: a, value: b"];
     assert_eq!(left_out(&twice), ["is a duplicate of line 3"]);
-    for key in ["domain", "descriptor"] {
+    for key in ["domain", "descriptor", "namespace"] {
         let reason = "is a reserved attribute name";
         assert_eq!(left_out(&[&format!("key: {key}")]), [reason]);
     }

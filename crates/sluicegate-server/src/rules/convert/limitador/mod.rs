@@ -9,6 +9,7 @@ use sluicegate::Algorithm;
 use super::text_checks::{attribute, is_literal, is_plain};
 use super::yaml::{Node, Value, parse};
 use super::{ConvertError, Converted, Limit};
+use crate::normalize::NAMESPACE;
 
 /// Known fields of a limit.
 const OF_LIMIT: [&str; 7] =
@@ -120,7 +121,7 @@ fn literal(text: &str) -> Option<&str> {
     })
 }
 
-/// Attribute of a reference: `descriptors[0].a`, `descriptors[0]['a']`, or `a`.
+/// Attribute of a reference: `descriptors[0].a`, `descriptors[0]['a']`, or `a`. `None` for the one that the service sets.
 fn reference(text: &str) -> Option<String> {
     let name = match text.strip_prefix("descriptors[") {
         None => text,
@@ -133,7 +134,7 @@ fn reference(text: &str) -> Option<String> {
             }
         }
     };
-    attribute(name).map(Into::into)
+    attribute(name).filter(|name| *name != NAMESPACE).map(Into::into)
 }
 
 /// Name of a limit for notes.
