@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sluicegate_tests::hostile::{self, BATCH, Body, GRPC};
 
-use crate::common::{Client, Launch, PATIENCE, Server, eventually, now, pause};
+use crate::common::{Client, Launch, PATIENCE, Server, eventually, now, pause, suite_line};
 use crate::http2::{Attacker, DATA, END_HEADERS, END_STREAM, HEADERS, fields, frame};
 use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, metric};
 
@@ -111,13 +111,22 @@ fn client_in(network: u8) -> IpAddr {
 fn unfinished(server: &Server, from: IpAddr, path: &str) -> TcpStream {
     let mut stream = connect(from, server.address).unwrap();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n[",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\n{}content-length: {}\r\n\r\n[",
+        suite_line(path),
         UNFINISHED + 1
     );
     stream.write_all(head.as_bytes()).unwrap();
     // The service may refuse it before its end.
     let _ = stream.write_all(&vec![b' '; UNFINISHED - 1]);
     stream
+}
+
+/// Header of a check whose body has this many bytes.
+fn head_of_check(length: usize) -> String {
+    let caller = suite_line("/v1/check");
+    format!(
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\n{caller}content-length: {length}\r\n\r\n"
+    )
 }
 
 /// Bodies may stay unfinished for the whole test.
@@ -150,9 +159,7 @@ fn a11_unfinished_bodies_share_a_budget_and_keep_no_check_out() {
     // Bodies that arrive at once need no room: with the header, after it, and in chunks.
     let mut client = server.connect();
     assert_eq!(client.request("POST", "/v1/check", &[], b"{}").unwrap().status, 200);
-    client
-        .send(b"POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n")
-        .unwrap();
+    client.send(head_of_check(2).as_bytes()).unwrap();
     pause(Duration::from_millis(50));
     client.send(b"{}").unwrap();
     assert_eq!(client.read_response().unwrap().status, 200);
@@ -181,7 +188,8 @@ fn a11_a_network_cannot_take_the_whole_budget() {
     // More than the attacker could leave of the whole budget.
     let begin = format!("[{{}}{}", " ".repeat(150_000));
     let head = "POST /v1/check/batch HTTP/1.1\r\nhost: localhost\r\n";
-    let head = format!("{head}content-length: {}\r\n\r\n{begin}", begin.len() + 1);
+    let (caller, length) = (suite_line("/v1/check/batch"), begin.len() + 1);
+    let head = format!("{head}{caller}content-length: {length}\r\n\r\n{begin}");
     let mut newcomer = connect(NEWCOMER, server.address).unwrap();
     newcomer.write_all(head.as_bytes()).unwrap();
     pause(Duration::from_millis(200));
@@ -282,8 +290,7 @@ fn slow_http1_clients_are_answered_or_closed() {
         reading.join().unwrap()
     };
     assert_eq!(trickle("GET /livez HTTP/1.1\r\nhost: localhost\r\nx:"), "");
-    let answer =
-        trickle("POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999\r\n\r\n");
+    let answer = trickle(&head_of_check(9999));
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 
     // Sends without end, and reads nothing.

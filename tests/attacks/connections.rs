@@ -11,7 +11,7 @@ use sluicegate_tests::tls::{Certificates, Pair, ServerCertificate};
 use crate::common::{Launch, Server, eventually, now, pause};
 use crate::sockets::{
     ATTACKER, EndOfAttack, NEWCOMER, ask, connect, has_descriptors, is_open, metric, open,
-    read_to_end,
+    read_to_end, suite_auth,
 };
 
 const LISTENERS: [&str; 3] = ["http", "grpc", "resp"];
@@ -30,7 +30,7 @@ fn is_answered(stream: &mut TcpStream, listener: &str) -> bool {
     let answer = match listener {
         "http" => ask(stream, b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n", "200 OK"),
         "grpc" => ask(stream, HTTP2, "\x04"),
-        _ => ask(stream, b"PING\r\n", "+PONG"),
+        _ => ask(stream, format!("{}PING\r\n", suite_auth()).as_bytes(), "+PONG"),
     };
     answer.is_ok()
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::common::{PATIENCE, Server, eventually, now, pause};
+use crate::common::{PATIENCE, Server, eventually, now, pause, suite_line};
 use crate::sockets::{ATTACKER, connect, metric, resident_kib};
 
 pub(crate) const DATA: u8 = 0;
@@ -40,12 +40,28 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// Fields of a request: the method by its index, and a path.
+/// Fields of a request: the method by its index, a path, and the credentials of the suite's caller where it has one.
 pub(crate) fn fields(method: u8, path: &str) -> Vec<u8> {
+    let line = suite_line(path);
+    let authorization = line.strip_prefix("authorization: ").map(str::trim_end);
+    fields_with_authorization(method, path, authorization)
+}
+
+/// Fields of a request with these credentials.
+pub(crate) fn fields_with_authorization(
+    method: u8,
+    path: &str,
+    authorization: Option<&str>,
+) -> Vec<u8> {
     let mut fields = vec![method, 0x86, 0x04, path.len() as u8];
     fields.extend(path.as_bytes());
     fields.extend([0x01, 9]);
     fields.extend(b"localhost");
+    if let Some(value) = authorization {
+        // `authorization` by its index, with a literal value.
+        fields.extend([0x0f, 0x08, value.len() as u8]);
+        fields.extend(value.as_bytes());
+    }
     fields
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::common::{Client, Launch, Server, check, with_rules};
+use crate::common::{Client, Launch, Server, check, suite_line, with_rules};
 
 /// Peer in no network of proxies.
 const UNTRUSTED_PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 9));
@@ -109,7 +109,8 @@ const FORWARDING: [&str; 9] = [
 fn allowed_as_others(server: &Server, peer: IpAddr, fields: impl Fn(usize) -> String) -> usize {
     let mut client = Client::connect_from(peer, server.address).unwrap();
     let mut ask = |number| {
-        let head = format!("GET /v1/authorize HTTP/1.1\r\nhost: x\r\n{}\r\n\r\n", fields(number));
+        let (caller, fields) = (suite_line("/v1/authorize"), fields(number));
+        let head = format!("GET /v1/authorize HTTP/1.1\r\nhost: x\r\n{caller}{fields}\r\n\r\n");
         client.send(head.as_bytes()).unwrap();
         client.read_response().unwrap().status
     };
@@ -158,7 +159,9 @@ fn a_proxy_header_is_believed_only_where_it_is_expected_and_of_trusted_peers() {
     const HEADER: &str = "PROXY TCP4 203.0.113.9 127.0.0.1 5000 80\r\n";
     let ask = |server: &Server, before: &str| {
         let mut client = Client::connect_from(UNTRUSTED_PEER, server.address).unwrap();
-        let request = "GET /v1/authorize HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let caller = suite_line("/v1/authorize");
+        let request =
+            format!("GET /v1/authorize HTTP/1.1\r\nhost: x\r\n{caller}connection: close\r\n\r\n");
         let _ = client.send(format!("{before}{request}").as_bytes());
         client.read_to_end()
     };

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::common::on_every_database;
-use crate::common::{Finished, Launch, Server, eventually};
+use crate::common::{Finished, Launch, Server, eventually, suite_line};
 
 /// Rules with a capacity of one token each: a cost of two is always denied.
 const RULES: &str = r#"
@@ -147,8 +147,9 @@ fn keys_names_and_ids_never_become_header_fields() {
         {
             let mut client = server.connect();
             let head = format!(
-                "GET /v1/authorize HTTP/1.1\r\nhost: {}\r\n{field}: {text}\r\n\r\n",
-                server.address
+                "GET /v1/authorize HTTP/1.1\r\nhost: {}\r\n{}{field}: {text}\r\n\r\n",
+                server.address,
+                suite_line("/v1/authorize")
             );
             client.send(head.as_bytes()).unwrap();
             let answer = client.read_response().unwrap();

@@ -22,8 +22,9 @@
 //!
 //! `sockets` opens connections from other addresses of loopback, and reads replies of the Redis protocol.
 //!
-//! `cargo test -p sluicegate-server --test attacks -- --nocapture` runs them and prints their figures. SECURITY.md lists
-//! them; the number in a test's name is the row there. Every attack is bounded in time and size, and stays on loopback.
+//! `cargo test -p sluicegate-server --test attacks -- --nocapture` runs them and prints their figures. With
+//! `SLUICEGATE_TEST_CALLERS=1`, every service has a caller, and all attacks are carried out by this caller. SECURITY.md
+//! lists them; the number in a test's name is the row there. Every attack is bounded in time and size, and stays on loopback.
 
 #![cfg(test)]
 

@@ -5,7 +5,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::common::{Launch, Server, eventually, now};
-use crate::sockets::{ATTACKER, NEWCOMER, ask, connect, metric, open, read_to_end, resident_kib};
+use crate::sockets::{
+    ATTACKER, NEWCOMER, ask, connect, connect_resp, metric, open, read_to_end, resident_kib,
+    sign_in,
+};
 
 fn serve(arguments: &[&str]) -> Server {
     Launch::serve(arguments).with_resp().start()
@@ -20,7 +23,7 @@ fn ping(stream: &mut TcpStream) {
 fn hostile_sizes_end_their_connection_and_cost_nothing() {
     let server = serve(&[]);
     let address = server.address_of("resp");
-    let mut bystander = connect(NEWCOMER, address).unwrap();
+    let mut bystander = connect_resp(NEWCOMER, address).unwrap();
     ping(&mut bystander);
     let before = resident_kib(server.pid());
     let nested = "*1\r\n".repeat(10_000);
@@ -56,7 +59,7 @@ fn hostile_sizes_end_their_connection_and_cost_nothing() {
         nested.as_bytes(),
     ];
     for frame in frames {
-        let mut stream = connect(ATTACKER, address).unwrap();
+        let mut stream = connect_resp(ATTACKER, address).unwrap();
         // The answer may come before everything is sent.
         let _ = stream.write_all(frame);
         let answer = read_to_end(&mut stream);
@@ -103,10 +106,10 @@ fn announced_sizes_are_not_allocated() {
 fn long_lines_and_empty_commands_are_bounded() {
     let server = serve(&[]);
     let address = server.address_of("resp");
-    let mut bystander = connect(NEWCOMER, address).unwrap();
+    let mut bystander = connect_resp(NEWCOMER, address).unwrap();
     let before = resident_kib(server.pid());
     for piece in [&b"x"[..], b"\"", b" ", b"\0", b"$", b"*"] {
-        let mut stream = connect(ATTACKER, address).unwrap();
+        let mut stream = connect_resp(ATTACKER, address).unwrap();
         let _ = stream.write_all(&piece.repeat((4 << 20) / piece.len()));
         let answer = read_to_end(&mut stream);
         assert!(answer.is_empty() || answer.starts_with("-ERR Protocol error: "), "{answer:?}");
@@ -114,7 +117,7 @@ fn long_lines_and_empty_commands_are_bounded() {
     }
     // Commands without words are skipped without an answer.
     for piece in [&b"\r\n"[..], b"*0\r\n", b"*-1\r\n"] {
-        let mut stream = connect(ATTACKER, address).unwrap();
+        let mut stream = connect_resp(ATTACKER, address).unwrap();
         let started = now();
         stream.write_all(&piece.repeat((4 << 20) / piece.len())).unwrap();
         ping(&mut stream);
@@ -171,7 +174,7 @@ fn slow_commands_are_cut_wherever_they_stop() {
 #[test]
 fn bytes_that_trickle_in_do_not_extend_the_timeout() {
     let server = serve(&["--limits-header-timeout-ms", "500"]);
-    let mut stream = connect(ATTACKER, server.address_of("resp")).unwrap();
+    let mut stream = connect_resp(ATTACKER, server.address_of("resp")).unwrap();
     stream.write_all(b"*1\r\n$60000\r\n").unwrap();
     let started = now();
     while stream.write_all(b"x").is_ok() {
@@ -185,7 +188,7 @@ fn bytes_that_trickle_in_do_not_extend_the_timeout() {
 fn a_pipeline_whose_replies_are_not_read_is_bounded_and_cut() {
     let server = serve(&["--limits-idle-timeout-ms", "1000"]);
     let address = server.address_of("resp");
-    let mut bystander = connect(NEWCOMER, address).unwrap();
+    let mut bystander = connect_resp(NEWCOMER, address).unwrap();
     ping(&mut bystander);
     let before = resident_kib(server.pid());
     let echo = [b"*2\r\n$4\r\nECHO\r\n$60000\r\n", &[b'x'; 60_000][..], b"\r\n"].concat();
@@ -194,6 +197,7 @@ fn a_pipeline_whose_replies_are_not_read_is_bounded_and_cut() {
         let mut held = open(ATTACKER, address, 8);
         let (mut sent, mut most) = (0, 0);
         for stream in &mut held {
+            sign_in(stream);
             stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
             // Far more than all buffers of the kernel hold; a failed write means that the service stopped reading.
             for _ in 0..1_000 {

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::common::{Launch, PATIENCE, Server, eventually, now};
-use crate::sockets::metric;
+use crate::sockets::{metric, sign_in};
 
 const MAX_BUCKETS: usize = 4000;
 /// A quarter of all.
@@ -47,8 +47,9 @@ fn launch() -> Launch {
 
 /// Sends commands over one connection, reads all replies, and returns the first integer of each.
 fn pipeline(server: &Server, commands: impl Iterator<Item = String>) -> Vec<i64> {
-    let stream = TcpStream::connect_timeout(&server.address_of("resp"), PATIENCE).unwrap();
+    let mut stream = TcpStream::connect_timeout(&server.address_of("resp"), PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    sign_in(&mut stream);
     let mut stream = BufReader::new(stream);
     let (mut firsts, commands) = (Vec::new(), commands.collect::<Vec<_>>());
     let (started, bytes) = (now(), commands.iter().map(String::len).sum::<usize>());
@@ -180,7 +181,9 @@ fn a01_buckets_without_a_rule_that_fill_too_slowly_are_refused() {
     let refused = server.post_json("/v1/take", &window.to_string());
     assert_eq!((refused.status, &refused.json()["field"]), (400, &json!("refill_interval")));
 
-    let mut redis = BufReader::new(TcpStream::connect(server.address_of("resp")).unwrap());
+    let mut redis = TcpStream::connect(server.address_of("resp")).unwrap();
+    sign_in(&mut redis);
+    let mut redis = BufReader::new(redis);
     let mut ask = |command: &str| {
         redis.get_mut().write_all(format!("{command}\r\n").as_bytes()).unwrap();
         let mut reply = String::new();

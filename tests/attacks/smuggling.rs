@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::common::Server;
+use crate::common::{Server, suite_line};
 use crate::sockets::{ATTACKER, connect};
 
 /// Request that the attacker hides in the body of another.
@@ -20,7 +20,8 @@ fn answers(server: &Server, bytes: &[u8]) -> String {
 
 /// A request with these lines in its header.
 fn request(lines: &str, body: &str) -> String {
-    format!("POST /v1/check HTTP/1.1\r\nhost: localhost\r\n{lines}\r\n{body}{HIDDEN}")
+    let caller = suite_line("/v1/check");
+    format!("POST /v1/check HTTP/1.1\r\nhost: localhost\r\n{caller}{lines}\r\n{body}{HIDDEN}")
 }
 
 /// None of them is followed by another request: what stands after it is not answered.

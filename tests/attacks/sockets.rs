@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
 
-use crate::common::{PATIENCE, Server};
+use crate::common::{PATIENCE, Server, suite_bearer};
 
 /// Address of the attacker.
 pub(crate) const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 1, 1));
@@ -30,6 +30,7 @@ pub(crate) fn resp_reply(to: SocketAddr, command: &str) -> String {
     const END: &str = "+PONG\r\n";
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    sign_in(&mut stream);
     write!(stream, "{command}\r\nPING\r\n").unwrap();
     let (mut stream, mut reply) = (BufReader::new(stream), String::new());
     while !reply.ends_with(END) {
@@ -37,6 +38,28 @@ pub(crate) fn resp_reply(to: SocketAddr, command: &str) -> String {
     }
     reply.truncate(reply.len() - END.len());
     reply
+}
+
+/// `AUTH` of the Redis protocol as the suite's caller, whose reply is `+OK`; empty if the suite has none.
+pub(crate) fn suite_auth() -> String {
+    let auth = |bearer: String| bearer.replacen("Bearer", "AUTH suite", 1) + "\r\n";
+    suite_bearer().map(auth).unwrap_or_default()
+}
+
+/// Authenticates a connection of the Redis protocol as the suite's caller, if it has one.
+pub(crate) fn sign_in(stream: &mut TcpStream) {
+    let auth = suite_auth();
+    if !auth.is_empty() {
+        let reply = ask(stream, auth.as_bytes(), "\r\n").unwrap();
+        assert_eq!(reply, "+OK\r\n");
+    }
+}
+
+/// Opens an authenticated connection of the Redis protocol from a local address.
+pub(crate) fn connect_resp(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+    let mut stream = connect(from, to)?;
+    sign_in(&mut stream);
+    Ok(stream)
 }
 
 /// Opens a connection from a local address.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use serde_json::Value;
 use tokio::net::TcpSocket;
 
-use super::PATIENCE;
+use super::{PATIENCE, suite_line};
 
 /// A connection that is kept open between requests.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
     }
 
-    /// Sends a request with these headers and body, and reads the answer. `Host` and
-    /// `Content-Length` are added unless they are given.
+    /// Sends a request with these headers and body, and reads the answer. `Host`, `Content-Length` and the credentials of
+    /// the suite's caller, if it has one, are added unless they are given.
     pub(crate) fn request(
         &mut self,
         method: &str,
@@ -175,6 +175,9 @@ pub(crate) fn request_head(
     }
     if !has("content-length") && !has("transfer-encoding") {
         head += &format!("content-length: {body_bytes}\r\n");
+    }
+    if !has("authorization") && !has("x-sluicegate-token") {
+        head += &suite_line(path);
     }
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Client, PATIENCE, Response, eventually, now};
+use super::{Client, PATIENCE, Response, eventually, now, suite_caller};
 
 /// Command line and environment of the binary: [`start`](Self::start) runs a service,
 /// [`run`](Self::run) a command to its end.
@@ -120,6 +120,7 @@ impl Launch {
 
     /// Starts it and waits until it listens.
     pub(crate) fn start(self) -> Server {
+        suite_caller::install(self.folder(), self.database_url());
         let mut child = self.command().spawn().unwrap();
         let log = Log::follow(child.stderr.take().unwrap());
         // Created before waiting, so that the process is killed if it never listens.
@@ -137,6 +138,16 @@ impl Launch {
         // Wrapped in a server, so that the process is killed if it never ends.
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         Server { address: unknown, child, log, folder: self.folder }.wait()
+    }
+
+    /// Database that its arguments or its environment name.
+    fn database_url(&self) -> Option<&str> {
+        let mut arguments = self.arguments.iter().skip_while(|flag| *flag != "--database-url");
+        let by_variable = || {
+            let mut variables = self.environment.iter();
+            variables.find(|(name, _)| name == "SLUICEGATE_DATABASE_URL").map(|(_, url)| url)
+        };
+        arguments.nth(1).or_else(by_variable).map(String::as_str)
     }
 
     fn command(&self) -> Command {

@@ -8,12 +8,14 @@
 mod client;
 mod launch;
 mod places;
+mod suite_caller;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use client::{Client, Response};
 pub(crate) use launch::{Finished, Launch, Server};
 pub(crate) use places::{check, on_every_database, on_every_store, with_rules};
+pub(crate) use suite_caller::{suite_bearer, suite_line};
 
 /// Maximum time that a test waits for an expected event. Generous: machines are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

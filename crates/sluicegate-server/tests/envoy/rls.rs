@@ -16,7 +16,7 @@ pub(crate) use self::proto::envoy::service::ratelimit::v3::rate_limit_response::
 use self::proto::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
 pub(crate) use self::proto::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 pub(crate) use self::proto::envoy::r#type::v3::RateLimitUnit;
-use crate::common::Server;
+use crate::common::{Server, suite_bearer};
 
 mod proto {
     #![allow(clippy::all, clippy::pedantic, warnings, reason = "nobody wrote this code")]
@@ -62,7 +62,13 @@ impl Rls {
         &self,
         call: impl IntoRequest<RateLimitRequest>,
     ) -> Result<RateLimitResponse, Status> {
-        let mut client = RateLimitServiceClient::new(self.channel());
+        let (mut client, mut call) =
+            (RateLimitServiceClient::new(self.channel()), call.into_request());
+        if let Some(bearer) = suite_bearer()
+            && !call.metadata().contains_key("authorization")
+        {
+            call.metadata_mut().insert("authorization", bearer.parse().unwrap());
+        }
         self.wait(client.should_rate_limit(call)).map(tonic::Response::into_inner)
     }
 
