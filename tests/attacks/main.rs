@@ -5,12 +5,15 @@
 //! | `administration` | attempts to administer without the right to |
 //! | `audit` | attempts to blind or to falsify the audit of violations |
 //! | `bodies` | bodies that cost more than they should |
+//! | `callers` | attempts to be a caller, or to stay one |
+//! | `certificates` | client certificates that only resemble those of a caller |
 //! | `connections` | connections that keep others out |
 //! | `files` | files of the service that another user of the host has prepared |
 //! | `grpc` | misuse of the gRPC listener |
 //! | `http2` | frames of HTTP/2 that cost the service more than the client |
 //! | `identity` | attempts to be another client |
 //! | `injection` | text of clients that would act as syntax elsewhere |
+//! | `namespaces` | attempts to reach buckets of another namespace |
 //! | `passwords` | attempts to guess secrets |
 //! | `paths` | spellings of a path that would escape its rule |
 //! | `resp` | misuse of the listener for the Redis protocol |
@@ -31,6 +34,8 @@
 mod administration;
 mod audit;
 mod bodies;
+mod callers;
+mod certificates;
 #[allow(
     clippy::allow_attributes,
     dead_code,
@@ -45,6 +50,7 @@ mod grpc;
 mod http2;
 mod identity;
 mod injection;
+mod namespaces;
 mod passwords;
 mod paths;
 mod resp;

@@ -1,6 +1,7 @@
 //! Certificates, valid and invalid.
 
 use std::fs::{self, Permissions};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,9 @@ use rcgen::{
 };
 use rcgen::{IsCa, KeyPair, KeyUsagePurpose, SanType, date_time_ymd};
 use tempfile::TempDir;
+
+/// Years in which a certificate without a defect is valid.
+const VALID_YEARS: Range<i32> = 2020..2099;
 
 /// Defect of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +57,12 @@ impl Certificates {
         let here = &["localhost", "127.0.0.1"];
         write(folder.path(), "authority", &good.pem(), None);
         write(folder.path(), "other-authority", &other.pem(), None);
-        issue(folder.path(), "good", here, &good, false);
-        issue(folder.path(), "expired", here, &good, true);
-        issue(folder.path(), "wrong-host", &["elsewhere.invalid"], &good, false);
-        issue(folder.path(), "wrong-authority", here, &other, false);
-        issue(folder.path(), "client", &["client.invalid"], &good, false);
-        issue(folder.path(), "other-client", &["client.invalid"], &other, false);
+        issue(folder.path(), "good", here, &good, VALID_YEARS);
+        issue(folder.path(), "expired", here, &good, 2020..2021);
+        issue(folder.path(), "wrong-host", &["elsewhere.invalid"], &good, VALID_YEARS);
+        issue(folder.path(), "wrong-authority", here, &other, VALID_YEARS);
+        issue(folder.path(), "client", &["client.invalid"], &good, VALID_YEARS);
+        issue(folder.path(), "other-client", &["client.invalid"], &other, VALID_YEARS);
         Self { folder, authority: good }
     }
 
@@ -68,7 +72,16 @@ impl Certificates {
     ///
     /// If it cannot be made or written.
     pub fn issue(&self, name: &str, names: &[&str]) -> Pair {
-        issue(self.folder.path(), name, names, &self.authority, false);
+        self.issue_for(name, names, VALID_YEARS)
+    }
+
+    /// Makes a further certificate that is valid from the first day of one year to the first day of another.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made or written.
+    pub fn issue_for(&self, name: &str, names: &[&str], years: Range<i32>) -> Pair {
+        issue(self.folder.path(), name, names, &self.authority, years);
         self.pair(name)
     }
 
@@ -123,7 +136,7 @@ fn authority(name: &str) -> Authority {
     CertifiedIssuer::self_signed(params, key).expect("a certificate")
 }
 
-fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, expired: bool) {
+fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, years: Range<i32>) {
     let (uris, hosts): (Vec<_>, Vec<_>) =
         hosts.iter().map(|&host| host.to_owned()).partition(|name| name.contains("://"));
     let mut params = CertificateParams::new(hosts).expect("host names");
@@ -133,8 +146,8 @@ fn issue(folder: &Path, name: &str, hosts: &[&str], authority: &Authority, expir
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(if expired { 2021 } else { 2099 }, 1, 1);
+    params.not_before = date_time_ymd(years.start, 1, 1);
+    params.not_after = date_time_ymd(years.end, 1, 1);
     let key = KeyPair::generate().expect("a key");
     let certificate = params.signed_by(&key, authority).expect("a certificate");
     write(folder, name, &certificate.pem(), Some(&key.serialize_pem()));
