@@ -3,12 +3,13 @@
 use sqlx::QueryBuilder;
 
 use super::database::transaction;
+use super::history::{Change, caller_json, record};
 use super::row::row;
 use super::session::{Aim, Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
 use super::{
-    Author, CALLERS_MAX, CERTIFICATE_BYTES_MAX, CallerSpec, DataError, Database, NAME_BYTES_MAX,
-    Right, Rights, StoredCaller,
+    Act, Author, CALLERS_MAX, CERTIFICATE_BYTES_MAX, CallerSpec, DataError, Database,
+    NAME_BYTES_MAX, Right, Rights, StoredCaller,
 };
 use crate::time::Timestamp;
 
@@ -162,13 +163,28 @@ async fn create(
         .bind(Time::from(Timestamp::now()))
         .fetch_one(connection)
         .await)?;
-    row.stored()
+    let caller = row.stored()?;
+    note(session, by, Act::CallerCreate, None, Some(&caller)).await?;
+    Ok(caller)
+}
+
+/// Records a change in the history.
+async fn note(
+    session: &mut Session,
+    by: &Author,
+    act: Act,
+    before: Option<&StoredCaller>,
+    after: Option<&StoredCaller>,
+) -> Result<(), DataError> {
+    let target = after.or(before).map(|caller| caller.name.clone());
+    let change = Change::new(act, before.map(caller_json), after.map(caller_json));
+    record(session, by, vec![Change { target, ..change }]).await
 }
 
 async fn change(
     session: &mut Session,
     name: &str,
-    _: &Author,
+    by: &Author,
     changed: impl FnOnce(&StoredCaller) -> Result<CallerSpec, DataError>,
 ) -> Result<StoredCaller, DataError> {
     let before = get(session, name).await?;
@@ -190,15 +206,21 @@ async fn change(
         .bind(spec.expires_at.map(Time::from))
         .fetch_one(connection)
         .await)?;
-    row.stored()
+    let after = row.stored()?;
+    if caller_json(&before) != caller_json(&after) {
+        note(session, by, Act::CallerUpdate, Some(&before), Some(&after)).await?;
+    }
+    Ok(after)
 }
 
-async fn delete(session: &mut Session, name: &str, _: &Author) -> Result<StoredCaller, DataError> {
+async fn delete(session: &mut Session, name: &str, by: &Author) -> Result<StoredCaller, DataError> {
     let delete = concat!("DELETE FROM rate_limit_callers WHERE name = $1 RETURNING ", columns!());
     let row: Option<CallerRow> = on!(session, connection => {
         sqlx::query_as(delete).bind(clipped(name, usize::MAX)).fetch_optional(connection).await
     })?;
-    row.ok_or(DataError::NotFound("caller"))?.stored()
+    let caller = row.ok_or(DataError::NotFound("caller"))?.stored()?;
+    note(session, by, Act::CallerRevoke, Some(&caller), None).await?;
+    Ok(caller)
 }
 
 async fn record_uses(

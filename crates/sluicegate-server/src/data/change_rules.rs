@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use serde_json::{Value, json};
 use sluicegate::rules::{RuleSet, RuleSetError, RuleSetErrors, RuleSpec};
 use sqlx::QueryBuilder;
 
+use super::history;
+use super::overrides;
 use super::rules::{self, PushRows as _, RuleRow, assignments, columns, normalised, rule_json};
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
-use super::{Author, DataError, Replaced, StoredRule};
+use super::{Act, Author, DataError, Replaced, StoredRule};
 use crate::time::Timestamp;
 
 /// Maximum number of rows in a statement. SQLite allows 32,766 values.
@@ -121,7 +124,12 @@ pub(super) async fn replace(
         }
     }
     check(&new, tiers_max, None)?;
-    write(session, differences(old.clone(), new.clone()), by).await?;
+    let changes = differences(old.clone(), new.clone());
+    if !changes.is_empty() {
+        let summary = history::Change::new(Act::RulesReplace, None, Some(counts(&changes)));
+        history::record(session, by, vec![summary]).await?;
+    }
+    write(session, changes, by).await?;
     // A dry run does not change the generation.
     let generation =
         if session.is_dry_run() { current } else { super::generation(session).await? };
@@ -207,6 +215,13 @@ async fn first_versions(
     Ok(FirstVersions(versions))
 }
 
+/// Numbers of rules added, changed and removed.
+fn counts(changes: &[Change]) -> Value {
+    let added = changes.iter().filter(|change| change.old.is_none()).count();
+    let removed = changes.iter().filter(|change| change.new.is_none()).count();
+    json!({"added": added, "changed": changes.len() - added - removed, "removed": removed})
+}
+
 /// Changes that turn one set into the other.
 fn differences(mut old: Rules, new: Rules) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -274,6 +289,7 @@ async fn write(session: &mut Session, changes: Vec<Change>, by: &Author) -> Resu
     let gone = changes.iter().filter(|change| change.new.is_none());
     let gone: Vec<_> = gone.filter_map(|change| change.old.as_ref()).map(id).collect();
     for ids in gone.chunks(ROWS_PER_STATEMENT) {
+        overrides::record_deletion(session, ids, by).await?;
         let delete = "DELETE FROM rate_limit_rules WHERE rule_id IN (";
         on!(session, connection: Dialect => {
             let mut query = QueryBuilder::<Dialect>::new(delete);
@@ -300,7 +316,27 @@ async fn write(session: &mut Session, changes: Vec<Change>, by: &Author) -> Resu
     for changes in changes.chunks(ROWS_PER_STATEMENT) {
         record(session, changes, by).await?;
     }
-    Ok(())
+    history::record(session, by, changes.iter().map(Change::act).collect()).await
+}
+
+impl Change {
+    /// The change for the history.
+    fn act(&self) -> history::Change {
+        let act = match (&self.old, &self.new) {
+            (None, _) => Act::RuleCreate,
+            (Some(_), Some(_)) => Act::RuleUpdate,
+            (Some(_), None) => Act::RuleDelete,
+        };
+        let rule = self.new.as_ref().or(self.old.as_ref());
+        history::Change {
+            rule_id: rule.map(|rule| rule.spec.rule_id),
+            ..history::Change::new(
+                act,
+                self.old.as_ref().map(rule_json),
+                self.new.as_ref().map(rule_json),
+            )
+        }
+    }
 }
 
 fn id(rule: &StoredRule) -> i64 {
@@ -347,7 +383,7 @@ async fn save(session: &mut Session, rules: &[&StoredRule]) -> Result<(), DataEr
     Ok(())
 }
 
-/// Records the changes in the history.
+/// Records the changes in the rules' own history.
 async fn record(session: &mut Session, changes: &[Change], by: &Author) -> Result<(), DataError> {
     let (by, now) = (clipped(&by.name, BY_BYTES_MAX), Time::from(Timestamp::now()));
     let text = |rule: &StoredRule| rule_json(rule).to_string();

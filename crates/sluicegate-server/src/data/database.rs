@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout};
 use super::open::{self, Opened};
 use super::session::{Aim, Session};
 use super::{
-    Author, Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Replaced, Role,
-    RuleChange, RuleFilter, StoredOverride, StoredRule, StoredToken, TopOffender, Violation,
+    Author, Changes, DataError, Loaded, OverrideFilter, OverrideSpec, Page, Recording, Replaced,
+    Role, RuleChange, RuleFilter, StoredOverride, StoredRule, StoredToken, TopOffender, Violation,
     ViolationBatch, ViolationFilter, ViolationOrder, change_rules, migrate, overrides, rules,
     tokens, violations,
 };
@@ -38,6 +38,8 @@ pub struct Database {
     tiers_max: usize,
     /// Permits of queries on violations.
     surveys: Arc<Semaphore>,
+    /// Privacy setting of the history; `None` if it is not known here.
+    recording: Option<Arc<dyn Recording>>,
 }
 
 /// Maximum time to load rules, overrides, tokens and callers. No check waits for it.
@@ -48,12 +50,12 @@ const LOAD_LIMIT: Duration = Duration::from_secs(30);
 const SURVEYS_MAX: usize = 2;
 
 /// A query on violations.
-struct Survey {
+pub(super) struct Survey {
     _turn: OwnedSemaphorePermit,
     /// End of its time limit.
     deadline: Instant,
     /// True once the transaction has begun: from then on a timeout is due to the query, not to the database.
-    has_begun: bool,
+    pub(super) has_begun: bool,
 }
 
 /// A migration and its state.
@@ -108,13 +110,21 @@ impl Database {
     pub async fn open(url: &DatabaseUrl, timeout: Duration) -> Result<Self, DataError> {
         let opened = within(timeout, open::open(url, timeout)).await?;
         let surveys = Arc::new(Semaphore::new(SURVEYS_MAX));
-        Ok(Self { opened, timeout, is_dry_run: false, tiers_max: TIERS_MAX, surveys })
+        let (is_dry_run, tiers_max, recording) = (false, TIERS_MAX, None);
+        Ok(Self { opened, timeout, is_dry_run, tiers_max, surveys, recording })
     }
 
     /// A handle with another bound than [`TIERS_MAX`] for the rules that one request may meet.
     #[must_use]
     pub fn with_tiers_max(self, tiers_max: usize) -> Self {
         Self { tiers_max, ..self }
+    }
+
+    /// A handle that applies a privacy setting to the history. Without one, rows are written as they are, and masked by
+    /// a process that knows the setting.
+    #[must_use]
+    pub fn with_recording(self, recording: Arc<dyn Recording>) -> Self {
+        Self { recording: Some(recording), ..self }
     }
 
     /// Maximum number of rules that one request may meet.
@@ -498,7 +508,7 @@ impl Database {
     }
 
     /// Waits for a permit.
-    async fn survey(&self) -> Result<Survey, DataError> {
+    pub(super) async fn survey(&self) -> Result<Survey, DataError> {
         let turn = timeout(self.timeout, Arc::clone(&self.surveys).acquire_owned()).await;
         // The semaphore is never closed.
         let Ok(Ok(turn)) = turn else { return Err(DataError::TooSlow) };
@@ -523,7 +533,7 @@ impl Database {
 impl Survey {
     /// Converts an error: a timeout of a slow query is [`DataError::TooSlow`], whether the service or the database
     /// noticed it first.
-    fn said(&self, error: DataError) -> DataError {
+    pub(super) fn said(&self, error: DataError) -> DataError {
         match error {
             DataError::Unavailable(_) if self.has_begun && Instant::now() >= self.deadline => {
                 DataError::TooSlow
@@ -539,8 +549,9 @@ impl Database {
     pub(super) async fn begin(&self, aim: Aim) -> Result<Session, DataError> {
         let mut session =
             Session::begin(&self.opened.pool, aim, &limits(self.timeout, self.timeout)).await?;
+        session.set_recording(self.recording.clone());
         if aim == Aim::Change {
-            super::take_turn(&mut session).await?;
+            session.take_turn().await?;
             if self.is_dry_run {
                 session = session.into_dry_run();
             }

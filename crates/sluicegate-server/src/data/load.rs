@@ -1,4 +1,4 @@
-//! Loads rules, overrides, tokens and callers in one transaction, and serialises their changes.
+//! Loads rules, overrides, tokens and callers in one transaction.
 
 use super::session::{Session, on};
 use super::values::unsigned;
@@ -29,13 +29,4 @@ pub(super) async fn generation(session: &mut Session) -> Result<u64, DataError> 
     let generation: i64 =
         on!(session, connection => sqlx::query_scalar(select).fetch_one(connection).await)?;
     unsigned("generation", generation)
-}
-
-/// Takes the lock for changes of rules, overrides, tokens and callers. In SQLite the transaction holds it already.
-pub(super) async fn take_turn(session: &mut Session) -> Result<(), DataError> {
-    if session.is_postgres() {
-        let lock = "SELECT generation FROM rate_limit_generation FOR UPDATE";
-        on!(session, connection => sqlx::query(lock).execute(connection).await.map(drop))?;
-    }
-    Ok(())
 }

@@ -10,6 +10,7 @@ mod changes;
 mod database;
 mod error;
 mod handle;
+mod history;
 mod load;
 mod migrate;
 mod open;
@@ -28,7 +29,11 @@ pub use self::changes::Changes;
 pub use self::database::{Database, Migration, TopBy};
 pub use self::error::DataError;
 pub use self::handle::DatabaseHandle;
-use self::load::{generation, load, take_turn};
+pub use self::history::{
+    Act, HistoryBatch, HistoryEntry, HistoryFilter, HistoryKind, HistoryOrder, HistoryRow, Outcome,
+    Recording,
+};
+use self::load::{generation, load};
 pub use self::rights::{Right, Rights};
 pub use self::rows::{
     CALLERS_MAX, CERTIFICATE_BYTES_MAX, CallerSpec, CursorError, Loaded, NAME_BYTES_MAX,

@@ -7,15 +7,22 @@ use sluicegate::{Quota, Rate};
 use sqlx::QueryBuilder;
 
 use super::change_rules::is_current;
+use super::history::{Change, override_json, record};
 use super::row::row;
 use super::rules::stored_rate;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, rows, signed, unsigned};
 use super::{
-    Author, DataError, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
+    Act, Author, DataError, OverrideFilter, OverrideKind, OverrideSpec, Page, REASON_BYTES_MAX,
     SUBJECT_BYTES_MAX, StoredOverride,
 };
 use crate::time::Timestamp;
+
+/// Author of changes that the service makes by itself.
+const SERVICE: &str = "service";
+
+/// Maximum number of overrides that are recorded one by one when their rule is deleted.
+const DELETED_MAX: usize = 1000;
 
 macro_rules! columns {
     () => {
@@ -125,9 +132,62 @@ pub(super) async fn put(
     };
     match old {
         Some(old) if old.spec == spec => Ok((old, false)),
-        Some(old) => Ok((save(session, &spec, old.version + 1, by).await?, false)),
-        None => Ok((save(session, &spec, 1, by).await?, true)),
+        old => {
+            let version = old.as_ref().map_or(1, |old| old.version + 1);
+            let new = save(session, &spec, version, by).await?;
+            // The override's own reason is that of the change, unless another is given.
+            let reason = if by.reason.is_empty() { &new.spec.reason } else { &by.reason };
+            let by = Author { reason: reason.clone(), ..by.clone() };
+            record(session, &by, vec![change(Act::OverrideSet, old.as_ref(), Some(&new))]).await?;
+            Ok((new, old.is_none()))
+        }
     }
+}
+
+/// A change of an override, for the history.
+fn change(act: Act, old: Option<&StoredOverride>, new: Option<&StoredOverride>) -> Change {
+    let spec = new.or(old).map(|stored| &stored.spec);
+    Change {
+        rule_id: spec.map(|spec| spec.rule_id),
+        subject: spec.map(|spec| spec.subject.clone()),
+        ..Change::new(act, old.map(override_json), new.map(override_json))
+    }
+}
+
+/// Records the deletion of all overrides of rules that are about to be deleted: one row each, up to
+/// [`DELETED_MAX`], and one with the number of the others.
+pub(super) async fn record_deletion(
+    session: &mut Session,
+    rule_ids: &[i64],
+    by: &Author,
+) -> Result<(), DataError> {
+    let count = "SELECT COUNT(*) FROM rate_limit_overrides WHERE rule_id IN (";
+    let select = concat!("SELECT ", columns!(), " FROM rate_limit_overrides WHERE rule_id IN (");
+    let (count, rows): (i64, Vec<OverrideRow>) = on!(session, connection: Dialect => {
+        let of_rules = |select: &'static str| {
+            let mut query = QueryBuilder::<Dialect>::new(select);
+            let mut ids = query.separated(", ");
+            rule_ids.iter().for_each(|id| _ = ids.push_bind(*id));
+            query.push(")");
+            query
+        };
+        let mut query = of_rules(count);
+        let count = query.build_query_scalar().persistent(false).fetch_one(&mut *connection);
+        let count = count.await?;
+        let mut query = of_rules(select);
+        query.push(" ORDER BY override_id LIMIT ").push_bind(rows(DELETED_MAX));
+        let rows = query.build_query_as().persistent(false).fetch_all(connection).await?;
+        (count, rows)
+    });
+    let mut changes = Vec::new();
+    for row in rows {
+        changes.push(change(Act::OverrideDelete, Some(&row.stored()?), None));
+    }
+    let others = unsigned("count", count)?.saturating_sub(changes.len() as u64);
+    if others > 0 {
+        changes.push(Change { count: others, ..Change::new(Act::OverrideDelete, None, None) });
+    }
+    record(session, by, changes).await
 }
 
 /// Deletes an override if it has this version.
@@ -135,7 +195,7 @@ pub(super) async fn delete(
     session: &mut Session,
     override_id: u64,
     version: Option<u64>,
-    _: &Author,
+    by: &Author,
 ) -> Result<StoredOverride, DataError> {
     let old = get(session, override_id).await?;
     is_current(old.version, version)?;
@@ -143,6 +203,7 @@ pub(super) async fn delete(
     on!(session, connection => {
         sqlx::query(delete).bind(signed(override_id)).execute(connection).await.map(drop)
     })?;
+    record(session, by, vec![change(Act::OverrideDelete, Some(&old), None)]).await?;
     Ok(old)
 }
 
@@ -152,15 +213,23 @@ pub(super) async fn delete_expired(
     before: Timestamp,
     limit: usize,
 ) -> Result<u64, DataError> {
-    let delete = "DELETE FROM rate_limit_overrides WHERE override_id IN \
-        (SELECT override_id FROM rate_limit_overrides WHERE expires_at < $1 \
-         ORDER BY expires_at LIMIT $2)";
-    let deleted = on!(session, connection => sqlx::query(delete)
+    let delete = concat!(
+        "DELETE FROM rate_limit_overrides WHERE override_id IN \
+         (SELECT override_id FROM rate_limit_overrides WHERE expires_at < $1 \
+         ORDER BY expires_at LIMIT $2) RETURNING ",
+        columns!()
+    );
+    let deleted: Vec<OverrideRow> = on!(session, connection => sqlx::query_as(delete)
         .bind(Time::from(before))
         .bind(rows(limit))
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected()))?;
+        .fetch_all(connection)
+        .await)?;
+    let mut changes = Vec::new();
+    for row in deleted {
+        changes.push(change(Act::OverrideExpire, Some(&row.stored()?), None));
+    }
+    let deleted = changes.len() as u64;
+    record(session, &Author::new(SERVICE), changes).await?;
     Ok(deleted)
 }
 

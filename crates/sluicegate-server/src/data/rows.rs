@@ -345,7 +345,7 @@ impl Violation {
 
 impl fmt::Display for ViolationOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}", self.requested_at.micros(), self.violation_id)
+        write_cursor(f, self.requested_at, self.violation_id)
     }
 }
 
@@ -353,11 +353,21 @@ impl FromStr for ViolationOrder {
     type Err = CursorError;
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
-        let (micros, violation_id) = text.split_once('-').ok_or(CursorError)?;
-        let read = |digits| u64::from_str_radix(digits, 16).map_err(|_| CursorError);
-        let requested_at = Timestamp::from_micros(read(micros)?.cast_signed());
-        Ok(Self { requested_at, violation_id: read(violation_id)? })
+        let (requested_at, violation_id) = read_cursor(text)?;
+        Ok(Self { requested_at, violation_id })
     }
+}
+
+/// Writes the cursor of a list by time and id.
+pub(super) fn write_cursor(f: &mut fmt::Formatter<'_>, at: Timestamp, id: u64) -> fmt::Result {
+    write!(f, "{:x}-{id:x}", at.micros())
+}
+
+/// Reads the cursor of a list by time and id.
+pub(super) fn read_cursor(text: &str) -> Result<(Timestamp, u64), CursorError> {
+    let (micros, id) = text.split_once('-').ok_or(CursorError)?;
+    let read = |digits| u64::from_str_radix(digits, 16).map_err(|_| CursorError);
+    Ok((Timestamp::from_micros(read(micros)?.cast_signed()), read(id)?))
 }
 
 /// Without the hash.

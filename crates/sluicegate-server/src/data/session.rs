@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Sqlite, SqlitePool};
 
-use super::DataError;
+use super::{DataError, Recording};
 
 /// Connections to one database or the other.
 #[derive(Clone, Debug)]
@@ -36,6 +36,9 @@ pub(super) struct Session {
     is_dry_run: bool,
     /// Set when no caller waits any more: SQLite polls it while it runs.
     is_over: Arc<AtomicBool>,
+    /// True if it carries the mark of the service in a table, which is removed before the commit.
+    has_mark: bool,
+    recording: Option<Arc<dyn Recording>>,
 }
 
 /// Steps of SQLite between two polls of `is_over`: some milliseconds of work.
@@ -87,8 +90,14 @@ impl Session {
             Pool::Postgres(pool) => PooledConnection::Postgres(pool.acquire().await?),
         };
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut session =
-            Self { connection, is_ended: false, is_dry_run: false, is_over: Arc::clone(&is_over) };
+        let mut session = Self {
+            connection,
+            is_ended: false,
+            is_dry_run: false,
+            is_over: Arc::clone(&is_over),
+            has_mark: false,
+            recording: None,
+        };
         match &mut session.connection {
             PooledConnection::Sqlite(connection) => {
                 let goes_on = move || !is_over.load(Ordering::Relaxed);
@@ -122,13 +131,45 @@ impl Session {
 
     /// Commits if all went well; rolls back if not, and after a dry run.
     pub(super) async fn end<T>(mut self, result: Result<T, DataError>) -> Result<T, DataError> {
-        let end = if result.is_ok() && !self.is_dry_run { "COMMIT" } else { "ROLLBACK" };
+        let end = match (result.is_ok() && !self.is_dry_run, self.has_mark) {
+            (false, _) => "ROLLBACK",
+            (true, false) => "COMMIT",
+            (true, true) => "DELETE FROM rate_limit_acting; COMMIT",
+        };
         let ended = on!(self, connection => sqlx::raw_sql(end).execute(connection).await.map(drop));
         self.is_ended = ended.is_ok();
         // The first error is the cause.
         let value = result?;
         ended?;
         Ok(value)
+    }
+
+    /// Marks the transaction as one of the service, whose changes triggers do not record as made by hand. Also takes
+    /// the lock for changes of rules, overrides, tokens and callers, which in SQLite the transaction holds already.
+    pub(super) async fn take_turn(&mut self) -> Result<(), DataError> {
+        match &mut self.connection {
+            PooledConnection::Sqlite(connection) => {
+                let mark = "INSERT INTO rate_limit_acting (id) VALUES (1) ON CONFLICT DO NOTHING";
+                sqlx::query(mark).execute(&mut **connection).await?;
+                self.has_mark = true;
+            }
+            PooledConnection::Postgres(connection) => {
+                let mark = "SELECT generation, set_config('sluicegate.author', 'service', TRUE) \
+                            FROM rate_limit_generation FOR UPDATE";
+                sqlx::query(mark).execute(&mut **connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the privacy setting of the history.
+    pub(super) fn set_recording(&mut self, recording: Option<Arc<dyn Recording>>) {
+        self.recording = recording;
+    }
+
+    /// Privacy setting of the history; `None` if it is not known here.
+    pub(super) fn recording(&self) -> Option<&Arc<dyn Recording>> {
+        self.recording.as_ref()
     }
 
     /// True for PostgreSQL, where the dialects differ.

@@ -1,9 +1,10 @@
 //! Tokens as rows.
 
+use super::history::{Change, record, token_json};
 use super::row::row;
 use super::session::{Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, named, unsigned};
-use super::{Author, DataError, Role, StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX};
+use super::{Act, Author, DataError, Role, StoredToken, TOKEN_NAME_BYTES_MAX, TOKENS_MAX};
 use crate::time::Timestamp;
 
 row! {
@@ -59,21 +60,27 @@ pub(super) async fn create(
         .bind(Time::from(Timestamp::now()))
         .fetch_one(connection)
         .await)?;
-    row.stored()
+    let token = row.stored()?;
+    let change = Change::new(Act::TokenCreate, None, Some(token_json(&token)));
+    record(session, by, vec![Change { target: Some(token.name.clone()), ..change }]).await?;
+    Ok(token)
 }
 
 /// Revokes the token of this name.
 pub(super) async fn delete(
     session: &mut Session,
     name: &str,
-    _: &Author,
+    by: &Author,
 ) -> Result<StoredToken, DataError> {
     let delete = "DELETE FROM rate_limit_tokens WHERE name = $1 \
                   RETURNING token_id, name, role, hash, created_by, created_at";
     let row: Option<TokenRow> = on!(session, connection => {
         sqlx::query_as(delete).bind(clipped(name, usize::MAX)).fetch_optional(connection).await
     })?;
-    row.ok_or(DataError::NotFound("token"))?.stored()
+    let token = row.ok_or(DataError::NotFound("token"))?.stored()?;
+    let change = Change::new(Act::TokenRevoke, Some(token_json(&token)), None);
+    record(session, by, vec![Change { target: Some(token.name.clone()), ..change }]).await?;
+    Ok(token)
 }
 
 impl TokenRow {

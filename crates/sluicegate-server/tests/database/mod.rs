@@ -4,6 +4,7 @@ mod common;
 
 mod callers;
 mod changes;
+mod history;
 mod migrate;
 mod overrides;
 mod rules;

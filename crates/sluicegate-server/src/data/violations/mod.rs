@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 pub(super) use self::read::{list, top};
-pub(super) use self::write::{delete, write};
+pub(super) use self::write::{claim, delete, write};
 use super::values::clipped;
 
 /// Maximum length of text in a column in bytes. Longer text is truncated, in rows and in filters.

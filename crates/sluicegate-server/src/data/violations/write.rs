@@ -39,17 +39,7 @@ pub(in crate::data) async fn write(
     session: &mut Session,
     batch: &ViolationBatch,
 ) -> Result<(), DataError> {
-    let claim = "INSERT INTO rate_limit_writers (writer, sequence, written_at) VALUES ($1, $2, $3) \
-                 ON CONFLICT (writer) DO UPDATE SET sequence = excluded.sequence, \
-                 written_at = excluded.written_at WHERE rate_limit_writers.sequence < excluded.sequence";
-    let claimed = on!(session, connection => sqlx::query(claim)
-        .bind(batch.writer.cast_signed())
-        .bind(signed(batch.sequence))
-        .bind(Time::from(Timestamp::now()))
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected()))?;
-    if claimed == 0 {
+    if !claim(session, batch.writer, batch.sequence).await? {
         return Ok(());
     }
     let summed: Vec<_> = summed(&batch.rows).into_iter().collect();
@@ -57,6 +47,25 @@ pub(in crate::data) async fn write(
         upsert(session, rows).await?;
     }
     Ok(())
+}
+
+/// Claims the number of a batch; `false` if it was claimed before.
+pub(in crate::data) async fn claim(
+    session: &mut Session,
+    writer: u64,
+    sequence: u64,
+) -> Result<bool, DataError> {
+    let claim = "INSERT INTO rate_limit_writers (writer, sequence, written_at) VALUES ($1, $2, $3) \
+                 ON CONFLICT (writer) DO UPDATE SET sequence = excluded.sequence, \
+                 written_at = excluded.written_at WHERE rate_limit_writers.sequence < excluded.sequence";
+    let claimed = on!(session, connection => sqlx::query(claim)
+        .bind(writer.cast_signed())
+        .bind(signed(sequence))
+        .bind(Time::from(Timestamp::now()))
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected()))?;
+    Ok(claimed > 0)
 }
 
 /// Rows of a batch in their stored form, merged by key.

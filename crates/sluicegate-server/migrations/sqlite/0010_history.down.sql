@@ -1,0 +1,15 @@
+DROP TRIGGER rate_limit_rules_inserted_by_hand;
+DROP TRIGGER rate_limit_rules_updated_by_hand;
+DROP TRIGGER rate_limit_rules_deleted_by_hand;
+DROP TRIGGER rate_limit_overrides_inserted_by_hand;
+DROP TRIGGER rate_limit_overrides_updated_by_hand;
+DROP TRIGGER rate_limit_overrides_deleted_by_hand;
+DROP TRIGGER rate_limit_tokens_inserted_by_hand;
+DROP TRIGGER rate_limit_tokens_updated_by_hand;
+DROP TRIGGER rate_limit_tokens_deleted_by_hand;
+DROP TRIGGER rate_limit_callers_inserted_by_hand;
+DROP TRIGGER rate_limit_callers_updated_by_hand;
+DROP TRIGGER rate_limit_callers_deleted_by_hand;
+DROP VIEW rate_limit_by_hand;
+DROP TABLE rate_limit_acting;
+DROP TABLE rate_limit_history;
