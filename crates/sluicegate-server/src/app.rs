@@ -20,6 +20,7 @@ use crate::body_budget::BodyBudget;
 use crate::config::{Authorize, Config};
 use crate::log_limit::LogLimit;
 use crate::observe::audit::Audit;
+use crate::observe::history::History;
 use crate::observe::live::Live;
 use crate::observe::metrics::refunds::RefundDoor;
 use crate::observe::metrics::{Metrics, Taken};
@@ -71,6 +72,8 @@ pub(crate) struct App {
     pub keeper: Keeper,
     /// Records violations.
     pub audit: Audit,
+    /// Records acts of the administration.
+    pub history: History,
     /// The most recent requests, for previews.
     pub recent: Recent,
     /// Decisions of the last minutes, by rule.

@@ -10,15 +10,17 @@ use axum::http::{Request as HttpRequest, StatusCode};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sluicegate::rules::Attribute;
-use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Store, Trouble};
+use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Store};
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 
 use super::subject;
 use crate::app::App;
-use crate::data::{Author, DataError, OverrideKind};
+use crate::data::{Act, Author, DataError, OverrideKind};
 use crate::json::Whole;
+use crate::observe::history::{Failed, Recorded};
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
 use crate::web::openapi::parts::{BucketPath, Reason, Wrong};
@@ -131,10 +133,7 @@ async fn reset(
     query: Query,
 ) -> Result<Json<BucketView>, Problem> {
     let named = NamedBucket::new(&app, path, query)?;
-    let existed = named.bucket.reset().await?;
-    info!(by = by.name, rule_id = named.rule_id, subject = named.recorded, existed, "bucket reset");
-    let decision = named.peek().await?;
-    Ok(Json(BucketView { existed: Some(existed), ..named.view(&decision) }))
+    named.make(app, by, BucketChange::Reset).await
 }
 
 /// Grants extra tokens to a bucket of a rule. The bucket never holds more than its limit.
@@ -161,7 +160,7 @@ async fn grant(
 ) -> Result<Json<BucketView>, Problem> {
     let named = NamedBucket::new(&app, path, query)?;
     let tokens = tokens(&app, request).await?;
-    named.credited(&by, tokens, "tokens granted", named.bucket.grant(tokens).await)
+    named.make(app, by, BucketChange::Grant(tokens)).await
 }
 
 /// Returns spent tokens to a bucket of a rule. The bucket never holds more than its limit.
@@ -188,7 +187,7 @@ async fn refund(
 ) -> Result<Json<BucketView>, Problem> {
     let named = NamedBucket::new(&app, path, query)?;
     let tokens = tokens(&app, request).await?;
-    named.credited(&by, tokens, "tokens refunded", named.bucket.refund(tokens).await)
+    named.make(app, by, BucketChange::Refund(tokens)).await
 }
 
 /// Reads the number of tokens from a body.
@@ -201,12 +200,50 @@ async fn tokens(app: &App, request: HttpRequest<Body>) -> Result<u64, Problem> {
     Ok(tokens)
 }
 
+/// Change of a bucket.
+#[derive(Clone, Copy, Debug)]
+enum BucketChange {
+    Reset,
+    /// Number of tokens.
+    Grant(u64),
+    /// Number of tokens.
+    Refund(u64),
+}
+
+impl BucketChange {
+    const fn act(self) -> Act {
+        match self {
+            Self::Reset => Act::BucketReset,
+            Self::Grant(_) => Act::BucketGrant,
+            Self::Refund(_) => Act::BucketRefund,
+        }
+    }
+
+    /// Message of the log line.
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Reset => "bucket reset",
+            Self::Grant(_) => "tokens granted",
+            Self::Refund(_) => "tokens refunded",
+        }
+    }
+
+    const fn tokens(self) -> Option<u64> {
+        match self {
+            Self::Reset => None,
+            Self::Grant(tokens) | Self::Refund(tokens) => Some(tokens),
+        }
+    }
+}
+
 /// The bucket named by the path and the query.
 struct NamedBucket {
     rule_id: u64,
     subject: String,
-    /// The subject as written to the log: pseudonymised like a violation's.
+    /// The subject as recorded: pseudonymised like a violation's.
     recorded: String,
+    /// The key as recorded.
+    recorded_key: Option<String>,
     bucket: Bucket<AnyStore>,
 }
 
@@ -233,11 +270,13 @@ impl NamedBucket {
         }
         // A rule that has just been deleted has no buckets any more.
         let bucket = app.limiter.bucket(rule.rule_id(), &request).ok_or_else(no_such_rule)?;
-        let recorded = subject::recorded(app.audit.pseudonyms(), Some(rule), &subject);
+        let pseudonyms = app.audit.pseudonyms();
+        let recorded_key = pseudonyms.bucket(rule.key_pattern(), |name| request.get(name));
         Ok(Self {
             rule_id: rule.rule_id(),
+            recorded: pseudonyms.subject(Some(rule), &subject).into_owned(),
+            recorded_key: recorded_key.map(|bucket| bucket.key),
             subject: subject.to_string(),
-            recorded: recorded.into_owned(),
             bucket,
         })
     }
@@ -252,17 +291,62 @@ impl NamedBucket {
         Ok(peeked.decisions[0])
     }
 
-    /// Logs a grant or refund and answers with the bucket.
-    fn credited(
-        &self,
-        by: &Author,
-        tokens: u64,
-        what: &str,
-        result: Result<Decision, Trouble>,
+    /// Records a change, makes it, and answers with the bucket. Completes even if the client disconnects: a recorded
+    /// change is made.
+    async fn make(
+        self,
+        app: Arc<App>,
+        by: Author,
+        change: BucketChange,
     ) -> Result<Json<BucketView>, Problem> {
-        let decision = result?;
-        info!(by = by.name, rule_id = self.rule_id, subject = self.recorded, tokens, "{what}");
-        Ok(Json(self.view(&decision)))
+        let task = tokio::spawn(async move { self.recorded_change(&app, &by, change).await });
+        let internal = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
+        task.await.map_err(internal)?
+    }
+
+    async fn recorded_change(
+        &self,
+        app: &App,
+        by: &Author,
+        change: BucketChange,
+    ) -> Result<Json<BucketView>, Problem> {
+        let tokens = change.tokens();
+        let recorded = Recorded {
+            act: change.act(),
+            rule_id: Some(self.rule_id),
+            subject: Some(self.recorded.clone()),
+            target: self.recorded_key.clone(),
+            before: Some(figures(&self.peek().await?, None)),
+            after: tokens.map(|tokens| json!({"tokens": tokens})),
+        };
+        let address = app.history.address(by);
+        let receipt = app.history.record(by, recorded).await;
+        let receipt = receipt.map_err(|error| Problem::unrecorded(&error))?;
+        let (changed, existed) = match change {
+            BucketChange::Reset => match self.bucket.reset().await {
+                Ok(existed) => (self.peek().await, Some(existed)),
+                Err(trouble) => (Err(trouble.into()), None),
+            },
+            BucketChange::Grant(tokens) => {
+                (self.bucket.grant(tokens).await.map_err(Into::into), None)
+            }
+            BucketChange::Refund(tokens) => {
+                (self.bucket.refund(tokens).await.map_err(Into::into), None)
+            }
+        };
+        let result = match (&changed, existed) {
+            (Ok(decision), _) => Ok(figures(decision, tokens)),
+            // The bucket was reset, and could not be read afterwards.
+            (Err(_), Some(_)) => Ok(json!({})),
+            (Err(_), None) => Err(Failed),
+        };
+        if result.is_ok() {
+            let (rule_id, subject) = (self.rule_id, &self.recorded);
+            let Author { name: by, reason, .. } = by;
+            info!(by, address, rule_id, subject, tokens, existed, reason, "{}", change.message());
+        }
+        app.history.settle(receipt, result).await;
+        Ok(Json(BucketView { existed, ..self.view(&changed?) }))
     }
 
     fn view(&self, decision: &Decision) -> BucketView {
@@ -277,6 +361,15 @@ impl NamedBucket {
             existed: None,
         }
     }
+}
+
+/// State of a bucket for the history, with the tokens that were added.
+fn figures(decision: &Decision, tokens: Option<u64>) -> Value {
+    let mut figures = json!({"remaining": decision.remaining, "limit": decision.limit});
+    if let Some(tokens) = tokens {
+        figures["tokens"] = tokens.into();
+    }
+    figures
 }
 
 /// Values of the key pattern's placeholders after the first, from query parameters of the same names. Each is
@@ -345,10 +438,40 @@ pub(crate) async fn forget(
     let query = query.only(&[NAMESPACE])?;
     app.limits.check_length("key", key.len())?;
     let namespace = namespace(&query)?;
-    let store = app.limiter.store();
-    let existed = store.reset(&store.take_key(key.as_bytes(), namespace)).await?;
+    let namespace = namespace.map(str::to_owned);
+    let task = tokio::spawn(async move { reset_key(&app, &by, &key, namespace.as_deref()).await });
+    let internal = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
+    task.await.map_err(internal)?
+}
+
+/// Records and makes the reset of a bucket without a rule.
+async fn reset_key(
+    app: &App,
+    by: &Author,
+    key: &str,
+    namespace: Option<&str>,
+) -> Result<StatusCode, Problem> {
     // A key may contain personal data of the caller's choosing.
-    let recorded = subject::recorded(app.audit.pseudonyms(), None, &key);
-    info!(by = by.name, key = &*recorded, namespace, existed, "bucket reset");
+    let recorded_key = app.audit.pseudonyms().subject(None, key).into_owned();
+    let recorded = Recorded {
+        act: Act::BucketReset,
+        rule_id: None,
+        subject: None,
+        target: Some(recorded_key.clone()),
+        before: None,
+        after: namespace.map(|namespace| json!({"namespace": namespace})),
+    };
+    let receipt = app.history.record(by, recorded).await;
+    let receipt = receipt.map_err(|error| Problem::unrecorded(&error))?;
+    let store = app.limiter.store();
+    let reset = store.reset(&store.take_key(key.as_bytes(), namespace)).await;
+    let result = match &reset {
+        Ok(existed) => Ok(json!({"namespace": namespace, "existed": existed})),
+        Err(_) => Err(Failed),
+    };
+    app.history.settle(receipt, result).await;
+    let existed = reset?;
+    let (address, Author { name: by, reason, .. }) = (app.history.address(by), by);
+    info!(by, address, key = recorded_key, namespace, existed, reason, "bucket reset");
     Ok(StatusCode::NO_CONTENT)
 }

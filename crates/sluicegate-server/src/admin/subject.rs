@@ -1,13 +1,11 @@
-//! Subjects of rules: parsing them from a path or body, and their pseudonyms in the log.
+//! Subjects of rules, parsed from a path or body.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 use sluicegate::rules::{Attribute, fold};
 use sluicegate::{PathForm, Rule};
 
 use crate::app::RequestLimits;
-use crate::observe::audit::Pseudonyms;
 use crate::web::check_body::address;
 use crate::web::problem::Problem;
 
@@ -51,21 +49,5 @@ pub(crate) fn value<'a>(
     match attribute {
         Attribute::Ip => address(field, text),
         _ => Ok(Cow::Borrowed(text)),
-    }
-}
-
-/// The subject as written to the log: pseudonymised like a violation's. Without a rule (it was deleted, or the
-/// bucket has none), text that parses as an address is treated as one.
-pub(crate) fn recorded<'a>(
-    pseudonyms: &Pseudonyms,
-    rule: Option<&Rule>,
-    subject: &'a str,
-) -> Cow<'a, str> {
-    match rule.map(Rule::subject_attribute) {
-        Some(Some(attribute)) => pseudonyms.attribute(attribute, subject),
-        // The rule has a single bucket: the subject is its key pattern.
-        Some(None) => Cow::Borrowed(subject),
-        None if subject.parse::<IpAddr>().is_ok() => pseudonyms.ip(subject),
-        None => pseudonyms.id(subject),
     }
 }

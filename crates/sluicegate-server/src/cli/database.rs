@@ -22,6 +22,8 @@ pub(super) struct Target {
     pub(super) url: DatabaseUrl,
     /// Defaults but for what concerns the database and, where it was asked for, the audit.
     pub(super) config: Config,
+    /// True if `config` has the privacy setting of the service.
+    pub(super) knows_privacy: bool,
 }
 
 /// Settings that a command needs beside the URL of the database.
@@ -37,11 +39,9 @@ impl Target {
     pub(super) fn new(options: &options::Direct, needs: Needs) -> CliResult<Self> {
         let named = options.database.as_deref().filter(|named| *named != FROM_SETTINGS);
         // An explicit URL needs no settings, and works where they are wrong.
-        let settings = if named.is_none() || needs == Needs::Audit {
-            settings(options.config.as_deref())?
-        } else {
-            Config::default()
-        };
+        let knows_privacy = named.is_none() || needs == Needs::Audit;
+        let settings =
+            if knows_privacy { settings(options.config.as_deref())? } else { Config::default() };
         let url = match named.map(DatabaseUrl::parse) {
             None => settings.database.url,
             Some(Ok(url)) => url,
@@ -58,7 +58,7 @@ impl Target {
         config.database.snapshot = None;
         // Nothing is checked or charged here.
         (config.store.max_buckets, config.recent.requests_max) = (1, 0);
-        Ok(Self { url, config })
+        Ok(Self { url, config, knows_privacy })
     }
 
     /// Connects, whatever version the database has.

@@ -64,6 +64,8 @@ pub struct Config {
     pub admin: Admin,
     /// `[audit]`
     pub audit: Audit,
+    /// `[history]`
+    pub history: History,
     /// `[recent]`
     pub recent: Recent,
     /// `[limits]`
@@ -192,6 +194,15 @@ pub struct Audit {
     pub retention_days: u32,
 }
 
+/// History of the administration.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "`keys` documents each")]
+pub struct History {
+    pub retention_days: u32,
+    pub rows_max: u64,
+    pub queue_max: usize,
+}
+
 /// Violations to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Record {
@@ -284,6 +295,7 @@ impl Default for Config {
             rules: Rules::default(),
             admin: Admin::default(),
             audit: Audit::default(),
+            history: History::default(),
             recent: Recent::default(),
             limits: Limits::default(),
             log: Log::default(),

@@ -61,6 +61,9 @@ impl App {
     /// Counts and logs a refusal. Tokens are never logged: a wrong one may be a valid one with a typing error.
     #[cold]
     pub(crate) fn note_refused(&self, door: Door, peer: IpAddr, refused: Refused) {
+        if let Refused::Wrong | Refused::Ambiguous | Refused::TooMany(_) = refused {
+            self.history.sign_in_failed(door, peer, None);
+        }
         let (door, reason) = (door_label(door), refused.name());
         self.metrics.callers.refused(door, reason);
         let limit = match refused {

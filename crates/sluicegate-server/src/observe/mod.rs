@@ -1,6 +1,7 @@
 //! Observation of decisions: metrics, statistics, live traffic, recent requests, the audit, logging and readiness.
 
 pub(crate) mod audit;
+pub(crate) mod history;
 pub(crate) mod live;
 pub(crate) mod logging;
 pub(crate) mod metrics;

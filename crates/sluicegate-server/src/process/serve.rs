@@ -26,6 +26,7 @@ use crate::doors::listen::{
 use crate::doors::resp::Resp;
 use crate::lifecycle::{Phase, Phases};
 use crate::observe::audit::Audit;
+use crate::observe::history::History;
 use crate::observe::live::{Live, Sources};
 use crate::observe::logging::{self, Audience};
 use crate::observe::metrics::Metrics;
@@ -198,6 +199,13 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
     let Parts { limiter, metrics, ready, guard, callers } = parts;
     let admission = Admission::new(callers, Arc::clone(&guard), config.listen.is_anonymous_allowed);
     let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
+    let history = History::new(
+        &config.history,
+        keeper.database_handle(),
+        audit.pseudonyms().clone(),
+        limiter.clone(),
+        &metrics,
+    );
     let recent = Recent::new(&config.recent, audit.pseudonyms().clone());
     let live = Live::new(&metrics, audit.pseudonyms().clone());
     let bodies = metrics.body_budget(config.limits.bodies_bytes_max, &config.proxies.trusted);
@@ -217,6 +225,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
         authorize: config.authorize.clone(),
         keeper,
         audit,
+        history,
         recent,
         stats: Stats::default(),
         live,
@@ -321,6 +330,7 @@ impl Service {
         let start = Start::find(&config).await?;
         let (source, text) = (start.source.clone(), start.text.clone());
         let app = app(&config, start).await?;
+        app.history.apply_privacy();
 
         let connections_max = file_limit::provide_for(config.limits.connections_max);
         let limit = |(door, _): (Door, _)| ListenerLimit {
@@ -346,6 +356,7 @@ impl Service {
         let callers = Arc::clone(&app.admission.callers);
         let uses = UseRecorder::new(callers, app.keeper.database_handle());
         tokio::spawn(uses.clone().run());
+        tokio::spawn(app.history.clone().run());
         tokio::spawn(app.stats.clone().run(app.metrics.clone()));
         let sources = Sources {
             limiter: app.limiter.clone(),
@@ -427,9 +438,10 @@ impl Service {
         } else {
             info!(connections, "stopped: all requests were answered");
         }
-        // After the last decision, the rest of the audit and the last uses of callers are written.
+        // After the last decision, the rest of the audit and of the history and the last uses of callers are written.
         let end_at = end_at + WRITES_AFTER;
         let recording = timeout_at(end_at, self.uses.record());
-        let _ = tokio::join!(self.app.audit.finish(end_at), recording);
+        let (audit, history) = (self.app.audit.finish(end_at), self.app.history.finish(end_at));
+        let _ = tokio::join!(audit, history, recording);
     }
 }

@@ -12,6 +12,7 @@ use super::problem::{Problem, whole_seconds};
 use crate::app::App;
 use crate::auth::connection::{ConnectionInfo, Source};
 use crate::auth::guard::{ForeignSite, Refusal};
+use crate::config::Door;
 use crate::data::{Author, REASON_BYTES_MAX, Role};
 use crate::log_limit::LogLimit;
 
@@ -145,9 +146,13 @@ impl App {
             }
             Refusal::Missing | Refusal::Role | Refusal::Unknown => return refusal.into(),
         };
-        if let Some(peer) = peer(parts)
-            && let Some(suppressed) = self.guard.admit_line(peer, limit)
-        {
+        let Some(peer) = peer(parts) else { return refusal.into() };
+        if let Refusal::Wrong | Refusal::TooMany(_) = refusal {
+            let connection: Option<&Arc<ConnectionInfo>> = parts.extensions.get();
+            let door = connection.map_or(Door::Http, |connection| connection.listener.door);
+            self.history.sign_in_failed(door, peer, None);
+        }
+        if let Some(suppressed) = self.guard.admit_line(peer, limit) {
             warn!(%peer, reason = refusal.name(), suppressed, message);
         }
         refusal.into()

@@ -91,6 +91,14 @@ impl Problem {
         self
     }
 
+    /// 503: an act could not be recorded in the history, and was not done.
+    pub(crate) fn unrecorded(error: &DataError) -> Self {
+        let detail = "the history cannot be written, so nothing was changed: try again";
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.cause = Some(Box::new(Cause(error.to_string())));
+        problem
+    }
+
     /// Converts an error of the database.
     pub(crate) fn data(error: &DataError) -> Self {
         match error {

@@ -20,7 +20,6 @@ use utoipa::{OpenApi, ToSchema};
 use self::body::{NewOverride, OverrideBody};
 use self::note::note;
 use self::view::{OverrideView, SetOverrideView};
-use super::subject;
 use crate::app::{App, RequestLimits};
 use crate::data::{
     Author, DataError, Database, OverrideFilter, OverrideKind, OverrideSpec, Page, StoredOverride,
@@ -274,7 +273,7 @@ async fn delete(
 fn log(app: &App, by: &Author, stored: &StoredOverride, what: &str) {
     let OverrideSpec { rule_id, subject, instead, reason, expires_at } = &stored.spec;
     let rules = app.limiter.rules();
-    let subject = subject::recorded(app.audit.pseudonyms(), rules.get(*rule_id), subject);
+    let subject = app.audit.pseudonyms().subject(rules.get(*rule_id), subject);
     info!(
         by = by.name,
         rule_id,

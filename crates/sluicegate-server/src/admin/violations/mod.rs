@@ -11,12 +11,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use serde_json::json;
 use utoipa::OpenApi;
 
 use self::view::{DeletedViolations, ViolationFormat};
 pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView};
 use crate::app::App;
-use crate::data::DataError;
+use crate::data::{Act, DataError};
+use crate::observe::history::{Failed, Recorded};
 use crate::web::access::{Admin, Reader};
 use crate::web::openapi::parts::{Reason, Wrong, WrongOrDown};
 use crate::web::problem::Problem;
@@ -158,7 +160,25 @@ async fn delete(
         return Err(Problem::field("user_id", "is missing: give user_id, ip or bucket_key"));
     }
     let filter = query::filter(&query, &app.audit)?;
-    let deleted = app.audit.delete(&filter).await.map_err(problem)?;
+    let fields: Vec<_> = query.pairs().map(|(name, _)| name.to_owned()).collect();
+    let recorded = Recorded {
+        act: Act::ViolationsDelete,
+        rule_id: None,
+        subject: None,
+        target: None,
+        before: None,
+        // Not the subject: the caller asked to erase it.
+        after: Some(json!({"by": fields})),
+    };
+    let receipt = app.history.record(&by, recorded).await;
+    let receipt = receipt.map_err(|error| Problem::unrecorded(&error))?;
+    let deleted = app.audit.delete(&filter).await;
+    let result = match &deleted {
+        Ok(deleted) => Ok(json!({"by": fields, "deleted": deleted})),
+        Err(_) => Err(Failed),
+    };
+    app.history.settle(receipt, result).await;
+    let deleted = deleted.map_err(problem)?;
     // The subject is not logged: the caller asked to erase it.
     tracing::info!(by = by.name, deleted, "violations of a subject deleted");
     Ok(Json(DeletedViolations { deleted }))

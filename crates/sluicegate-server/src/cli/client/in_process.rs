@@ -54,10 +54,13 @@ impl InProcess {
 
 async fn router(target: Target) -> CliResult<Router> {
     let database = target.open_ready().await?;
-    let Target { url, config } = target;
+    let Target { url, config, knows_privacy } = target;
     let failed = |error: &dyn fmt::Display| Failure::unavailable(format!("{url}: {error}"));
     let start = Start::of_database(&url, database).await.map_err(|error| failed(&error))?;
     let app = serve::app(&config, start).await.map_err(|error| failed(&error))?;
+    if knows_privacy {
+        app.history.apply_privacy();
+    }
     Ok(admin::routes(&app).with_state(app))
 }
 

@@ -74,6 +74,7 @@ impl Resp {
             metrics: app.metrics.resp.clone(),
             admission: Arc::clone(&app.admission),
             caller_metrics: app.metrics.callers.clone(),
+            history: app.history.clone(),
             opened: Instant::now(),
         };
         let timeouts = Timeouts {

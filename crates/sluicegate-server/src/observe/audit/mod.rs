@@ -25,6 +25,7 @@ use tokio::time::Instant;
 pub(crate) use self::privacy::Pseudonyms;
 use self::queue::Queue;
 use self::retention::Retention;
+pub(in crate::observe) use self::retention::in_batches;
 use self::writer::Writer;
 use crate::config::{self, Record};
 use crate::data::{DataError, Database, DatabaseHandle, ViolationFilter, ViolationRow};
@@ -122,7 +123,7 @@ impl Audit {
 ///
 /// The database failed. Some rows may be deleted.
 pub(crate) async fn delete(database: &Database, of: &ViolationFilter) -> Result<u64, DataError> {
-    retention::in_batches(|rows| database.delete_violations(of, rows), |_| {}).await
+    in_batches(|rows| database.delete_violations(of, rows), |_| {}).await
 }
 
 /// True for a shadow rule that would have denied the request.

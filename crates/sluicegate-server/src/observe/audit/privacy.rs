@@ -11,10 +11,11 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
+use ipnet::IpNet;
 use sha2::{Digest, Sha256};
-use sluicegate::Request;
 use sluicegate::client_ip::canonical;
 use sluicegate::rules::{Attribute, Pattern};
+use sluicegate::{Request, Rule};
 
 use crate::config::{self, Privacy, Secret};
 
@@ -104,6 +105,37 @@ impl Pseudonyms {
             Attribute::Endpoint | Attribute::Method | Attribute::Plan => Cow::Borrowed(value),
             _ => self.id(value),
         }
+    }
+
+    /// Recorded form of a subject. Without a rule (it was deleted, or the bucket has none), text that parses as an
+    /// address is treated as one.
+    #[must_use]
+    pub(crate) fn subject<'a>(&self, rule: Option<&Rule>, subject: &'a str) -> Cow<'a, str> {
+        match rule.map(Rule::subject_attribute) {
+            Some(Some(attribute)) => self.attribute(attribute, subject),
+            // The rule has a single bucket: the subject is its key pattern.
+            Some(None) => Cow::Borrowed(subject),
+            None if subject.parse::<IpAddr>().is_ok() => self.ip(subject),
+            None => self.id(subject),
+        }
+    }
+
+    /// Recorded form of a network: itself, the larger one that addresses are truncated to, or a hash of its first
+    /// address.
+    #[must_use]
+    pub(crate) fn network(&self, network: IpNet) -> String {
+        match &self.0 {
+            Method::Raw => network.to_string(),
+            Method::Truncated | Method::Hashed(_) => {
+                self.ip(&network.network().to_string()).into_owned()
+            }
+        }
+    }
+
+    /// True if everything is recorded as it is.
+    #[must_use]
+    pub(crate) fn are_raw(&self) -> bool {
+        matches!(self.0, Method::Raw)
     }
 
     /// Recorded form of the bucket that a pattern has for these values. `None` if one of its attributes

@@ -82,7 +82,7 @@ async fn delete(
 }
 
 /// Deletes in batches until nothing is left, and returns the number of rows.
-pub(super) async fn in_batches<F>(
+pub(in crate::observe) async fn in_batches<F>(
     mut delete: impl FnMut(usize) -> F,
     mut count: impl FnMut(u64),
 ) -> Result<u64, DataError>

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod callers;
 mod durations;
 pub(crate) mod grpc;
+pub(crate) mod history;
 pub(crate) mod refunds;
 pub(crate) mod resp;
 mod snapshot;
@@ -32,6 +33,7 @@ use self::callers::CallerMetrics;
 use self::durations::Durations;
 pub(crate) use self::durations::Observed;
 use self::grpc::GrpcMetrics;
+use self::history::HistoryMetrics;
 use self::refunds::RefundMetrics;
 use self::resp::RespMetrics;
 use self::snapshot::SnapshotFigures;
@@ -74,6 +76,8 @@ pub(crate) struct Metrics {
     pub(crate) audit: AuditMetrics,
     /// Callers of the data doors.
     pub(crate) callers: CallerMetrics,
+    /// Figures of the history.
+    pub(crate) history: HistoryMetrics,
     /// Envoy's rate limit protocol.
     pub(crate) grpc: GrpcMetrics,
     /// Refunds over the data doors.
@@ -172,6 +176,7 @@ impl Metrics {
             too_many_rules: Counter::default(),
             audit: AuditMetrics::default(),
             callers: CallerMetrics::default(),
+            history: HistoryMetrics::default(),
             grpc: GrpcMetrics::default(),
             refunds: RefundMetrics::default(),
             resp: RespMetrics::default(),
@@ -272,6 +277,7 @@ impl Metrics {
         );
         self.audit.register(registry);
         self.callers.register(registry);
+        self.history.register(registry);
         self.grpc.register(registry);
         self.refunds.register(registry);
         self.resp.register(registry);

@@ -1,4 +1,4 @@
-//! Settings of the database, the rules, the administration, the audit and recent requests.
+//! Settings of the database, the rules, the administration, the audit, the history and recent requests.
 
 use std::time::Duration;
 
@@ -21,6 +21,11 @@ const AUDIT_QUEUE_DEFAULT: u64 = 10_000;
 const AUDIT_QUEUE_MAX: u64 = 1_000_000;
 const RETENTION_DAYS_DEFAULT: u64 = 30;
 const RETENTION_DAYS_MAX: u64 = 36_500;
+const HISTORY_DAYS_DEFAULT: u64 = 365;
+const HISTORY_ROWS_DEFAULT: u64 = 1_000_000;
+const HISTORY_ROWS_MAX: u64 = 100_000_000;
+const HISTORY_QUEUE_DEFAULT: u64 = 1_000;
+const HISTORY_QUEUE_MAX: u64 = 100_000;
 const RECENT_DEFAULT: u64 = 10_000;
 const RECENT_MAX: u64 = 1_000_000;
 const RECENT_SECONDS_DEFAULT: u64 = 300;
@@ -193,6 +198,42 @@ pub(super) const KEYS: &[Key] = &[
             min: 0,
             max: RETENTION_DAYS_MAX,
             set: |config, days| config.audit.retention_days = days as u32,
+        },
+    },
+    Key {
+        name: "history.retention_days",
+        flag: Some("history-retention-days"),
+        value: "DAYS",
+        doc: "Days after which rows of the history are deleted; 0 for never",
+        kind: Kind::Number {
+            default: HISTORY_DAYS_DEFAULT,
+            min: 0,
+            max: RETENTION_DAYS_MAX,
+            set: |config, days| config.history.retention_days = days as u32,
+        },
+    },
+    Key {
+        name: "history.rows_max",
+        flag: Some("history-rows-max"),
+        value: "N",
+        doc: "Maximum rows of the history; the oldest are deleted. Sums of failed sign-ins and refunds have a tenth of as many besides",
+        kind: Kind::Number {
+            default: HISTORY_ROWS_DEFAULT,
+            min: 1_000,
+            max: HISTORY_ROWS_MAX,
+            set: |config, rows| config.history.rows_max = rows,
+        },
+    },
+    Key {
+        name: "history.queue_max",
+        flag: Some("history-queue-max"),
+        value: "N",
+        doc: "Maximum sums per minute of failed sign-ins and refunds that wait in memory to be written; further sources are added up together",
+        kind: Kind::Number {
+            default: HISTORY_QUEUE_DEFAULT,
+            min: 16,
+            max: HISTORY_QUEUE_MAX,
+            set: |config, number| config.history.queue_max = number as usize,
         },
     },
     Key {

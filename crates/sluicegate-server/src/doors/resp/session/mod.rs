@@ -27,6 +27,7 @@ use crate::auth::password_delays::PasswordDelays;
 use crate::config::Door;
 use crate::data::Right;
 use crate::log_limit::LogLimit;
+use crate::observe::history::History;
 use crate::observe::metrics::callers::CallerMetrics;
 use crate::observe::metrics::resp::RespMetrics;
 
@@ -75,6 +76,8 @@ pub(super) struct SharedConfig {
     pub(super) admission: Arc<Admission>,
     /// Metrics of callers.
     pub(super) caller_metrics: CallerMetrics,
+    /// Adds up wrong passwords and tokens.
+    pub(super) history: History,
     /// Start of the listener, for the uptime.
     pub(super) opened: tokio::time::Instant,
 }
@@ -296,6 +299,7 @@ impl ClientSession {
         shared_config.metrics.auth_failures.inc();
         shared_config.caller_metrics.refused(RESP_DOOR, Refused::Wrong.name());
         shared_config.delays.note(self.peer().ip());
+        shared_config.history.sign_in_failed(Door::Resp, self.peer().ip(), None);
         self.auth_failures += 1;
         self.log_failure();
         false
