@@ -263,10 +263,11 @@ impl App {
         store.refund(&store.take_key(key, namespace), quota, amount).await
     }
 
-    /// Counts and logs a refund that a caller, or a request without one, has made over a data door.
+    /// Counts, records and logs a refund that a caller, or a request without one, has made over a data door.
     pub(crate) fn note_refund(&self, door: RefundDoor, caller: Option<&Caller>, tokens: u64) {
         self.metrics.refunds.refunded(door);
         let caller = caller.map(|caller| &*caller.name);
+        self.history.refunded(caller, tokens);
         debug!(?door, caller, tokens, "tokens refunded");
     }
 

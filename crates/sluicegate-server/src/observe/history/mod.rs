@@ -164,9 +164,8 @@ impl History {
         self.sums.add(source, 0, Timestamp::now());
     }
 
-    /// Adds a refund of this many tokens by a caller. Never waits.
-    #[expect(dead_code, reason = "the doors for refunds call it")]
-    pub(crate) fn refunded(&self, caller: &str, tokens: u64) {
+    /// Adds a refund of this many tokens over a data door, by a caller or without one. Never waits.
+    pub(crate) fn refunded(&self, caller: Option<&str>, tokens: u64) {
         self.sums.add(Source::refund(caller), tokens, Timestamp::now());
     }
 

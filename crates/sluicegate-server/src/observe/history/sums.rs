@@ -52,9 +52,9 @@ impl Source {
         Self::SignIn { door: door.name(), network, name }
     }
 
-    /// Source of refunds.
-    pub(super) fn refund(caller: &str) -> Self {
-        Self::Refund { caller: Some(caller.into()) }
+    /// Source of refunds; `None` for those without a caller.
+    pub(super) fn refund(caller: Option<&str>) -> Self {
+        Self::Refund { caller: caller.map(Into::into) }
     }
 
     /// All sources of the same kind together.
@@ -207,7 +207,7 @@ mod tests {
     fn refunds_are_added_up_by_caller() {
         let sums = Sums::new(10, HistoryMetrics::default());
         for (caller, tokens) in [("a", 3), ("b", 1), ("a", 4)] {
-            sums.add(Source::refund(caller), tokens, at(1));
+            sums.add(Source::refund(Some(caller)), tokens, at(1));
         }
         let rows = sums.take(at(2), 100, &pseudonyms(Privacy::Raw));
         let shown = |row: &HistoryRow| (row.who.clone(), row.count, row.after.clone().unwrap());
