@@ -1,10 +1,11 @@
-//! The administration: rules, overrides, buckets, callers, violations, statistics, explain and preview over HTTP.
+//! The administration: rules, overrides, buckets, callers, violations, history, statistics, explain and preview over HTTP.
 
 pub(crate) mod buckets;
 pub(crate) mod callers;
 pub(crate) mod events;
 mod expiry;
 pub(crate) mod explain;
+pub(crate) mod history;
 pub(crate) mod overrides;
 pub(crate) mod preview;
 pub(crate) mod rules;
@@ -33,6 +34,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .merge(buckets::routes())
         .merge(callers::routes())
         .merge(violations::routes())
+        .merge(history::routes())
         .merge(stats::routes())
         .merge(events::routes())
         .layer(from_fn_with_state(Arc::clone(app), body::let_arrive))
@@ -49,7 +51,7 @@ async fn forbid_caching(mut response: Response) -> Response {
 }
 
 /// OpenAPI documents of all endpoints of the administration.
-pub(crate) fn documents() -> [OpenApi; 9] {
+pub(crate) fn documents() -> [OpenApi; 10] {
     [
         rules::document(),
         explain::document(),
@@ -58,6 +60,7 @@ pub(crate) fn documents() -> [OpenApi; 9] {
         buckets::document(),
         callers::document(),
         violations::document(),
+        history::document(),
         stats::document(),
         events::document(),
     ]

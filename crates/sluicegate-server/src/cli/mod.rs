@@ -11,6 +11,7 @@ mod database;
 mod explain;
 mod failure;
 mod files;
+mod history;
 mod man;
 mod migrate;
 mod options;
@@ -78,6 +79,7 @@ enum Command {
     Rules(Box<rules::Arguments>),
     Overrides(overrides::Arguments),
     Violations(Box<violations::Arguments>),
+    History(Box<history::Arguments>),
     Buckets(buckets::Arguments),
     Tokens(tokens::Arguments),
     Callers(callers::Arguments),
@@ -114,6 +116,7 @@ fn run(command: Command) -> CliResult {
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Overrides(arguments) => overrides::run(&arguments),
         Command::Violations(arguments) => violations::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
         Command::Buckets(arguments) => buckets::run(&arguments),
         Command::Tokens(arguments) => runtime()?.block_on(tokens::run(&arguments)),
         Command::Callers(arguments) => runtime()?.block_on(callers::run(&arguments)),

@@ -34,7 +34,7 @@ Exit codes: 0 done, 2 wrong arguments or refused, 3 cannot reach the server or t
 const PATH: &str = "/v1/violations";
 
 /// Message where users and addresses are recorded under hashes that cannot be computed here.
-const NO_KEY: &str = "users and addresses are recorded as hashes, and audit.privacy_key is not set here, so none can be \
+pub(super) const NO_KEY: &str = "users and addresses are recorded as hashes, and audit.privacy_key is not set here, so none can be \
                       found\n  Name the file of the key in SLUICEGATE_AUDIT_PRIVACY_KEY_FILE, or ask a server: --server URL.";
 
 /// Maximum number of violations in one export.
@@ -423,7 +423,7 @@ impl Which {
 }
 
 /// Parses a time, or a duration before now.
-fn since(text: &str) -> Result<Timestamp, String> {
+pub(super) fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }

@@ -67,7 +67,7 @@ fn fields(violation: &ViolationView) -> [Cow<'_, str>; 12] {
 ///
 /// A spreadsheet may split a line at other characters than commas and then ignore the quotes, so a formula may begin
 /// after each of [`SEPARATORS`]. An apostrophe before a leading control character, too: spreadsheets skip some of them.
-fn neutral(text: &str) -> Cow<'_, str> {
+pub(in crate::admin) fn neutral(text: &str) -> Cow<'_, str> {
     let mut neutral = String::new();
     if text.starts_with(char::is_control) {
         neutral.push('\'');
@@ -98,7 +98,9 @@ fn is_skipped(letter: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0001}'..='\u{e007f}')
 }
 
-fn lines<'a, const N: usize>(records: impl IntoIterator<Item = [Cow<'a, str>; N]>) -> String {
+pub(in crate::admin) fn lines<'a, const N: usize>(
+    records: impl IntoIterator<Item = [Cow<'a, str>; N]>,
+) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for record in records {
         // Writing to memory cannot fail.

@@ -14,7 +14,9 @@ use axum::{Json, Router};
 use serde_json::json;
 use utoipa::OpenApi;
 
-use self::view::{DeletedViolations, ViolationFormat};
+pub(in crate::admin) use self::query::format;
+use self::view::DeletedViolations;
+pub(in crate::admin) use self::view::ViolationFormat;
 pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView};
 use crate::app::App;
 use crate::data::{Act, DataError};
@@ -25,7 +27,7 @@ use crate::web::problem::Problem;
 use crate::web::query::Query;
 
 /// Header with the cursor of the next page of CSV; JSON has it as `next`.
-const NEXT: HeaderName = HeaderName::from_static("x-sluicegate-next");
+pub(in crate::admin) const NEXT: HeaderName = HeaderName::from_static("x-sluicegate-next");
 
 #[derive(OpenApi)]
 #[openapi(paths(list, top, delete), components(schemas(ViolationFormat, ViolationMode, TopBy)))]
@@ -81,7 +83,7 @@ async fn list(
     let query = query.only(&query::LIST)?;
     let (filter, after, limit) =
         (query::filter(&query, &app.audit)?, query::after(&query)?, query.limit()?);
-    let format = query::format(&query, &headers)?;
+    let format = format(&query, &headers)?;
     let database = app.keeper.database().map_err(problem)?;
     // One more than the page: its presence means that there is a next page.
     let found = database.violations(&filter, after, limit + 1).await.map_err(problem)?;

@@ -60,7 +60,10 @@ pub(super) fn by(query: &Query) -> Result<TopBy, Problem> {
 }
 
 /// Chooses the format: `format`, or else the first known type in `Accept`.
-pub(super) fn format(query: &Query, headers: &HeaderMap) -> Result<ViolationFormat, Problem> {
+pub(in crate::admin) fn format(
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<ViolationFormat, Problem> {
     match query.text("format") {
         Some("csv") => return Ok(ViolationFormat::Csv),
         Some("json") => return Ok(ViolationFormat::Json),

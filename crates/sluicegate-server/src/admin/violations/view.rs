@@ -103,7 +103,7 @@ pub(crate) enum TopBy {
 /// Format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ViolationFormat {
+pub(in crate::admin) enum ViolationFormat {
     Json,
     Csv,
 }
