@@ -2,7 +2,8 @@
 
 use sluicegate::rules::{Mode, Override, RuleSpec};
 use sluicegate_server::data::{
-    DataError, Database, OverrideSpec, Role, ViolationBatch, ViolationFilter, ViolationRow,
+    CallerSpec, DataError, Database, OverrideSpec, Right, Role, ViolationBatch, ViolationFilter,
+    ViolationRow,
 };
 use sluicegate_server::time::Timestamp;
 
@@ -12,6 +13,7 @@ on_both!(
     everything_is_applied_once,
     many_may_migrate_at_once,
     up_down_and_up_again_keeps_what_is_not_taken_back,
+    a_database_of_the_last_release_is_upgraded_and_taken_back,
     rules_that_replace_others_can_be_taken_back,
     migrations_of_a_newer_version_are_left_alone,
     constraints_reject_invalid_rows,
@@ -128,6 +130,91 @@ async fn up_down_and_up_again_keeps_what_is_not_taken_back(place: Place) {
     assert!(database.migrations().await.unwrap().iter().all(|step| !step.is_applied));
     assert_eq!(database.migrate().await.unwrap().len(), all);
     assert_eq!(database.load().await.unwrap().rules.len(), 9);
+}
+
+/// Newest migration of the last release.
+const LAST_RELEASE: i64 = 8;
+
+/// Upgrading a database with rows, using the new tables, and taking the upgrade back loses no row of the old ones.
+async fn a_database_of_the_last_release_is_upgraded_and_taken_back(place: Place) {
+    let database = place.migrated().await;
+    database.create_rule(&spec("new:{ip}"), &by("me")).await.unwrap();
+    let blocked = OverrideSpec {
+        rule_id: 1,
+        subject: "42".into(),
+        instead: Override::Blocked,
+        reason: "abuse".into(),
+        expires_at: Some(Timestamp::from_micros(4_000_000_000_000_000)),
+    };
+    database.put_override(&blocked, None, &by("me")).await.unwrap();
+    database.create_token("ci", Role::Admin, &[1; 32], &by("me")).await.unwrap();
+    database.write_violations(&violations()).await.unwrap();
+    let kept = async || {
+        let loaded = database.load().await.unwrap();
+        let violations = database.violations(&ViolationFilter::default(), None, 9).await.unwrap();
+        (loaded.rules, loaded.overrides, loaded.tokens, violations)
+    };
+    let before = kept().await;
+    assert_eq!((before.0.len(), before.1.len(), before.2.len(), before.3.len()), (10, 1, 1, 2));
+
+    for _ in 0..2 {
+        let undone = database.migrate_down(LAST_RELEASE).await.unwrap();
+        assert_eq!(undone.last().unwrap().version, LAST_RELEASE + 1);
+        for table in ["callers", "caller_uses"] {
+            let select = format!("SELECT COUNT(*) FROM rate_limit_{table}");
+            assert!(place.by_hand(&select).await.is_err(), "{table}");
+        }
+        // The last release changes its tables as ever: nothing of the upgrade is left that would refuse it.
+        for statement in [
+            "INSERT INTO rate_limit_rules (key_pattern, scope, tokens, period, burst_capacity) \
+             VALUES ('by hand', 'custom', 1, 1000000, 1)",
+            "UPDATE rate_limit_rules SET description = 'x' WHERE key_pattern = 'by hand'",
+            "DELETE FROM rate_limit_rules WHERE key_pattern = 'by hand'",
+            "INSERT INTO rate_limit_overrides (rule_id, subject, kind) VALUES (2, 'a', 'blocked')",
+            "UPDATE rate_limit_overrides SET kind = 'unlimited' WHERE subject = 'a'",
+            "DELETE FROM rate_limit_overrides WHERE subject = 'a'",
+            "UPDATE rate_limit_tokens SET role = 'read' WHERE name = 'ci'",
+            "UPDATE rate_limit_tokens SET role = 'admin' WHERE name = 'ci'",
+        ] {
+            let generation = place.number("SELECT generation FROM rate_limit_generation").await;
+            place.by_hand(statement).await.unwrap();
+            let now = place.number("SELECT generation FROM rate_limit_generation").await;
+            assert!(now > generation, "{statement}");
+        }
+        let done = database.migrate().await.unwrap();
+        assert_eq!(done.first().unwrap().version, LAST_RELEASE + 1);
+        assert_eq!(kept().await, before);
+        // What the next round takes back.
+        assert_eq!(database.load().await.unwrap().callers, []);
+        let caller = CallerSpec {
+            name: "checkout".into(),
+            rights: [Right::Check].into_iter().collect(),
+            namespace: Some("team-a".into()),
+            certificate: None,
+            expires_at: None,
+        };
+        database.create_caller(&caller, Some(&[2; 32]), &by("me")).await.unwrap();
+    }
+}
+
+/// Violations of two buckets.
+fn violations() -> ViolationBatch {
+    let now = Timestamp::now();
+    let row = |name: &str, id| ViolationRow {
+        bucket_key: name.into(),
+        bucket_id: vec![id; 16],
+        rule_id: 1,
+        is_shadow: false,
+        user_id: Some(name.into()),
+        ip_address: None,
+        endpoint: Some("/search".into()),
+        method: None,
+        requested_at: now,
+        last_at: now,
+        tokens_at_time: 0,
+        count: u64::from(id),
+    };
+    ViolationBatch { writer: 1, sequence: 1, rows: vec![row("user:42", 3), row("user:7", 4)] }
 }
 
 /// Recreating the table of rules loses no row, index or trigger.
