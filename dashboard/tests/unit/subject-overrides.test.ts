@@ -26,6 +26,7 @@ interface SentRequest {
   readonly method: string;
   readonly path: string;
   readonly ifMatch: string | null;
+  readonly ifNoneMatch: string | null;
 }
 
 /** Answers requests with these in turn; returns the requests. */
@@ -36,6 +37,7 @@ function answering(...answers: (readonly [number, unknown])[]): SentRequest[] {
       method: init?.method ?? "GET",
       path: String(path),
       ifMatch: new Headers(init?.headers).get("if-match"),
+      ifNoneMatch: new Headers(init?.headers).get("if-none-match"),
     });
     const [status, body] = answers[requests.length - 1] ?? [500, {}];
     return new Response(status === 204 ? null : JSON.stringify(body), { status });
@@ -52,19 +54,19 @@ test.afterEach(() => {
 test("a known override is replaced in the version that was read", async () => {
   const requests = answering([200, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, READ);
-  expect(requests).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+  expect(requests).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"', ifNoneMatch: null }]);
 });
 
 test("without a known override, an existing one is not overwritten", async () => {
-  const free = answering(list(), [201, { ...READ, note: null }]);
+  const free = answering([201, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, undefined);
-  expect(free.map(({ method }) => method)).toEqual(["GET", "POST"]);
+  expect(free).toEqual([{ method: "POST", path: "/v1/overrides", ifMatch: null, ifNoneMatch: "*" }]);
 
-  const taken = answering(list(READ));
+  const taken = answering([412, { detail: "the subject has an override already" }], list(READ));
   const conflict = await setOverride(5, READ.subject, WANTED, undefined).catch((error: unknown) => error);
   expect(conflict).toBeInstanceOf(Conflict);
   expect((conflict as Conflict).now).toEqual(READ);
-  expect(taken).toHaveLength(1);
+  expect(taken.map(({ method }) => method)).toEqual(["POST", "GET"]);
 });
 
 test("a concurrent change is reported", async () => {
@@ -82,7 +84,7 @@ test("a concurrent change is reported", async () => {
 test("only the version that was read is deleted; a missing one counts as deleted", async () => {
   const requests = answering([204, undefined]);
   await deleteOverride(READ);
-  expect(requests).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
+  expect(requests).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"', ifNoneMatch: null }]);
   answering([404, { detail: "there is no such override" }]);
   await deleteOverride(READ);
   answering([412, { detail: "changed meanwhile: the current version is 4" }], list({ ...READ, version: 4 }));

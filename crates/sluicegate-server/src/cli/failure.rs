@@ -58,6 +58,7 @@ impl From<DataError> for Failure {
             DataError::NotFound(_)
             | DataError::Conflict { .. }
             | DataError::Stale { .. }
+            | DataError::Exists { .. }
             | DataError::Refused(_) => Self::usage(error.to_string()),
         }
     }

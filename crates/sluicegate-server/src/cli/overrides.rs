@@ -72,6 +72,7 @@ struct List {
 #[command(after_help = "\
 Examples:
   sluicegate overrides set --rule 1 --subject 42 --rate \"100/s burst 500\" --for 2h --reason \"incident 123\"
+  sluicegate overrides set --rule 1 --subject 42 --unlimited --for 1h --new
   sluicegate overrides set --rule 7 --subject 203.0.113.9 --block --dry-run")]
 struct Set {
     /// Id of the rule
@@ -96,6 +97,10 @@ struct Set {
     /// Reason, shown in lists and recorded in the history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// Create only: fail if the subject has an override already
+    #[arg(long)]
+    new: bool,
 
     /// Show what would change, and change nothing
     #[arg(long)]
@@ -206,6 +211,7 @@ fn set(arguments: &Set, client: &Client, output: Output) -> CliResult {
         }
     }
     let call = Call::post("/v1/overrides", body.into()).dry_run(arguments.dry_run);
+    let call = call.create_only(arguments.new);
     let made = client.json(&call)?;
     if arguments.dry_run {
         say("Nothing was changed; the override would be:");

@@ -384,6 +384,20 @@ impl Database {
         transaction!(self, Aim::Change, session => overrides::put(session, spec, version, by))
     }
 
+    /// Creates an override, unless the subject has one. Of two calls at the same time, also of two processes, one fails.
+    /// The rule is not checked.
+    ///
+    /// # Errors
+    ///
+    /// As [`put_override`](Self::put_override) without a version, and [`DataError::Exists`].
+    pub async fn create_override(
+        &self,
+        spec: &OverrideSpec,
+        by: &Author,
+    ) -> Result<StoredOverride, DataError> {
+        transaction!(self, Aim::Change, session => overrides::create(session, spec, by))
+    }
+
     /// Deletes an override if it has this version.
     ///
     /// # Errors

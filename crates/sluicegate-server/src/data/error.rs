@@ -6,6 +6,7 @@ use sqlx::postgres::PgDatabaseError;
 use thiserror::Error;
 
 use super::rules::RuleRow;
+use crate::time::Timestamp;
 
 /// Error of a call to the database.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -34,6 +35,16 @@ pub enum DataError {
     Stale {
         /// Current version.
         current: u64,
+    },
+    /// The subject has an override already.
+    #[error(
+        "the subject has an override already, set by {by} at {at}: load it and change that one"
+    )]
+    Exists {
+        /// Author of the last change.
+        by: String,
+        /// Time of the last change.
+        at: Timestamp,
     },
     /// The new row is invalid.
     #[error("{}", FieldErrors(.0))]

@@ -190,6 +190,21 @@ pub(super) async fn record_deletion(
     record(session, by, changes).await
 }
 
+/// Creates an override. One that has expired and was not deleted yet does not count, and is replaced.
+pub(super) async fn create(
+    session: &mut Session,
+    spec: &OverrideSpec,
+    by: &Author,
+) -> Result<StoredOverride, DataError> {
+    check(spec)?;
+    let now = Timestamp::now();
+    let is_in_force = |old: &StoredOverride| old.spec.expires_at.is_none_or(|end| end > now);
+    if let Some(old) = find(session, spec).await?.filter(is_in_force) {
+        return Err(DataError::Exists { by: old.created_by, at: old.created_at });
+    }
+    Ok(put(session, spec, None, by).await?.0)
+}
+
 /// Deletes an override if it has this version.
 pub(super) async fn delete(
     session: &mut Session,

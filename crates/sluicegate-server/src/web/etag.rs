@@ -32,6 +32,24 @@ impl Versions {
         Self::read(headers, &header::IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag))
     }
 
+    /// True if a request creates only: `If-None-Match: *`. False without the field.
+    ///
+    /// # Errors
+    ///
+    /// Any other value: there is no version yet.
+    pub(crate) fn is_create_only(headers: &HeaderMap) -> Result<bool, Problem> {
+        let mut values = headers.get_all(header::IF_NONE_MATCH).iter();
+        match values.next() {
+            None => Ok(false),
+            Some(value) if value.as_bytes().trim_ascii() == b"*" && values.next().is_none() => {
+                Ok(true)
+            }
+            Some(_) => {
+                Err(Problem::field("If-None-Match", "must be * here: there is no version yet"))
+            }
+        }
+    }
+
     fn read(
         headers: &HeaderMap,
         name: &HeaderName,

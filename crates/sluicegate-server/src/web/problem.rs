@@ -119,7 +119,7 @@ impl Problem {
                 problem.conflicting_rule_id = *rule_id;
                 problem
             }
-            DataError::Stale { .. } => {
+            DataError::Stale { .. } | DataError::Exists { .. } => {
                 Self::new(StatusCode::PRECONDITION_FAILED, error.to_string())
             }
             DataError::Refused(errors) => Self::fields(errors),

@@ -1,9 +1,12 @@
 //! Overrides: in force when the answer is sent, without effect once deleted or expired, on every store and through
 //! the deny cache.
 
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sluicegate_tests::postgres::Postgres;
 use sluicegate_tests::servers::{Flavour, RedisServer};
 
 use crate::common::{
@@ -462,4 +465,66 @@ fn without_a_database_there_are_none() {
     assert_eq!(post(&server, &body).status, 503);
     assert_eq!(server.get("/v1/overrides").status, 503);
     assert_eq!(check_user(&server, "42")["allowed"], true);
+}
+
+/// Creates an override of a subject only if it has none.
+fn create_only(server: &Server, subject: &str, tag: &str) -> Response {
+    let body = json!({"rule_id": 1, "subject": subject, "blocked": true}).to_string();
+    let headers = [("content-type", "application/json"), ("if-none-match", tag)];
+    server.request("POST", "/v1/overrides", &headers, &body)
+}
+
+#[test]
+fn an_existing_override_is_not_replaced_unawares() {
+    on_every_database(launch, |server| {
+        let made = create_only(server, "first", "*");
+        assert_eq!(made.status, 201, "{made:?}");
+        let refused = create_only(server, "first", "*");
+        assert_eq!(refused.status, 412, "{refused:?}");
+        let (by, at) = (made.json()["created_by"].clone(), made.json()["created_at"].clone());
+        let (by, at) = (by.as_str().unwrap(), at.as_str().unwrap());
+        let detail = format!(
+            "the subject has an override already, set by {by} at {at}: load it and change that one"
+        );
+        assert_eq!(refused.json()["detail"], detail);
+        let body = json!({"rule_id": 1, "subject": "first", "unlimited": true});
+        let headers = [("content-type", "application/json"), ("if-none-match", "*")];
+        let path = "/v1/overrides?dry_run=true";
+        assert_eq!(server.request("POST", path, &headers, &body.to_string()).status, 412);
+        for tag in ["\"1\"", "1", "", "*, *"] {
+            let refused = create_only(server, "second", tag);
+            let found = (refused.status, refused.json()["field"].clone());
+            assert_eq!(found, (400, json!("If-None-Match")), "{tag}");
+        }
+        // Without the field it is changed.
+        assert_eq!(post(server, &body).status, 200);
+    });
+}
+
+/// Two operators at two processes, at the same moment: one creates it, the other is told so.
+#[test]
+fn of_two_operators_one_creates_it() {
+    let postgres = Postgres::start();
+    let folder = tempfile::TempDir::with_prefix("sluicegate-operators-").unwrap();
+    let sqlite = format!("sqlite:{}", folder.path().join("o.db").display());
+    for url in [postgres.create("operators"), sqlite] {
+        let start = || launch().env("SLUICEGATE_DATABASE_URL", &url).start();
+        let servers = [start(), start()];
+        let barrier = Barrier::new(2);
+        for turn in 0..10 {
+            let subject = format!("user {turn}");
+            let create = |server: &Server| {
+                barrier.wait();
+                create_only(server, &subject, "*")
+            };
+            let [one, other] = &servers;
+            let answers = thread::scope(|scope| {
+                let other = scope.spawn(|| create(other));
+                [create(one), other.join().unwrap()]
+            });
+            let mut statuses = answers.each_ref().map(|answer| answer.status);
+            statuses.sort_unstable();
+            assert_eq!(statuses, [201, 412], "{url}: {answers:?}");
+        }
+    }
 }

@@ -160,7 +160,7 @@ async fn a_database_of_the_last_release_is_upgraded_and_taken_back(place: Place)
     for _ in 0..2 {
         let undone = database.migrate_down(LAST_RELEASE).await.unwrap();
         assert_eq!(undone.last().unwrap().version, LAST_RELEASE + 1);
-        for table in ["callers", "caller_uses"] {
+        for table in ["callers", "caller_uses", "history"] {
             let select = format!("SELECT COUNT(*) FROM rate_limit_{table}");
             assert!(place.by_hand(&select).await.is_err(), "{table}");
         }

@@ -14,6 +14,7 @@ use crate::database::common::{FIRST, Place, by, on_both};
 
 on_both!(
     an_override_is_made_changed_and_deleted,
+    an_override_is_created_once,
     every_kind_of_override_comes_back_as_it_was_written,
     overrides_are_listed,
     expired_overrides_are_deleted,
@@ -28,6 +29,28 @@ fn blocked(rule_id: u64, subject: &str) -> OverrideSpec {
         reason: "abuse".into(),
         expires_at: None,
     }
+}
+
+async fn an_override_is_created_once(place: Place) {
+    let database = place.migrated().await;
+    let spec = blocked(1, "42");
+    let made = database.create_override(&spec, &by("me")).await.unwrap();
+    assert_eq!((made.version, made.created_by.as_str()), (1, "me"));
+    let generation = database.generation().await.unwrap();
+    let exists = DataError::Exists { by: "me".into(), at: made.created_at };
+    // Also if it would be the same.
+    assert_eq!(database.create_override(&spec, &by("you")).await, Err(exists));
+    assert_eq!(database.generation().await.unwrap(), generation);
+    let other = OverrideSpec { rule_id: 2, ..spec.clone() };
+    database.create_override(&other, &by("you")).await.unwrap();
+
+    // One that has expired is not in force any more.
+    let ended = Timestamp::from_micros(1_000_000);
+    let past = OverrideSpec { expires_at: Some(ended), ..blocked(1, "past") };
+    let (past, _) = database.put_override(&past, None, &by("me")).await.unwrap();
+    let renewed = database.create_override(&blocked(1, "past"), &by("you")).await.unwrap();
+    assert_eq!((renewed.override_id, renewed.version), (past.override_id, 2));
+    assert_eq!(renewed.spec.expires_at, None);
 }
 
 async fn an_override_is_made_changed_and_deleted(place: Place) {

@@ -42,10 +42,13 @@ export async function setOverride(
       call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body, reason, ifMatch: read.version }),
     );
   }
-  // POST would replace an existing override: check first.
-  const [found] = await listOverrides(subject, ruleId);
-  if (found !== undefined) throw new Conflict(found);
-  return call<SetOverride>("POST", "/v1/overrides", { body: { rule_id: ruleId, subject, ...body }, reason });
+  return guarded(ruleId, subject, () =>
+    call<SetOverride>("POST", "/v1/overrides", {
+      body: { rule_id: ruleId, subject, ...body },
+      reason,
+      ifNoneMatch: true,
+    }),
+  );
 }
 
 /** Deletes an override. Throws a `Conflict` if it has changed since it was read; a missing one counts as deleted. */

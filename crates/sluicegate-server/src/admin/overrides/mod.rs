@@ -28,7 +28,9 @@ use crate::time::Timestamp;
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read, storable};
 use crate::web::etag::{Versions, etag};
-use crate::web::openapi::parts::{DryRun, IfMatch, IfNoneMatch, OverridePath, Reason, WrongOrDown};
+use crate::web::openapi::parts::{
+    CreateOnly, DryRun, IfMatch, IfNoneMatch, OverridePath, Reason, WrongOrDown,
+};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
 
@@ -99,13 +101,13 @@ async fn list(
     Ok(Json(OverrideList { overrides, next: last.filter(|_| goes_on) }))
 }
 
-/// Creates an override, or changes the existing one of this rule and subject. It is in force in this process when
-/// the answer is sent.
+/// Creates an override, or changes the existing one of this rule and subject; with `If-None-Match: *`, creates it only. It
+/// is in force in this process when the answer is sent.
 #[utoipa::path(
     post,
     operation_id = "set_override",
     path = "/v1/overrides",
-    params(DryRun, Reason),
+    params(DryRun, CreateOnly, Reason),
     request_body = NewOverride,
     responses(
         (status = 201, description = "The override was created", body = SetOverrideView,
@@ -115,6 +117,8 @@ async fn list(
             )),
         (status = 200, description = "The override was changed, or would be set by this dry run",
             body = SetOverrideView, headers(("etag" = String, description = "Its version, for `If-Match`"))),
+        (status = 412, description = "With `If-None-Match: *`: the subject has an override already. The detail names who set it, \
+            and when", body = Problem, content_type = "application/problem+json"),
         WrongOrDown,
     ),
     security(("token" = []))
@@ -126,6 +130,7 @@ async fn create(
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
     let dry_run = query.only(&["dry_run"])?.flag("dry_run")?;
+    let is_create_only = Versions::is_create_only(request.headers())?;
     let bytes = read(&app, request, app.limits.body_bytes_max).await?;
     let Object(NewOverride(body)): Object<NewOverride<'_>> = parse(&bytes)?;
     let missing = |field| move || Problem::field(field, "is missing");
@@ -133,7 +138,11 @@ async fn create(
     let subject = &body.subject.as_ref().ok_or_else(missing("subject"))?.0;
     let (spec, note) = spec(&app, &body, rule_id, subject)?;
     let database = writable(&app, dry_run)?;
-    let (stored, is_new) = database.put_override(&spec, None, &by).await.map_err(failed)?;
+    let (stored, is_new) = if is_create_only {
+        (database.create_override(&spec, &by).await.map_err(failed)?, true)
+    } else {
+        database.put_override(&spec, None, &by).await.map_err(failed)?
+    };
     if dry_run {
         let set = OverrideView::in_dry_run(&stored, is_new);
         return Ok(Json(SetOverrideView { set, note }).into_response());

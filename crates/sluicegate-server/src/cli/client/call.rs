@@ -1,6 +1,6 @@
 //! A request to the administration, before it is known where it goes.
 
-use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{Method, Request, request};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub(in crate::cli) struct Call {
     path: String,
     query: Vec<(String, String)>,
     if_match: Option<u64>,
+    creates_only: bool,
     reason: Option<String>,
     body: Option<Value>,
 }
@@ -26,7 +27,7 @@ pub(in crate::cli) struct Call {
 impl Call {
     fn new(method: Method, path: impl Into<String>) -> Self {
         let (path, query) = (path.into(), Vec::new());
-        Self { method, path, query, if_match: None, reason: None, body: None }
+        Self { method, path, query, if_match: None, creates_only: false, reason: None, body: None }
     }
 
     pub(in crate::cli) fn get(path: impl Into<String>) -> Self {
@@ -68,6 +69,11 @@ impl Call {
         Self { if_match: version, ..self }
     }
 
+    /// Adds a precondition, if so: the resource must not exist.
+    pub(in crate::cli) fn create_only(self, creates_only: bool) -> Self {
+        Self { creates_only, ..self }
+    }
+
     /// Adds the reason of a change, if there is one.
     pub(in crate::cli) fn because(self, why: &Why) -> Self {
         Self { reason: why.reason.clone(), ..self }
@@ -89,6 +95,9 @@ impl Call {
             .header(ACCEPT, "application/json, application/problem+json");
         if let Some(version) = self.if_match {
             request = request.header(IF_MATCH, format!("\"{version}\""));
+        }
+        if self.creates_only {
+            request = request.header(IF_NONE_MATCH, "*");
         }
         if let Some(reason) = &self.reason {
             request = request.header(REASON_HEADER, reason.as_bytes());

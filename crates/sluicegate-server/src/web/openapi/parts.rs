@@ -79,6 +79,13 @@ parameters! {
         "Reason for the change, recorded in the history: UTF-8 without control characters, at most 1024 bytes",
         text(),
     )],
+    /// `*` where a request creates only.
+    CreateOnly: [optional(
+        "If-None-Match",
+        ParameterIn::Header,
+        "`*` to create only: 412 if there is one already",
+        names(&["*"], None),
+    )],
     /// The version that the client has.
     IfNoneMatch: [optional(
         "If-None-Match",
