@@ -167,6 +167,7 @@ fn serve_expecting(is_tls: bool, certificates: &Certificates) -> Server {
     } else {
         launch
             .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "http,grpc,resp")
+            .env("SLUICEGATE_LISTEN_ANONYMOUS", "true")
             .env("SLUICEGATE_PROXIES_TRUSTED", "127.0.0.0/8")
             .start()
     }

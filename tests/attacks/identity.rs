@@ -169,7 +169,7 @@ fn a_proxy_header_is_believed_only_where_it_is_expected_and_of_trusted_peers() {
     assert!(!ask(&plain, HEADER).starts_with("HTTP/1.1 2"));
     let expecting = |proxies: &str| {
         launch(proxies)
-            .args(&["--listen-proxy-protocol", "http"])
+            .args(&["--listen-proxy-protocol", "http", "--listen-anonymous", "true"])
             .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
             .start()
     };

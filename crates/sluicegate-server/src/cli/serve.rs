@@ -90,8 +90,8 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
                     format!("{rules} ({source})")
                 },
             );
-            let report = loaded.report();
-            let _ = write!(io::stdout(), "ok: {read}, {rules}\n\n{report}");
+            let (report, note) = (loaded.report(), open_note(&loaded.config));
+            let _ = write!(io::stdout(), "ok: {read}, {rules}\n\n{report}{note}");
             Exit::Done
         }
         Err(error) => {
@@ -102,6 +102,17 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     }
 }
 
+/// Note about data listeners that need a caller: the database, which has them, is not asked.
+fn open_note(config: &Config) -> String {
+    let open = config.open_listeners_shown().filter(|_| !config.listen.is_anonymous_allowed);
+    open.map_or_else(String::new, |open| {
+        format!(
+            "note: other machines can reach {open}, so that the service starts only if a caller exists; otherwise {}\n",
+            serve::OPEN_HELP
+        )
+    })
+}
+
 fn serve(config: Config, audience: Audience) -> Exit {
     match serve::run(config, audience) {
         Ok(()) => Exit::Done,
@@ -110,6 +121,7 @@ fn serve(config: Config, audience: Audience) -> Exit {
             match error {
                 ServeError::Rules(SnapshotError::Rules(_) | SnapshotError::Refused { .. })
                 | ServeError::Store(StoreError::Settings(_))
+                | ServeError::Open { .. }
                 | ServeError::Tls(_) => Exit::Usage,
                 ServeError::Rules(SnapshotError::Down { .. })
                 | ServeError::Store(StoreError::Start { .. })

@@ -218,6 +218,7 @@ impl Loader {
         }
         self.check_listeners();
         self.check_password();
+        self.check_anonymous();
         self.check_token();
         let notes = files::notes(&self.config, &self.settings, file);
         self.config.notes.extend(notes);
@@ -278,7 +279,7 @@ impl Loader {
         }
     }
 
-    /// Warns if other machines can reach the Redis protocol and it has no password, and if its password is short.
+    /// Warns if the password of the Redis protocol is short.
     fn check_password(&mut self) {
         let listen = &self.config.listen;
         let password = self.config.resp.password.as_ref().filter(|_| listen.resp.address.is_some());
@@ -288,11 +289,15 @@ impl Loader {
                  generate one with `openssl rand -hex 32`"
             ));
         }
-        let others = listen.resp.address.as_ref().filter(|_| !listen.is_local(Door::Resp));
-        if let (Some(address), None) = (others, &self.config.resp.password) {
+    }
+
+    /// Warns if other machines may use data listeners without proving anything.
+    fn check_anonymous(&mut self) {
+        if self.config.listen.is_anonymous_allowed
+            && let Some(open) = self.config.open_listeners_shown()
+        {
             self.config.notes.push(format!(
-                "other machines can reach the Redis protocol at {address} without a password, and charge every \
-                 bucket: write a password to a file and name the file in SLUICEGATE_RESP_PASSWORD_FILE"
+                "other machines can reach {open} and charge every bucket without a caller, because listen.anonymous is true"
             ));
         }
     }

@@ -281,6 +281,30 @@ pub struct Shutdown {
     pub grace: Duration,
 }
 
+impl Config {
+    /// Data listeners that other machines can reach, and whose clients prove nothing but with a caller's token: no client
+    /// certificate, and no password of the Redis protocol.
+    pub(crate) fn open_listeners(&self) -> Vec<(Door, &Address)> {
+        let is_open = |door: &Door| match door {
+            Door::Http | Door::Grpc => true,
+            Door::Resp => self.resp.password.is_none(),
+            Door::Admin => false,
+        };
+        let listen = &self.listen;
+        let exposed = listen.addresses().filter(|(door, _)| !listen.is_local(*door));
+        let open = exposed.filter(|(door, _)| listen.tls_of(*door).client_ca.is_none());
+        open.filter(|(door, _)| is_open(door)).collect()
+    }
+
+    /// The same, as text: `listen.http (0.0.0.0:8080) and listen.grpc (0.0.0.0:8081)`; `None` if there are none.
+    pub(crate) fn open_listeners_shown(&self) -> Option<String> {
+        let open = self.open_listeners().into_iter();
+        let shown: Vec<_> =
+            open.map(|(door, address)| format!("{} ({address})", door.setting())).collect();
+        (!shown.is_empty()).then(|| shown.join(" and "))
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         let mut config = Self {

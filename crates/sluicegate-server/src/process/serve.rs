@@ -48,6 +48,11 @@ const END_AFTER: Duration = Duration::from_secs(4);
 /// Time for the last writes of the audit and of callers' uses, beyond that.
 const WRITES_AFTER: Duration = Duration::from_millis(500);
 
+/// Ways to protect data listeners.
+pub(crate) const OPEN_HELP: &str = "create a caller with `sluicegate callers create NAME --may check,take`; or require client \
+     certificates with listen.tls_client_ca, or with listen.http_tls_client_ca for listen.http alone; or set resp.password, for \
+     listen.resp; or set listen.anonymous = true, to answer every client that can connect";
+
 /// Error that keeps the service from starting.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
@@ -57,6 +62,12 @@ pub(crate) enum ServeError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Other machines can reach data listeners, and their clients would not have to prove who they are.
+    #[error("other machines can reach {listeners}, and no caller exists")]
+    Open {
+        /// The listeners with their addresses.
+        listeners: String,
+    },
     /// The certificate or key of a listener cannot be used.
     #[error("cannot listen with TLS: {0}")]
     Tls(#[from] TlsFilesError),
@@ -96,6 +107,7 @@ impl ServeError {
                 "correct them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }
+            Self::Open { .. } => OPEN_HELP,
             Self::Store(error) => store::help(error),
             Self::Listen { door, address, source } => &help_to_listen(*door, address, source),
             _ => "",
@@ -328,6 +340,12 @@ impl Service {
         let tls = config.listen.tls_sets().into_iter().map(open);
         let tls = tls.collect::<Result<Vec<_>, TlsFilesError>>()?;
         let start = Start::find(&config).await?;
+        if !config.listen.is_anonymous_allowed
+            && start.is_without_callers(&config)
+            && let Some(listeners) = config.open_listeners_shown()
+        {
+            return Err(ServeError::Open { listeners });
+        }
         let (source, text) = (start.source.clone(), start.text.clone());
         let app = app(&config, start).await?;
         app.history.apply_privacy();

@@ -1,6 +1,7 @@
 //! The service through the real binary: startup, settings, reloading, connections, shutdown.
 
 mod admin_listener;
+mod anonymous;
 mod config;
 mod connections;
 mod http2;

@@ -18,6 +18,7 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 fn expecting(trusted: &str) -> Launch {
     Launch::serve(&["--admin-failures-per-minute", "1"])
         .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "http")
+        .env("SLUICEGATE_LISTEN_ANONYMOUS", "true")
         .env("SLUICEGATE_PROXIES_TRUSTED", trusted)
         .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
 }
@@ -257,6 +258,7 @@ fn other_listeners_do_not_expect_it() {
     let server = Launch::serve(&[])
         .with_grpc()
         .env("SLUICEGATE_LISTEN_PROXY_PROTOCOL", "grpc,resp")
+        .env("SLUICEGATE_LISTEN_ANONYMOUS", "true")
         .env("SLUICEGATE_PROXIES_TRUSTED", LOOPBACK)
         .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
         .start();

@@ -52,7 +52,8 @@ fn a_taken_port_is_exit_code_3() {
 
 #[test]
 fn an_address_that_this_machine_does_not_have_is_exit_code_3() {
-    let launch = Launch::serve(&["--listen-http", "203.0.113.9:80"]);
+    let settings = ["--listen-http", "203.0.113.9:80", "--listen-anonymous", "true"];
+    let launch = Launch::serve(&settings);
     let finished = launch.env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple").run();
     assert_eq!(finished.code, Some(3));
     assert!(finished.stderr.contains("cannot listen on 203.0.113.9:80"), "{}", finished.stderr);

@@ -161,6 +161,7 @@ fn a_proxy_may_use_it() {
     let path = socket(launch.folder());
     let _server = launch
         .env("SLUICEGATE_PROXIES_TRUSTED", "127.0.0.1")
+        .env("SLUICEGATE_LISTEN_ANONYMOUS", "true")
         .env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple")
         .start();
     let ask = "GET /v1/rules HTTP/1.1\r\nhost: limits.example\r\nconnection: close\r\n\r\n";

@@ -121,6 +121,14 @@ impl Start {
         }
     }
 
+    /// Returns `true` if callers are known, and none exists. Expired ones exist.
+    pub(crate) fn is_without_callers(&self, config: &Config) -> bool {
+        match &self.loaded {
+            Some(loaded) => loaded.callers.is_empty(),
+            None => config.database.url.is_none(),
+        }
+    }
+
     /// Applies the contents of an open database, for a process that administers it and checks no requests. Rules that cannot be
     /// used are recorded in the status, and none are in force: they can still be replaced.
     ///
