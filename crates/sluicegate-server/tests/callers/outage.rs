@@ -120,3 +120,16 @@ fn callers_of_the_snapshot_are_in_force_without_the_file_of_sqlite() {
         || fs::rename(&away, &file).unwrap(),
     );
 }
+
+/// Rules from a file need no database. Who may ask is not known without it, and the log says so.
+#[test]
+fn a_start_without_callers_is_logged() {
+    let server = launch(RULES)
+        .args(&["--database-timeout-ms", "1000", "--database-snapshot", ""])
+        .env("SLUICEGATE_DATABASE_URL", "postgres://127.0.0.1:1/none")
+        .start();
+    let line = server.wait_for_line(|line| line.contains("starting without the database"));
+    assert!(line.contains("callers are not in force"), "{line}");
+    let mut http = Client::connect(server.address).unwrap();
+    assert_eq!(post(&mut http, "/v1/check", None, "{}").status, 200);
+}

@@ -115,8 +115,16 @@ impl Start {
         let Err(error) = start.take(reached.loaded) else { return Ok(start) };
         match start.take_file(config) {
             Ok(()) => Ok(start),
-            // Rules from a file work without overrides and tokens.
-            Err(_) if is_file => Ok(start),
+            // Rules from a file work without overrides, tokens and callers.
+            Err(no_file) if is_file => {
+                warn!(
+                    trouble = %error,
+                    snapshot = no_file,
+                    "starting without the database: its overrides, tokens and callers are not in force until it \
+                     answers, and local listeners need no caller until then"
+                );
+                Ok(start)
+            }
             Err(no_file) => Err(start.fail(url, &error, &no_file)),
         }
     }
