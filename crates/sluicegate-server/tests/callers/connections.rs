@@ -115,16 +115,16 @@ fn refusals_are_counted_by_door_and_reason() {
     doors.row(Credentials { token: Some("sg_unknown"), user: Some(("a", "sg_unknown")) });
     doors.row(Credentials { token: Some(&tokens[0]), user: Some(("a", &tokens[0])) });
     for (door, reason, count) in [
-        ("http", "missing", 7),
-        ("http", "wrong", 7),
-        ("http", "right", 6),
+        ("http", "missing", 8),
+        ("http", "wrong", 8),
+        ("http", "right", 7),
         ("http", "too_many", 0),
         ("grpc", "missing", 3),
         ("grpc", "wrong", 3),
         ("grpc", "right", 3),
-        ("resp", "missing", 8),
+        ("resp", "missing", 10),
         ("resp", "wrong", 1),
-        ("resp", "right", 3),
+        ("resp", "right", 4),
     ] {
         let start =
             format!("sluicegate_caller_refusals_total{{door=\"{door}\",reason=\"{reason}\"}} ");

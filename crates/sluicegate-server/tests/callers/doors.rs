@@ -29,6 +29,7 @@ pub(super) struct Credentials<'a> {
 
 const CHECK: &str = r#"{"user_id": "1"}"#;
 const TAKE: &str = r#"{"key": "k", "capacity": 1000, "refill_rate": 1}"#;
+const REFUND: &str = r#"{"key": "k", "capacity": 1000, "refill_rate": 1, "amount": 1}"#;
 const JSON: &str =
     r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "user_id", "value": "1"}]}]}"#;
 const JSON_LIMIT: &str = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "user_id", "value": "1"}],
@@ -37,8 +38,8 @@ const JSON_REFUND: &str = r#"{"domain": "edge", "descriptors": [{"entries": [{"k
     "isNegativeHits": true}]}"#;
 
 /// Names of the columns of [`Doors::row`].
-pub(super) const COLUMNS: &str = "| check batch take authorize json limit refund \
-    | call limit refund | AUTH check take throttle ping";
+pub(super) const COLUMNS: &str = "| check batch take refund authorize json limit refund \
+    | call limit refund | AUTH check take throttle refund ping";
 
 impl Doors {
     pub(super) fn of(server: &Server) -> Self {
@@ -77,6 +78,7 @@ impl Doors {
             ask("/v1/check", CHECK),
             ask("/v1/check/batch", &batch),
             ask("/v1/take", TAKE),
+            ask("/v1/refund", REFUND),
             ask("/v1/authorize", ""),
             ask("/json", JSON),
             ask("/json", JSON_LIMIT),
@@ -122,6 +124,7 @@ impl Doors {
             ask("SG.CHECK user_id 1"),
             ask("SG.TAKE k 1000 1 1000"),
             ask("CL.THROTTLE k2 1000 1 1"),
+            ask("SG.REFUND k 1 1000 1 1000"),
             ask("PING"),
         ]
         .join(" ")

@@ -57,20 +57,20 @@ fn while_callers_exist() {
     ];
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        anonymous     | 401   401   401  401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH
-        may-check     | ok    ok    403  403       ok   403   403    | ok   403   403    | ok        ok     NOPERM NOPERM   ok
-        may-take      | 403   403   ok   403       403  403   403    | 403  403   403    | ok        NOPERM ok     ok       ok
-        may-refund    | 403   403   403  403       403  403   403    | 403  403   403    | ok        NOPERM NOPERM NOPERM   ok
-        may-authorize | 403   403   403  ok        403  403   403    | 403  403   403    | ok        NOPERM NOPERM NOPERM   ok
-        may-all       | ok    ok    ok   ok        ok   ok    ok     | ok   ok    ok     | ok        ok     ok     ok       ok
-        expired       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        revoked       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        unknown       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        read-token    | 403   403   403  403       403  403   403    | 403  403   403    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        admin-token   | ok    ok    ok   ok        ok   ok    ok     | ok   ok    ok     | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        forged        | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        password      | 401   401   401  401       401  401   401    | 401  401   401    | ok        ok     ok     ok       ok
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        anonymous     | 401   401   401  401    401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        may-check     | ok    ok    403  403    403       ok   403   403    | ok   403   403    | ok        ok     NOPERM NOPERM   NOPERM ok
+        may-take      | 403   403   ok   403    403       403  403   403    | 403  403   403    | ok        NOPERM ok     ok       NOPERM ok
+        may-refund    | 403   403   403  ok     403       403  403   403    | 403  403   403    | ok        NOPERM NOPERM NOPERM   ok     ok
+        may-authorize | 403   403   403  403    ok        403  403   403    | 403  403   403    | ok        NOPERM NOPERM NOPERM   NOPERM ok
+        may-all       | ok    ok    ok   ok     ok        ok   ok    ok     | ok   ok    ok     | ok        ok     ok     ok       ok     ok
+        expired       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        revoked       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        unknown       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        read-token    | 403   403   403  403    403       403  403   403    | 403  403   403    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        admin-token   | ok    ok    ok   ok     ok        ok   ok    ok     | ok   ok    ok     | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        forged        | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        password      | 401   401   401  401    401       401  401   401    | 401  401   401    | ok        ok     ok     ok       NOAUTH ok
         ",
         &rows,
     );
@@ -88,10 +88,10 @@ fn while_no_caller_exists() {
     ];
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        anonymous     | ok    ok    ok   ok        ok   ok    400    | ok   ok    400    | -         ok     ok     ok       ok
-        unknown       | ok    ok    ok   ok        ok   ok    400    | ok   ok    400    | WRONGPASS ok     ok     ok       ok
-        default       | ok    ok    ok   ok        ok   ok    400    | ok   ok    400    | ok        ok     ok     ok       ok
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        anonymous     | ok    ok    ok   401    ok        ok   ok    400    | ok   ok    400    | -         ok     ok     ok       NOAUTH ok
+        unknown       | ok    ok    ok   401    ok        ok   ok    400    | ok   ok    400    | WRONGPASS ok     ok     ok       NOAUTH ok
+        default       | ok    ok    ok   401    ok        ok   ok    400    | ok   ok    400    | ok        ok     ok     ok       NOAUTH ok
         ",
         &rows,
     );
@@ -107,10 +107,10 @@ fn while_no_caller_exists() {
     ];
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        anonymous     | 401   401   401  401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH
-        expired       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
-        default       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        anonymous     | 401   401   401  401    401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        expired       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        default       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         ",
         &rows,
     );
@@ -130,10 +130,10 @@ fn with_listen_anonymous() {
     ];
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        anonymous     | ok    ok    ok   ok        ok   ok    ok     | ok   ok    ok     | -         ok     ok     ok       ok
-        may-check     | ok    ok    403  403       ok   403   403    | ok   403   403    | ok        ok     NOPERM NOPERM   ok
-        unknown       | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS ok     ok     ok       ok
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        anonymous     | ok    ok    ok   401    ok        ok   ok    ok     | ok   ok    ok     | -         ok     ok     ok       NOAUTH ok
+        may-check     | ok    ok    403  403    403       ok   403   403    | ok   403   403    | ok        ok     NOPERM NOPERM   NOPERM ok
+        unknown       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS ok     ok     ok       NOAUTH ok
         ",
         &rows,
     );
@@ -157,8 +157,8 @@ fn with_client_certificates() {
     let doors = Doors::through(&server, &certificates, &stranger);
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        unmapped      | ok    ok    ok   ok        ok   ok    400    | ok   ok    400    | -         ok     ok     ok       ok
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        unmapped      | ok    ok    ok   401    ok        ok   ok    400    | ok   ok    400    | -         ok     ok     ok       NOAUTH ok
         ",
         &[("unmapped", doors.row(Credentials::default()))],
     );
@@ -193,13 +193,13 @@ fn with_client_certificates() {
     ];
     assert_table(
         "
-        client        | check batch take authorize json limit refund | call limit refund | AUTH      check  take   throttle ping
-        mapped        | ok    ok    403  403       ok   403   403    | ok   403   403    | -         ok     NOPERM NOPERM   ok
-        mapped-uri    | 403   403   ok   403       403  403   403    | 403  403   403    | -         NOPERM ok     ok       ok
-        with-token    | 403   403   ok   403       403  403   403    | 403  403   403    | ok        NOPERM ok     ok       ok
-        with-wrong    | 401   401   401  401       401  401   401    | 401  401   401    | WRONGPASS ok     NOPERM NOPERM   ok
-        unmapped      | 401   401   401  401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH
-        expired       | 401   401   401  401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH
+        client        | check batch take refund authorize json limit refund | call limit refund | AUTH      check  take   throttle refund ping
+        mapped        | ok    ok    403  403    403       ok   403   403    | ok   403   403    | -         ok     NOPERM NOPERM   NOPERM ok
+        mapped-uri    | 403   403   ok   403    403       403  403   403    | 403  403   403    | -         NOPERM ok     ok       NOPERM ok
+        with-token    | 403   403   ok   403    403       403  403   403    | 403  403   403    | ok        NOPERM ok     ok       NOPERM ok
+        with-wrong    | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS ok     NOPERM NOPERM   NOPERM ok
+        unmapped      | 401   401   401  401    401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        expired       | 401   401   401  401    401       401  401   401    | 401  401   401    | -         NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         ",
         &rows,
     );
