@@ -32,6 +32,12 @@ fn a_customer_is_raised_freed_and_blocked() {
     let explained = gate.ok(&["explain", "--user-id", "42", "--plan", "free"]);
     assert!(explained.contains("override: 100/s burst 500"), "{explained}");
 
+    // It exists already: another operator is told who set it.
+    let refused = set(&["--unlimited", "--new"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("has an override already, set by "), "{refused:?}");
+    assert_eq!(gate.json(&check)["limit"], json!(500));
+
     let freed = set(&["--unlimited", "--until", "2099-01-01T00:00:00Z"]);
     assert!(freed.stdout.contains("instead      unlimited\n"), "{freed:?}");
     assert!(freed.stdout.contains("expires_at   2099-01-01T00:00:00"), "{freed:?}");
