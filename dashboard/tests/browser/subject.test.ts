@@ -244,6 +244,28 @@ test("a concurrent change of an override is not overwritten", async ({ page, ser
   await expect(panel.getByRole("region", { name: "Overrides" })).toContainText("refilling 20 per minute");
 });
 
+test("a first override that another user set meanwhile is not overwritten, and can be loaded", async ({
+  page,
+  service,
+}) => {
+  const panel = await openPanel(page, 5, SUBJECT);
+  await panel.getByRole("button", { name: "Block…" }).click();
+  await panel.getByLabel("Reason").fill("mine");
+  const theirs = { rule_id: 5, subject: SUBJECT, tokens: 9, period: 60, reason: "theirs", expires_in: "2 hours" };
+  await service.call("POST", "/v1/overrides", theirs);
+  await panel.getByRole("button", { name: "Block", exact: true }).click();
+  await expect(panel.getByRole("status")).toContainText(
+    /The override was set meanwhile: it is now burst 5, refilling 9 per minute, until .* UTC, by local at .* UTC/,
+  );
+  await panel.getByRole("button", { name: "Load it" }).click();
+  await expect(panel.getByLabel("Tokens")).toHaveValue("9");
+  await expect(panel.getByLabel("Reason")).toHaveValue("theirs");
+  await expect(panel.getByLabel("Expires in")).toHaveValue(/^(2 hours|1(19|18) minutes)$/);
+  await panel.getByLabel("Tokens").fill("11");
+  await panel.getByRole("button", { name: "Replace override" }).click();
+  await expect(panel.getByRole("region", { name: "Overrides" })).toContainText("refilling 11 per minute");
+});
+
 test("blocking a shared bucket warns that all clients share it", async ({ page }) => {
   const panel = await openPanel(page, 8, "global");
   await expect(panel.getByRole("heading", { level: 2 })).toContainText("shared");

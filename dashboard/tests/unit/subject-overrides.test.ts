@@ -27,17 +27,20 @@ interface SentRequest {
   readonly path: string;
   readonly ifMatch: string | null;
   readonly ifNoneMatch: string | null;
+  readonly reason: string | null;
 }
 
 /** Answers requests with these in turn; returns the requests. */
 function answering(...answers: (readonly [number, unknown])[]): SentRequest[] {
   const requests: SentRequest[] = [];
   globalThis.fetch = async (path, init) => {
+    const headers = new Headers(init?.headers);
     requests.push({
       method: init?.method ?? "GET",
       path: String(path),
-      ifMatch: new Headers(init?.headers).get("if-match"),
-      ifNoneMatch: new Headers(init?.headers).get("if-none-match"),
+      ifMatch: headers.get("if-match"),
+      ifNoneMatch: headers.get("if-none-match"),
+      reason: headers.get("x-sluicegate-reason"),
     });
     const [status, body] = answers[requests.length - 1] ?? [500, {}];
     return new Response(status === 204 ? null : JSON.stringify(body), { status });
@@ -54,19 +57,28 @@ test.afterEach(() => {
 test("a known override is replaced in the version that was read", async () => {
   const requests = answering([200, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, READ);
-  expect(requests).toEqual([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"', ifNoneMatch: null }]);
+  expect(requests).toMatchObject([{ method: "PUT", path: "/v1/overrides/7", ifMatch: '"3"' }]);
 });
 
 test("without a known override, an existing one is not overwritten", async () => {
   const free = answering([201, { ...READ, note: null }]);
   await setOverride(5, READ.subject, WANTED, undefined);
-  expect(free).toEqual([{ method: "POST", path: "/v1/overrides", ifMatch: null, ifNoneMatch: "*" }]);
+  expect(free).toMatchObject([{ method: "POST", path: "/v1/overrides", ifNoneMatch: "*" }]);
 
-  const taken = answering([412, { detail: "the subject has an override already" }], list(READ));
+  answering([412, { detail: "there is one already" }], list(READ));
   const conflict = await setOverride(5, READ.subject, WANTED, undefined).catch((error: unknown) => error);
   expect(conflict).toBeInstanceOf(Conflict);
-  expect((conflict as Conflict).now).toEqual(READ);
-  expect(taken.map(({ method }) => method)).toEqual(["POST", "GET"]);
+  expect(conflict).toMatchObject({ now: READ, isFirst: true });
+
+  answering([404, { detail: "there is no such rule" }]);
+  await expect(setOverride(5, READ.subject, WANTED, undefined)).rejects.toMatchObject({ status: 404 });
+});
+
+test("the reason of an override is also that of the change", async () => {
+  const requests = answering([201, { ...READ, note: null }], [204, undefined]);
+  await setOverride(5, READ.subject, { ...WANTED, reason: "launch day" }, undefined);
+  await deleteOverride(READ, "over");
+  expect(requests).toMatchObject([{ reason: "launch day" }, { reason: "over" }]);
 });
 
 test("a concurrent change is reported", async () => {
@@ -84,7 +96,7 @@ test("a concurrent change is reported", async () => {
 test("only the version that was read is deleted; a missing one counts as deleted", async () => {
   const requests = answering([204, undefined]);
   await deleteOverride(READ);
-  expect(requests).toEqual([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"', ifNoneMatch: null }]);
+  expect(requests).toMatchObject([{ method: "DELETE", path: "/v1/overrides/7", ifMatch: '"3"' }]);
   answering([404, { detail: "there is no such override" }]);
   await deleteOverride(READ);
   answering([412, { detail: "changed meanwhile: the current version is 4" }], list({ ...READ, version: 4 }));

@@ -32,6 +32,8 @@ type PanelTarget = "reset" | "grant" | OverrideFormKind;
 export function Actions(props: ActionsProps): JSX.Element {
   const { rule, subject, further, isComplete, override, onChanged } = props;
   const [opened, setOpened] = useState<PanelTarget>();
+  // The override of another user that the form starts from.
+  const [loaded, setLoaded] = useState<Override>();
   const [outcome, setOutcome] = useState<Outcome>();
   // Of all actions but overrides, whose form has a reason of its own.
   const [why, setWhy] = useState("");
@@ -42,10 +44,12 @@ export function Actions(props: ActionsProps): JSX.Element {
   const open = (form: PanelTarget, button: HTMLButtonElement) => {
     opener.current = button;
     setOutcome(undefined);
+    setLoaded(undefined);
     setOpened(opened === form ? undefined : form);
   };
   const close = () => {
     setOpened(undefined);
+    setLoaded(undefined);
     opener.current?.focus();
   };
   const done = (outcome: Outcome) => {
@@ -97,7 +101,21 @@ export function Actions(props: ActionsProps): JSX.Element {
     event.preventDefault();
     close();
   };
-  const form = { rule, subject, isShared, override, onClose: close, onDone: done, onConflict: onChanged };
+  const load = (override: Override) => {
+    setLoaded(override);
+    setOpened(override.kind);
+  };
+  const form = {
+    rule,
+    subject,
+    isShared,
+    override: loaded ?? override,
+    isLoaded: loaded !== undefined,
+    onClose: close,
+    onDone: done,
+    onConflict: onChanged,
+    onLoad: load,
+  };
   return (
     <section class="actions" aria-label="Actions" onKeyDown={closeByKey}>
       <div class="row">
@@ -125,7 +143,7 @@ export function Actions(props: ActionsProps): JSX.Element {
         <GrantForm ruleId={ruleId} subject={subject} further={further} why={why} onClose={close} onDone={done} />
       )}
       {opened === "reset" && <ResetForm ruleId={ruleId} onReset={reset} onClose={close} />}
-      {isOverride(opened) && <OverrideForm key={opened} kind={opened} {...form} />}
+      {isOverride(opened) && <OverrideForm key={`${opened} ${loaded?.version}`} kind={opened} {...form} />}
     </section>
   );
 }

@@ -3,7 +3,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Problem } from "../../api/client.ts";
+import { serviceAheadMs } from "../../api/clock.ts";
 import type { Override, OverrideKind, Rule, SetOverride } from "../../api/types.ts";
+import { formatTime } from "../../format.ts";
 import { Field } from "../../ui/field.tsx";
 import { asProblem } from "../../ui/load.ts";
 import { Notice } from "../../ui/notice.tsx";
@@ -23,10 +25,14 @@ interface OverrideFormProps {
   readonly isShared: boolean;
   /** The existing override when the form is opened. */
   readonly override: Override | undefined;
+  /** True if the form starts from that override, with its remaining time. */
+  readonly isLoaded: boolean;
   readonly onClose: () => void;
   readonly onDone: (outcome: Outcome) => void;
   /** Called when the override was changed meanwhile. */
   readonly onConflict: () => void;
+  /** Called to start from the override that another user set. */
+  readonly onLoad: (override: Override) => void;
 }
 
 interface Values {
@@ -45,7 +51,7 @@ const FIELDS = ["expires_in", "reason"];
 
 export function OverrideForm(props: OverrideFormProps): JSX.Element {
   const { kind, rule, subject, isShared, override, onClose, onDone, onConflict } = props;
-  const [values, setValues] = useState(() => initialValues(rule, override));
+  const [values, setValues] = useState(() => initialValues(rule, override, props.isLoaded));
   const [problem, setProblem] = useState<Problem>();
   const [conflict, setConflict] = useState<Conflict>();
   const [isBusy, setBusy] = useState(false);
@@ -100,7 +106,7 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
         {input("expires_in", "Expires in", "30 minutes, 2 hours, 7 days; empty: never")}
         {input("reason", "Reason", "Shown with the override")}
       </div>
-      {conflict !== undefined && <ConflictNotice conflict={conflict} />}
+      {conflict !== undefined && <ConflictNotice conflict={conflict} onLoad={props.onLoad} />}
       {problem !== undefined && !isOfField && <Notice kind="error">{problemText(problem)}</Notice>}
       <div class="row">
         <button type="submit" class={kind === "quota" ? "button primary" : "button danger"} disabled={isBusy}>
@@ -114,25 +120,47 @@ export function OverrideForm(props: OverrideFormProps): JSX.Element {
   );
 }
 
-function ConflictNotice({ conflict: { now } }: { readonly conflict: Conflict }): JSX.Element {
+interface ConflictNoticeProps {
+  readonly conflict: Conflict;
+  readonly onLoad: (override: Override) => void;
+}
+
+function ConflictNotice({ conflict: { now, isFirst }, onLoad }: ConflictNoticeProps): JSX.Element {
+  if (now === undefined) {
+    return <Notice kind="warning">The override was deleted meanwhile. Submit again to set it anew.</Notice>;
+  }
   return (
     <Notice kind="warning">
-      {now === undefined
-        ? "The override was deleted meanwhile. Submit again to set it anew."
-        : `The override was changed meanwhile: it is now ${overrideText(now)}, ${untilText(now.expires_at)}, by ${visible(now.created_by)}. Submit again to replace it.`}
+      <div class="row">
+        <span>
+          The override was {isFirst ? "set" : "changed"} meanwhile: it is now {overrideText(now)},{" "}
+          {untilText(now.expires_at)}, by {visible(now.created_by)} at {formatTime(now.created_at)} UTC. Nothing was
+          changed. Submit again to replace it.
+        </span>
+        <button type="button" class="button" onClick={() => onLoad(now)}>
+          Load it
+        </button>
+      </div>
     </Notice>
   );
 }
 
 /** Initial values: those of the override, or else of the rule. */
-function initialValues(rule: Rule, override: Override | undefined): Values {
+function initialValues(rule: Rule, override: Override | undefined, isLoaded: boolean): Values {
   return {
     tokens: String(override?.tokens ?? rule.tokens),
     period: periodText(override?.period ?? rule.period),
     burst_capacity: override?.burst_capacity == null ? "" : String(override.burst_capacity),
-    expires_in: EXPIRES_IN,
+    expires_in: isLoaded && override !== undefined ? remainingText(override.expires_at) : EXPIRES_IN,
     reason: override?.reason ?? "",
   };
+}
+
+/** Remaining time in whole minutes, rounded up; empty if it does not expire. */
+function remainingText(expiresAt: string | null): string {
+  if (expiresAt === null) return "";
+  const minutes = Math.ceil((Date.parse(expiresAt) - Date.now() - serviceAheadMs()) / 60_000);
+  return periodText(Math.max(1, minutes) * 60);
 }
 
 function bodyOf(kind: OverrideFormKind, values: Values): OverrideBody {

@@ -14,6 +14,8 @@ export class Conflict extends Error {
   constructor(
     /** The current override; undefined if it was deleted. */
     readonly now: Override | undefined,
+    /** True if there was none when it was read. */
+    readonly isFirst = false,
   ) {
     super("the override was changed meanwhile");
     this.name = "Conflict";
@@ -42,12 +44,16 @@ export async function setOverride(
       call<SetOverride>("PUT", `/v1/overrides/${read.override_id}`, { body, reason, ifMatch: read.version }),
     );
   }
-  return guarded(ruleId, subject, () =>
-    call<SetOverride>("POST", "/v1/overrides", {
-      body: { rule_id: ruleId, subject, ...body },
-      reason,
-      ifNoneMatch: true,
-    }),
+  return guarded(
+    ruleId,
+    subject,
+    () =>
+      call<SetOverride>("POST", "/v1/overrides", {
+        body: { rule_id: ruleId, subject, ...body },
+        reason,
+        ifNoneMatch: true,
+      }),
+    true,
   );
 }
 
@@ -62,12 +68,15 @@ export async function deleteOverride(read: Override, reason?: string): Promise<v
   });
 }
 
-async function guarded<T>(ruleId: number, subject: string, change: () => Promise<T>): Promise<T> {
+/** Makes a change under a condition; throws a `Conflict` with the current override if it does not hold. */
+async function guarded<T>(ruleId: number, subject: string, change: () => Promise<T>, isFirst = false): Promise<T> {
   try {
     return await change();
   } catch (error) {
-    if (!(error instanceof Problem && (error.status === 412 || error.status === 404))) throw error;
+    // Without an override that was read, 404 says that the rule does not exist.
+    const isConflict = error instanceof Problem && (error.status === 412 || (error.status === 404 && !isFirst));
+    if (!isConflict) throw error;
     const [now] = await listOverrides(subject, ruleId);
-    throw new Conflict(now);
+    throw new Conflict(now, isFirst);
   }
 }
