@@ -6,6 +6,7 @@ import { Boundary } from "./boundary.tsx";
 import { CallersView } from "./callers/view.tsx";
 import { ExplainView } from "./explain/view.tsx";
 import { focusHeading } from "./focus.ts";
+import { HistoryView } from "./history/view.tsx";
 import icon from "./icon.svg";
 import { LiveView } from "./live/view.tsx";
 import { PlaygroundView } from "./playground/view.tsx";
@@ -25,6 +26,7 @@ const TABS: readonly (readonly [View, string, () => JSX.Element])[] = [
   ["rules", "Rules", RulesView],
   ["explain", "Explain", ExplainView],
   ["violations", "Violations", ViolationsView],
+  ["history", "History", HistoryView],
   ["callers", "Callers", CallersView],
 ];
 

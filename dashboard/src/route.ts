@@ -2,7 +2,7 @@
 
 import { useStore } from "./ui/store.ts";
 
-export const VIEWS = ["playground", "live", "rules", "explain", "violations", "callers"] as const;
+export const VIEWS = ["playground", "live", "rules", "explain", "violations", "history", "callers"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Route {

@@ -4,6 +4,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type ActName = Schemas["ActName"];
 export type AlgorithmName = Schemas["AlgorithmName"];
 export type Bucket = Schemas["Bucket"];
 export type Caller = Schemas["Caller"];
@@ -16,6 +17,8 @@ export type DecisionCounts = Schemas["DecisionCounts"];
 export type Explained = Schemas["Explained"];
 export type Explanation = Schemas["Explanation"];
 export type Figures = Schemas["Figures"];
+export type HistoryList = Schemas["HistoryList"];
+export type HistoryRecord = Schemas["HistoryEntry"];
 export type LimitedSubject = Schemas["LimitedSubject"];
 export type LiveHistory = Schemas["LiveHistory"];
 export type LiveRule = Schemas["LiveRule"];

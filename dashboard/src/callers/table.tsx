@@ -2,6 +2,8 @@
 
 import type { JSX } from "preact";
 import type { Caller } from "../api/types.ts";
+import { formatTime } from "../format.ts";
+import { hrefOf } from "../route.ts";
 import { Key } from "../ui/key.tsx";
 import { expiryOf, lastUseText, utc } from "./words.ts";
 
@@ -25,7 +27,7 @@ export function CallerTable({ callers, ...rest }: CallerTableProps): JSX.Element
               <th scope="col">It may</th>
               <th scope="col">Namespace</th>
               <th scope="col">Certificate</th>
-              <th scope="col">Expires</th>
+              <th scope="col">Expires (UTC)</th>
               <th scope="col">Last use</th>
               <th scope="col">Created</th>
               {rest.isChangeable && (
@@ -52,7 +54,7 @@ function Row({ caller, isChangeable, now, onChange, onRevoke }: RowProps): JSX.E
   return (
     <tr>
       <td data-label="Name">
-        <Key text={caller.name} />
+        <Key text={caller.name} href={hrefOf("history", { target: caller.name })} />
       </td>
       <td data-label="It may">
         <span class="caller-badges">
@@ -107,7 +109,7 @@ function ExpiryCell({ expiresAt, now }: { readonly expiresAt: string | null; rea
   return (
     <span>
       <span class={kind === "later" ? undefined : KINDS[kind as keyof typeof KINDS]}>{text}</span>
-      <span class="caller-date muted small">{utc(expiresAt)}</span>
+      <span class="caller-date muted small">{formatTime(expiresAt).slice(0, 16)}</span>
     </span>
   );
 }

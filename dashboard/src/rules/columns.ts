@@ -6,6 +6,7 @@
 
 import type { NewRule, Rule } from "../api/types.ts";
 import { formatCount } from "../format.ts";
+import type { ColumnChange } from "../ui/column-changes.tsx";
 import { visible, visibleLines } from "../ui/visible.ts";
 import { perWords, timeOf, timeWords } from "./time.ts";
 
@@ -120,17 +121,10 @@ export function showColumn(column: Column, rule: Rule): string {
   return show === undefined ? visibleLines(String(rule[column as keyof Rule] || "none")) : show(rule);
 }
 
-/** A changed column, with both values as text. */
-export interface ColumnChange {
-  readonly column: Column;
-  readonly old: string;
-  readonly new: string;
-}
-
-/** The columns in which two rules differ. */
+/** The columns in which two rules differ, with both values as text. */
 export function changesOf(old: Rule, changed: Rule): ColumnChange[] {
   return COLUMN_NAMES.filter((column) => !isSameIn(column, old, changed)).map((column) => ({
-    column,
+    title: titleOf(column),
     old: showColumn(column, old),
     new: showColumn(column, changed),
   }));

@@ -5,11 +5,13 @@ import { useState } from "preact/hooks";
 import { call, type Problem } from "../api/client.ts";
 import type { ChangeList, Rule, RuleChange } from "../api/types.ts";
 import { formatTime } from "../format.ts";
+import { EmbeddedHistory } from "../history/embedded.tsx";
 import { goTo } from "../route.ts";
+import { ColumnChanges } from "../ui/column-changes.tsx";
 import { asProblem, useLoad } from "../ui/load.ts";
 import { Notice } from "../ui/notice.tsx";
 import { visible } from "../ui/visible.ts";
-import { changesOf, titleOf } from "./columns.ts";
+import { changesOf } from "./columns.ts";
 import { saveDraft } from "./drafts.ts";
 import { formOf } from "./form.ts";
 import { isRuleId } from "./list.ts";
@@ -39,8 +41,35 @@ export function HistorySheet(props: HistoryProps): JSX.Element | null {
       title={ruleId === "all" ? "History of all rules" : `History of rule ${ruleId}`}
       onClose={props.onClose}
     >
-      <History {...props} ruleId={ruleId} />
+      {ruleId === "all" ? <History {...props} ruleId={ruleId} /> : <OfRule {...props} ruleId={ruleId} />}
     </Sheet>
+  );
+}
+
+/** Versions of a rule, which can be restored, or the records of all acts on it, its overrides and its buckets. */
+function OfRule(props: HistoryProps & { readonly ruleId: string }): JSX.Element {
+  const [isOfActs, setOfActs] = useState(false);
+  return (
+    <div class="stack">
+      <fieldset class="search-ranges" aria-label="Show">
+        <button type="button" class="button" aria-pressed={!isOfActs} onClick={() => setOfActs(false)}>
+          Versions
+        </button>
+        <button type="button" class="button" aria-pressed={isOfActs} onClick={() => setOfActs(true)}>
+          All acts
+        </button>
+      </fieldset>
+      {isOfActs ? (
+        <EmbeddedHistory
+          title="Acts on the rule, its overrides and its buckets"
+          query={{ rule_id: props.ruleId }}
+          changes={0}
+          empty="No acts are recorded."
+        />
+      ) : (
+        <History {...props} />
+      )}
+    </div>
   );
 }
 
@@ -142,7 +171,7 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
           )}
         </p>
       )}
-      {old !== null && changed !== null && <Columns old={old} changed={changed} />}
+      {old !== null && changed !== null && <ColumnChanges changes={changesOf(old, changed)} />}
       {isChangeable && old !== null && (
         <div class="row">
           <button type="button" class="button small" onClick={restore}>
@@ -151,22 +180,5 @@ function Change({ change, isOfAll, isChangeable, href }: ChangeProps): JSX.Eleme
         </div>
       )}
     </li>
-  );
-}
-
-function Columns({ old, changed }: { readonly old: Rule; readonly changed: Rule }): JSX.Element {
-  return (
-    <dl class="column-changes">
-      {changesOf(old, changed).map(({ column, old, new: now }) => (
-        <div key={column}>
-          <dt>{titleOf(column)}</dt>
-          <dd>
-            <del class="key">{old}</del>
-            <span aria-hidden="true"> → </span>
-            <ins class="key">{now}</ins>
-          </dd>
-        </div>
-      ))}
-    </dl>
   );
 }

@@ -18,6 +18,9 @@ const VIEWS: readonly (readonly [string, string])[] = [
   ["explain?ip=nonsense", "Explain"],
   ["violations", "Violations"],
   ["violations?user_id=nobody", "Violations"],
+  ["history", "History"],
+  ["history?who=nobody", "History"],
+  ["callers", "Callers"],
 ];
 
 /** Creates data for every view. */
@@ -29,6 +32,8 @@ async function makeTraffic(service: Service): Promise<void> {
     "/v1/check/batch",
     Array.from({ length: 9 }, () => login),
   );
+  await service.call("PATCH", "/v1/rules/5", { description: "changed" });
+  await service.call("POST", "/v1/callers", { name: "checkout", rights: ["check"], namespace: "a", expires_in: 60 });
   const count = async () => (await service.call<{ violations: unknown[] }>("GET", "/v1/violations")).violations.length;
   await expect.poll(count).toBeGreaterThan(1);
 }
@@ -83,7 +88,7 @@ const STEPS = 25;
 
 test("the tab order follows the reading order in every view", async ({ page, service }) => {
   await makeTraffic(service);
-  for (const view of ["playground", "live", "rules", "explain", "violations"]) {
+  for (const view of ["playground", "live", "rules", "explain", "violations", "history", "callers"]) {
     await page.goto("about:blank");
     await page.goto(`/#/${view}`);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
@@ -110,7 +115,15 @@ test("the tab order follows the reading order in every view", async ({ page, ser
 
 test("reduced motion disables animations", async ({ page }) => {
   await page.emulateMedia({ reducedMotion: "reduce" });
-  for (const view of ["playground", "live", "rules", "explain?user_id=42&plan=free", "violations"]) {
+  for (const view of [
+    "playground",
+    "live",
+    "rules",
+    "explain?user_id=42&plan=free",
+    "violations",
+    "history",
+    "callers",
+  ]) {
     await page.goto(`/#/${view}`);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
     const moving = await page.evaluate(() =>

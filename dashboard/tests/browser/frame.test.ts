@@ -1,6 +1,6 @@
 import { expect, test } from "./service.ts";
 
-const TITLES = ["Live", "Rules", "Explain", "Violations", "Callers", "Playground"];
+const TITLES = ["Live", "Rules", "Explain", "Violations", "History", "Callers", "Playground"];
 
 test("every view has a tab and its own title", async ({ page }) => {
   await page.goto("/");
@@ -28,7 +28,16 @@ test("nothing is wider than the window", async ({ page }) => {
 test("nothing is wider than a window of any width", async ({ page }) => {
   for (const width of [360, 640, 820, 1024]) {
     await page.setViewportSize({ width, height: 800 });
-    for (const view of ["playground", "live", "rules", "rules?rule=1", "explain?user_id=42&plan=free", "violations"]) {
+    for (const view of [
+      "playground",
+      "live",
+      "rules",
+      "rules?rule=1",
+      "explain?user_id=42&plan=free",
+      "violations",
+      "history",
+      "callers",
+    ]) {
       await page.goto(`/#/${view}`);
       await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
       const widest = () => page.evaluate(() => document.documentElement.scrollWidth);

@@ -68,6 +68,12 @@ test_("hostile text is text in every view", async ({ page, service }) => {
     "violations?by=user_id",
     "violations?by=endpoint",
     `violations?user_id=${text}&endpoint=${text}&rule_id=${text}&mode=${text}&from=${text}&to=${text}&last=${text}&by=${text}`,
+    "history",
+    `history?act=${text}&who=${text}&rule_id=${text}&subject=${text}&target=${text}&from=${text}&to=${text}&last=${text}`,
+    `history?subject=${text}`,
+    "rules?history=13",
+    "callers",
+    `callers?${text}=${text}`,
     `${text}?${text}=${text}`,
   ];
   for (const address of addresses) {

@@ -25,7 +25,7 @@ test("without a token in the settings, no sign-in is needed", async ({ page }) =
 });
 
 locked("every view but the playground asks for the token", async ({ page }) => {
-  for (const view of ["live", "rules", "explain", "violations"]) {
+  for (const view of ["live", "rules", "explain", "violations", "history", "callers"]) {
     await page.goto(`/#/${view}`);
     await expect(page.getByLabel("Token", { exact: true })).toBeVisible();
   }

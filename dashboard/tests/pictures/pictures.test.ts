@@ -8,6 +8,9 @@ const IMAGES = "../docs/images";
 /** Duration of the traffic before a picture. */
 const TRAFFIC_MS = 60_000;
 
+/** Time until the last use of a caller is written. */
+const LAST_USE_MS = 32_000;
+
 async function take(page: Page, name: string): Promise<void> {
   // Toasts are not part of the picture.
   await expect(page.locator(".toasts .notice")).toHaveCount(0, { timeout: 10_000 });
@@ -66,6 +69,36 @@ base.describe("desktop", () => {
     await page.getByLabel("Refilling").or(page.getByLabel("tokens")).first().fill("2");
     await page.waitForTimeout(2500);
     await take(page, "rule");
+  });
+});
+
+base.describe("administration", () => {
+  test.use({ viewport: { width: 1280, height: 720 }, colorScheme: "light" });
+  test.setTimeout(LAST_USE_MS + 30_000);
+
+  test("callers", async ({ page, service }) => {
+    const create = (body: object) => service.call<{ token: string }>("POST", "/v1/callers", body);
+    const { token } = await create({ name: "checkout", rights: ["check", "take"], namespace: "team-a" });
+    await create({ name: "gateway", rights: ["authorize"], certificate: "gateway.example", expires_in: "90 days" });
+    await create({ name: "nightly-import", rights: ["check", "refund"], namespace: "team-b", expires_in: "2 days" });
+    await service.request("POST", "/v1/check", { user_id: "42" }, { authorization: `Bearer ${token}` });
+    await page.waitForTimeout(LAST_USE_MS);
+    await page.goto("/#/callers");
+    await expect(page.getByText("in the last minute")).toBeVisible();
+    await take(page, "callers");
+  });
+
+  test("history", async ({ page, service }) => {
+    const act = (method: string, path: string, why: string, body?: object) =>
+      service.request(method, path, body, { "x-sluicegate-reason": why });
+    await act("POST", "/v1/overrides", "launch day", { rule_id: 1, subject: "42", tokens: 200, period: "1 minute" });
+    await act("POST", "/v1/callers", "", { name: "checkout", rights: ["check", "take"], namespace: "team-a" });
+    await act("POST", "/v1/buckets/5/203.0.113.9/reset", "customer called, ticket 4711");
+    await act("PATCH", "/v1/rules/5", "password guessing from one network", { tokens: 2, description: "Tightened" });
+    await page.setViewportSize({ width: 1280, height: 940 });
+    await page.goto("/#/history");
+    await expect(page.getByText("Rule changed").last()).toBeVisible();
+    await take(page, "history");
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "@playwright/test";
 import { Problem, problemOf } from "../../src/api/client.ts";
 import type { Rule } from "../../src/api/types.ts";
-import { changesOf, FIELDS, isSameIn, TEXT_COLUMNS } from "../../src/rules/columns.ts";
+import { changesOf, FIELDS, isSameIn, TEXT_COLUMNS, titleOf } from "../../src/rules/columns.ts";
 import { allOf, differencesOf, mergedOf, suggestedSides } from "../../src/rules/conflict.ts";
 import { draftOf, dropDraft, dropDrafts, saveDraft } from "../../src/rules/drafts.ts";
 import { formErrorOf, isAdvanced, localErrorOf, placeOf } from "../../src/rules/fields.ts";
@@ -14,10 +14,10 @@ const BASE = sampleRule({ plan: "free", description: "users", conditions: { endp
 test("columns that changed, old and new", () => {
   const changed = { ...BASE, tokens: 5, period: 60, is_active: false, plan: null, conditions: {}, version: 2 };
   expect(changesOf(BASE, changed)).toEqual([
-    { column: "conditions", old: "endpoint = /a\nmethod = GET", new: "none" },
-    { column: "rate", old: "10 per second", new: "5 per minute" },
-    { column: "plan", old: "free", new: "every plan" },
-    { column: "is_active", old: "on", new: "off" },
+    { title: "Conditions", old: "endpoint = /a\nmethod = GET", new: "none" },
+    { title: "Rate", old: "10 per second", new: "5 per minute" },
+    { title: "Plan", old: "free", new: "every plan" },
+    { title: "Active", old: "on", new: "off" },
   ]);
   expect(changesOf(BASE, { ...BASE, version: 9, rate_per_second: 10.0001 })).toEqual([]);
 });
@@ -142,7 +142,7 @@ test("columns of plain text are in the form, the body, the search and the histor
     expect(bodyOf(formOf(old), old)[column]).toBe("before");
     expect(bodyOf({ ...formOf(old), [column]: "" }, old)[column]).toBeNull();
     expect(filterRules([old, changed], filterOf(new URLSearchParams("text=after")))).toEqual([changed]);
-    expect(changesOf(old, changed)).toEqual([{ column, old: "before", new: "after" }]);
+    expect(changesOf(old, changed)).toEqual([{ title: titleOf(column), old: "before", new: "after" }]);
   }
 });
 

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Rule, RuleList } from "../../api/types.ts";
+import { EmbeddedHistory } from "../../history/embedded.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { useLoad } from "../../ui/load.ts";
 import { Notice } from "../../ui/notice.tsx";
@@ -83,6 +84,7 @@ function PseudonymContent({ rule, attribute, subject }: PseudonymProps): JSX.Ele
       </Notice>
       <RuleName rule={rule} />
       {search !== undefined && <LastViolations searches={[search]} own={search} isLoaded changes={0} />}
+      <SubjectHistory subject={subject} changes={0} />
     </>
   );
 }
@@ -139,6 +141,18 @@ function Content({ rule, subject, known }: ContentProps): JSX.Element {
         isLoaded={buckets.value !== undefined}
         changes={changes}
       />
+      <SubjectHistory subject={name} changes={changes} />
     </>
+  );
+}
+
+function SubjectHistory({ subject, changes }: { readonly subject: string; readonly changes: number }): JSX.Element {
+  return (
+    <EmbeddedHistory
+      title="History"
+      query={{ subject }}
+      changes={changes}
+      empty="No acts on this subject are recorded."
+    />
   );
 }
