@@ -16,6 +16,7 @@
 //! | `namespaces` | attempts to reach buckets of another namespace |
 //! | `passwords` | attempts to guess secrets |
 //! | `paths` | spellings of a path that would escape its rule |
+//! | `refunds` | attempts to refund without the right to |
 //! | `resp` | misuse of the listener for the Redis protocol |
 //! | `room` | floods of keys |
 //! | `rules` | rules that cost more than they should |
@@ -53,6 +54,7 @@ mod injection;
 mod namespaces;
 mod passwords;
 mod paths;
+mod refunds;
 mod resp;
 mod room;
 mod rules;
