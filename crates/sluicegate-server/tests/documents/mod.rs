@@ -1,5 +1,7 @@
 //! The Markdown files of the repository: links and anchors resolve, commands need no recent curl, the README stays
-//! short.
+//! short, and the commands of the page "On a network" work.
+
+mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
