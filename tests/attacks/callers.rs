@@ -178,6 +178,10 @@ fn a17_a_flood_of_wrong_tokens_is_bounded_on_every_door() {
     // Five at once, then at most 16 in each of the growing delays.
     assert!(delayed <= 16 * (8 + 15 * minutes), "{delayed}");
     assert!(lines <= 20, "{}", server.stderr());
+    // Added up by door, address and minute in the history.
+    let failed = server.get("/v1/history?act=sign_in.failed&limit=1000").json();
+    let rows = failed["history"].as_array().unwrap().len();
+    assert!(rows <= 3 * (minutes + 2), "{failed}");
     // The address may authenticate again when its delay is over.
     drop(signed_in(&server, ATTACKER, "good", &token));
 }

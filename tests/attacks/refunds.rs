@@ -80,7 +80,8 @@ fn a21_a_caller_without_the_right_refunds_through_no_door() {
     let rls = Rls::of(&server);
     let user = || descriptor(&[("user_id", "42")]).hits(3).negative();
     let limited = user().limit(3, RateLimitUnit::Day);
-    for descriptors in [vec![user()], vec![limited], vec![descriptor(&[("user_id", "7")]), user()]] {
+    for descriptors in [vec![user()], vec![limited], vec![descriptor(&[("user_id", "7")]), user()]]
+    {
         let refused = rls.call(call_as(&token, call(&descriptors))).unwrap_err();
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
     }
@@ -103,7 +104,8 @@ fn a21_a_caller_without_the_right_refunds_through_no_door() {
     let refused = post(&server, "/v1/take", &of_refunds, bucket(), &json!({}));
     assert_eq!(refused.status, 403, "{refused:?}");
     for _ in 0..2 {
-        let refunded = post(&server, "/v1/refund", &of_refunds, bucket(), &json!({"amount": 1_000}));
+        let refunded =
+            post(&server, "/v1/refund", &of_refunds, bucket(), &json!({"amount": 1_000}));
         assert_eq!(refunded.json()["remaining"], 3, "{refunded:?}");
     }
 }
