@@ -4,6 +4,7 @@ mod buckets;
 mod callers;
 mod events;
 mod explain;
+mod history;
 mod overrides;
 mod preview;
 mod replacing;
