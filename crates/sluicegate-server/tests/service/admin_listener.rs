@@ -41,7 +41,7 @@ fn get(address: SocketAddr, path: &str) -> u16 {
     status_at(address, "GET", path, "localhost")
 }
 
-/// Whether a path is known. Without a body, it may be answered with an error.
+/// True if a path is known. Without a body, it may be answered with an error.
 fn exists(address: SocketAddr, method: &str, path: &str) -> bool {
     let mut client = Client::connect(address).unwrap();
     let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");

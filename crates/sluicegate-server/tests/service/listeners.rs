@@ -24,7 +24,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// Whether a client that trusts this authority gets an answer over HTTP.
+/// True if a client that trusts this authority gets an answer over HTTP.
 fn is_answered(address: SocketAddr, authority: &Path, identity: Option<&Pair>) -> bool {
     let client = Client::trusting(authority, identity);
     let Ok(mut stream) = client.over(connect(address)) else { return false };
@@ -34,7 +34,7 @@ fn is_answered(address: SocketAddr, authority: &Path, identity: Option<&Pair>) -
         && answer.starts_with("HTTP/1.1 200 ")
 }
 
-/// Whether a handshake succeeds with a client that trusts this authority.
+/// True if a handshake succeeds with a client that trusts this authority.
 fn is_accepted(address: SocketAddr, authority: &Path) -> bool {
     Client::trusting(authority, None).over(connect(address)).is_ok()
 }
