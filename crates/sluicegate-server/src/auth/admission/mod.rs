@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 pub(crate) use self::verified::VerifiedCaller;
 use crate::auth::callers::{Caller, Callers};
@@ -65,7 +65,7 @@ pub(crate) enum CredentialField {
 pub(super) enum Credentials<'a> {
     Absent,
     Token(&'a str),
-    /// Several fields, or a value that is not text: a proxy may have checked the other one.
+    /// A value that is not text.
     Ambiguous,
 }
 
@@ -76,7 +76,8 @@ pub(crate) enum Refused {
     Missing,
     /// The token is unknown, has expired or was revoked.
     Wrong,
-    /// The field with the credentials is there several times, or is not text.
+    /// The field with the credentials is there several times, of which a proxy may have checked another one; or it is not
+    /// text.
     Ambiguous,
     /// The token is one of the administration, whose role is not `admin`.
     Role,
@@ -122,25 +123,28 @@ impl Admission {
         {
             return Ok(Asker::Anonymous);
         }
-        let asker = self.identify(connection, field.read(headers))?;
+        let asker = self.identify(connection, field, headers)?;
         if asker.may(right) { Ok(asker) } else { Err(asker.refused(right)) }
     }
 
     fn identify(
         &self,
         connection: &ConnectionInfo,
-        credentials: Credentials<'_>,
+        field: CredentialField,
+        headers: &HeaderMap,
     ) -> Result<Asker, Refused> {
-        let token = match credentials {
+        let value = field.value(headers).ok_or(Refused::Ambiguous)?;
+        // Read before the lookup: a change in between makes the result outdated, not wrong.
+        let epoch = self.callers.epoch();
+        let bytes = value.map(HeaderValue::as_bytes);
+        if let Some(caller) = connection.verified.get(epoch, field, bytes) {
+            return Ok(Asker::used(caller));
+        }
+        let token = match field.credentials(value) {
             Credentials::Absent => None,
             Credentials::Token(token) => Some(token),
             Credentials::Ambiguous => return Err(Refused::Ambiguous),
         };
-        // Read before the lookup: a change in between makes the result outdated, not wrong.
-        let epoch = self.callers.epoch();
-        if let Some(caller) = connection.verified.get(epoch, token) {
-            return Ok(Asker::used(caller));
-        }
         let caller = match token {
             Some(token) => {
                 let hash = tokens::hash(token);
@@ -152,7 +156,7 @@ impl Admission {
             None => self.callers.by_certificate(&connection.certificate_names),
         };
         if let Some(caller) = caller {
-            connection.verified.set(epoch, token, &caller);
+            connection.verified.set(epoch, field, bytes, &caller);
             return Ok(Asker::used(caller));
         }
         if self.is_open(connection.listener) { Ok(Asker::Anonymous) } else { Err(Refused::Missing) }
@@ -213,18 +217,22 @@ impl Asker {
 }
 
 impl CredentialField {
-    /// Credentials in the headers of a request. An `Authorization` of another scheme is none.
+    /// Value of the field, if there is one; `None` if there are several.
     #[inline]
-    pub(super) fn read(self, headers: &HeaderMap) -> Credentials<'_> {
+    fn value(self, headers: &HeaderMap) -> Option<Option<&HeaderValue>> {
         let name = match self {
             Self::Authorization => header::AUTHORIZATION,
             Self::Token => TOKEN_HEADER,
         };
         let mut values = headers.get_all(name).iter();
-        let Some(value) = values.next() else { return Credentials::Absent };
-        let (None, Ok(text)) = (values.next(), value.to_str()) else {
-            return Credentials::Ambiguous;
-        };
+        let value = values.next();
+        values.next().is_none().then_some(value)
+    }
+
+    /// Credentials in a value of the field. An `Authorization` of another scheme is none.
+    fn credentials(self, value: Option<&HeaderValue>) -> Credentials<'_> {
+        let Some(value) = value else { return Credentials::Absent };
+        let Ok(text) = value.to_str() else { return Credentials::Ambiguous };
         match self {
             Self::Token => Credentials::Token(text.trim()),
             Self::Authorization => match guard::bearer_token(text) {
