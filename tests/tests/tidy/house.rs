@@ -29,12 +29,13 @@ const LEVELS: [(&str, u8); 21] = [
 ];
 
 /// Levels inside folders whose parts are large enough to have an order of their own.
-const DOORS: [(&str, u8); 9] = [
+const DOORS: [(&str, u8); 10] = [
     ("listen", 1),
     ("dispatch", 2),
     ("http", 3),
     ("grpc", 4),
     ("resp", 4),
+    ("admission", 5),
     ("answer_bytes", 5),
     ("progress", 5),
     ("stream", 5),

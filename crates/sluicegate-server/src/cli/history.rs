@@ -67,7 +67,7 @@ pub(super) struct Arguments {
     direct: Direct,
 }
 
-/// Filters.
+/// Filters of the list; without any, every act.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filter")]
 struct Filter {

@@ -2,40 +2,22 @@
 
 use std::net::IpAddr;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, Request, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use hyper::body::Incoming;
+use axum::http::{HeaderMap, StatusCode};
 use tonic::Status;
 use tracing::{info, warn};
 
-use super::http::{authorize, check, refund, take};
 use crate::app::App;
 use crate::auth::admission::{Asker, CredentialField, Refused, door_label};
 use crate::auth::connection::ConnectionInfo;
 use crate::config::Door;
 use crate::data::Right;
-use crate::doors::grpc::json;
 use crate::log_limit::LogLimit;
-use crate::web::body;
 use crate::web::problem::{Problem, whole_seconds};
 
 /// Limits on lines about refused requests, by cause.
 static WRONG_LINES: LogLimit = LogLimit::new();
 static MISSING_LINES: LogLimit = LogLimit::new();
 static RIGHT_LINES: LogLimit = LogLimit::new();
-
-/// Right that a path of the HTTP door needs, and the field with its credentials; `None` for other paths.
-pub(super) fn needs(path: &str) -> Option<(Right, CredentialField)> {
-    let right = match path {
-        check::PATH | check::BATCH_PATH | json::PATH => Right::Check,
-        take::PATH => Right::Take,
-        refund::PATH => Right::Refund,
-        authorize::PATH => return Some((Right::Authorize, CredentialField::Token)),
-        _ => return None,
-    };
-    Some((right, CredentialField::Authorization))
-}
 
 impl App {
     /// Identity of a request over HTTP or gRPC that needs this right. Refusals are counted and logged.
@@ -87,27 +69,6 @@ impl App {
                 info!(%peer, door, reason, right, suppressed, "caller without the right rejected");
             }
         }
-    }
-
-    /// Answers a refused request over HTTP. The rest of its body is read and discarded.
-    pub(super) async fn refuse_request(
-        &self,
-        request: Request<Incoming>,
-        field: CredentialField,
-        refused: Refused,
-    ) -> Response {
-        let (parts, sent) = request.into_parts();
-        let mut response = problem(refused, field).into_response();
-        let mut body_timeout = self.limits.body_timeout;
-        if parts.uri.path() == authorize::PATH {
-            authorize::finish(&mut response, &parts.method);
-            body_timeout = authorize::BODY_TIMEOUT;
-        }
-        // A client that waits for permission to send its body has not begun to.
-        if !parts.headers.contains_key(header::EXPECT) {
-            body::discard(Body::new(sent), self.limits.batch_bytes_max(), body_timeout).await;
-        }
-        response
     }
 }
 

@@ -15,15 +15,17 @@ use tower::ServiceExt;
 
 use super::admission;
 use super::answer_bytes::AnswerSize;
+use super::grpc::json;
 use super::http::{authorize, check, refund, take};
 use super::{grpc, http};
 use crate::app::App;
-use crate::auth::admission::CredentialField;
+use crate::auth::admission::{CredentialField, Refused};
 use crate::auth::connection::ConnectionInfo;
 use crate::auth::guard::Guard;
 use crate::config::HttpRoutes;
 use crate::data::Right;
 use crate::observe::metrics::grpc::CallOutcome;
+use crate::web::body;
 use crate::web::problem::Problem;
 
 /// Answers the requests of a door. Clones share state.
@@ -109,7 +111,7 @@ impl Dispatch {
             Ok(asker) => check::check(app, request, connection.peer.ip(), &asker)
                 .await
                 .unwrap_or_else(IntoResponse::into_response),
-            Err(refused) => app.refuse_request(request, field, refused).await,
+            Err(refused) => refuse(app, request, field, refused).await,
         }
     }
 
@@ -120,10 +122,10 @@ impl Dispatch {
         mut request: Request<Incoming>,
         connection: &Arc<ConnectionInfo>,
     ) -> Response<Body> {
-        if let Some((right, field)) = admission::needs(request.uri().path()) {
+        if let Some((right, field)) = needs(request.uri().path()) {
             match app.admit(connection, request.headers(), field, right) {
                 Ok(asker) => drop(request.extensions_mut().insert(asker)),
-                Err(refused) => return app.refuse_request(request, field, refused).await,
+                Err(refused) => return refuse(app, request, field, refused).await,
             }
         }
         self.route(request, connection).await
@@ -183,4 +185,37 @@ impl From<Router> for Dispatch {
     fn from(router: Router) -> Self {
         Self { router, door: Door::Bare }
     }
+}
+
+/// Right that a path of the HTTP door needs, and the field with its credentials; `None` for other paths.
+fn needs(path: &str) -> Option<(Right, CredentialField)> {
+    let right = match path {
+        check::PATH | check::BATCH_PATH | json::PATH => Right::Check,
+        take::PATH => Right::Take,
+        refund::PATH => Right::Refund,
+        authorize::PATH => return Some((Right::Authorize, CredentialField::Token)),
+        _ => return None,
+    };
+    Some((right, CredentialField::Authorization))
+}
+
+/// Answers a refused request over HTTP. The rest of its body is read and discarded.
+async fn refuse(
+    app: &App,
+    request: Request<Incoming>,
+    field: CredentialField,
+    refused: Refused,
+) -> Response<Body> {
+    let (parts, sent) = request.into_parts();
+    let mut response = admission::problem(refused, field).into_response();
+    let mut body_timeout = app.limits.body_timeout;
+    if parts.uri.path() == authorize::PATH {
+        authorize::finish(&mut response, &parts.method);
+        body_timeout = authorize::BODY_TIMEOUT;
+    }
+    // A client that waits for permission to send its body has not begun to.
+    if !parts.headers.contains_key(header::EXPECT) {
+        body::discard(Body::new(sent), app.limits.batch_bytes_max(), body_timeout).await;
+    }
+    response
 }
