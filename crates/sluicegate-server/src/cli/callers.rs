@@ -171,7 +171,8 @@ async fn create(arguments: &Create, database: &Database, output: Output) -> CliR
     if is_first {
         say(
             "It is the first caller in this database: from now on requests without a caller are refused, unless \
-             listen.anonymous = true.",
+             listen.anonymous = true. Proxies that let requests pass on errors, as Envoy does by default, then limit nothing \
+             until they have a caller.",
         );
     }
     Ok(Exit::Done)

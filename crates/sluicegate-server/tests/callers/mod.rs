@@ -7,6 +7,6 @@ mod namespaces;
 mod outage;
 mod processes;
 mod refusals;
-mod support;
+pub(crate) mod support;
 mod table;
 mod tunnel;

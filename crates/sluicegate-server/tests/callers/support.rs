@@ -19,7 +19,7 @@ pub(super) fn launch(rules: &str) -> Launch {
 }
 
 /// A caller to be created: its name and its rights, by their names.
-pub(super) fn spec(name: &str, rights: &[Right]) -> CallerSpec {
+pub(crate) fn spec(name: &str, rights: &[Right]) -> CallerSpec {
     CallerSpec {
         name: name.into(),
         rights: rights.iter().copied().collect(),
@@ -52,7 +52,7 @@ fn on_database<T>(server: &Server, act: impl AsyncFnOnce(Database) -> T) -> T {
 }
 
 /// Creates callers and waits until the service knows them. Returns their tokens, in order.
-pub(super) fn create(server: &Server, specs: &[CallerSpec]) -> Vec<String> {
+pub(crate) fn create(server: &Server, specs: &[CallerSpec]) -> Vec<String> {
     let author = Author::new("test");
     let now = Timestamp::now();
     let expected = specs.iter().filter(|spec| spec.expires_at.is_none_or(|at| at > now)).count();

@@ -25,7 +25,8 @@ fn callers_are_made_shown_once_and_revoked() {
         made.stderr,
         "This is the token of the caller checkout, which may check and take. It is not shown again.\n\
          It is the first caller in this database: from now on requests without a caller are refused, unless \
-         listen.anonymous = true.\n"
+         listen.anonymous = true. Proxies that let requests pass on errors, as Envoy does by default, then limit nothing \
+         until they have a caller.\n"
     );
     let again = gate.refused(2, &create);
     assert!(again.contains("name: a caller called `checkout` exists already"), "{again}");

@@ -1,5 +1,8 @@
 //! The real Envoy in front of an application, as seen by its client.
 
+use sluicegate_server::data::Right;
+
+use crate::callers::support::{create, spec};
 use crate::common::{Server, eventually, with_rules};
 use crate::envoy::app::App;
 use crate::envoy::proxy::Envoy;
@@ -141,6 +144,23 @@ fn without_sluicegate_requests_are_denied_where_that_is_wanted() {
         assert_eq!(envoy.get("/", &[]).status, 500);
     }
     assert_eq!(app.asked(), 1);
+}
+
+#[test]
+fn envoy_is_limited_as_its_caller_and_not_at_all_without_one() {
+    let (server, app) = (sluicegate(), App::start());
+    let token = create(&server, &[spec("envoy", &[Right::Check])]).remove(0);
+    let envoy = Envoy::start_as(&token, server.address_of("grpc"), app.address);
+    for status in [200, 200, 429] {
+        assert_eq!(envoy.get("/login", &[]).status, status);
+    }
+    assert_eq!((envoy.stat("over_limit"), envoy.stat("error")), (1, 0));
+
+    let envoy = Envoy::start(server.address_of("grpc"), app.address);
+    assert_eq!(envoy.get("/login", &[]).status, 200);
+    assert_eq!((envoy.stat("error"), envoy.stat("failure_mode_allowed")), (1, 1));
+    let refused = r#"sluicegate_caller_refusals_total{door="grpc",reason="missing"} 1"#;
+    assert!(server.get("/metrics").body.lines().any(|line| line == refused));
 }
 
 #[test]

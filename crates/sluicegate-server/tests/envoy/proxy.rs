@@ -16,6 +16,11 @@ const SLUICEGATE: &str = "port_value: 8081";
 /// Timeout of Envoy for Sluicegate in the file, and one that a busy machine does not exceed.
 const TIMEOUT: &str = "timeout: 0.1s";
 const PATIENT: &str = "timeout: 20s";
+/// Service of the filter in the file.
+const SERVICE: &str = "grpc_service: { envoy_grpc: { cluster_name: sluicegate } }";
+/// Field of Envoy that names its caller, and a token in its place in `docs/envoy.md`.
+pub(crate) const CALLER: &str = "initial_metadata";
+const TOKEN: &str = "sg_...";
 
 /// A running Envoy. Dropping it kills it.
 #[derive(Debug)]
@@ -43,6 +48,15 @@ impl Envoy {
     /// Starts Envoy in front of this Sluicegate and this application, and waits until it serves.
     pub(crate) fn start(sluicegate: SocketAddr, app: SocketAddr) -> Self {
         Self::start_with(sluicegate, app, &[(TIMEOUT, PATIENT)])
+    }
+
+    /// Like `start`, with the token of a caller, set as `docs/envoy.md` shows.
+    pub(crate) fn start_as(token: &str, sluicegate: SocketAddr, app: SocketAddr) -> Self {
+        let page = include_str!("../../../../docs/envoy.md");
+        let blocks = page.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
+        let block = blocks.into_iter().find(|block| block.contains(CALLER)).unwrap();
+        let service = block.trim().replace(TOKEN, token);
+        Self::start_with(sluicegate, app, &[(TIMEOUT, PATIENT), (SERVICE, &service)])
     }
 
     /// Like `start`, with replacements in the file.
