@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluicegate_tests::postgres::Postgres;
 
 use crate::common::{Launch, Server, eventually};
@@ -115,6 +115,29 @@ fn the_document_is_complete() {
     }
     assert!(answers["200"]["headers"]["x-sluicegate-delay-ms"].is_object());
     assert_eq!(answers["429"]["headers"]["retry-after"]["schema"]["minimum"], 1);
+}
+
+/// The data operations name the token of a caller, which they need only if callers exist, and their refusals.
+#[test]
+fn data_operations_take_the_token_of_a_caller() {
+    let document = launch().start().get("/openapi.json").json();
+    let operations = [
+        ("/v1/check", "token"),
+        ("/v1/check/batch", "token"),
+        ("/v1/take", "token"),
+        ("/json", "token"),
+        ("/v1/authorize", "caller_token"),
+    ];
+    for (path, scheme) in operations {
+        let operation = &document["paths"][path]["post"];
+        assert_eq!(operation["security"], json!([{}, {scheme: []}]), "{path}");
+        for status in ["401", "403", "429"] {
+            let content = &operation["responses"][status]["content"];
+            assert!(content["application/problem+json"].is_object(), "{path}: {status}");
+        }
+    }
+    let scheme = &document["components"]["securitySchemes"]["caller_token"];
+    assert_eq!((&scheme["in"], &scheme["name"]), (&json!("header"), &json!("X-Sluicegate-Token")));
 }
 
 /// The stored document, which the page's types are generated from, is the served one.

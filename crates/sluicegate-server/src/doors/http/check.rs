@@ -113,7 +113,8 @@ pub(crate) struct BatchAnswer<'a> {
         Wrong,
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
-    )
+    ),
+    security((), ("token" = []))
 )]
 pub(crate) async fn check(
     app: &App,
@@ -142,7 +143,8 @@ pub(crate) async fn check(
             content_type = "application/problem+json"),
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
-    )
+    ),
+    security((), ("token" = []))
 )]
 pub(crate) async fn check_batch(
     State(app): State<Arc<App>>,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::{authorize, check, health, refund, take};
@@ -26,18 +26,26 @@ use crate::web::openapi::exact;
         health::ready,
         health::metrics,
     ),
-    modifiers(&Token, &HealthCheck)
+    modifiers(&Tokens, &HealthCheck)
 )]
 struct Document;
 
-/// Security scheme of the administration's token.
-struct Token;
+/// Security schemes of tokens.
+struct Tokens;
 
-impl Modify for Token {
+impl Modify for Tokens {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
+            "Token of the administration, or of a caller for checks, takes and refunds",
+        ));
+        let caller_token = ApiKeyValue::with_description(
+            "X-Sluicegate-Token",
+            "Token of the proxy's caller, which needs the right `authorize`; ignored while no caller is needed",
+        );
         if let Some(components) = &mut document.components {
-            components.add_security_scheme("token", scheme);
+            components.add_security_scheme("token", SecurityScheme::Http(token.build()));
+            let caller_token = SecurityScheme::ApiKey(ApiKey::Header(caller_token));
+            components.add_security_scheme("caller_token", caller_token);
         }
     }
 }

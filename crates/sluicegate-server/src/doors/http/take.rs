@@ -102,7 +102,8 @@ pub(crate) struct TakeAnswer {
             ("x-ratelimit-remaining" = u64, description = "Remaining tokens"),
             ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
         )),
-        (status = 429, description = "Denied, if `deny` is 429", body = TakeAnswer, headers(
+        (status = 429, description = "Denied, if `deny` is 429; or too many wrong tokens from this address",
+            content((TakeAnswer = "application/json"), (Problem = "application/problem+json")), headers(
             ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
             ("ratelimit-policy" = String, description = "Limit"),
             ("ratelimit" = String, description = "Remaining tokens"),
@@ -111,12 +112,13 @@ pub(crate) struct TakeAnswer {
             ("x-ratelimit-reset" = u64, description = "Time until it is full again in seconds, or that time in Unix seconds"),
             ("retry-after" = u64, description = "Whole seconds to wait, at least 1; absent if waiting does not help"),
         )),
-        (status = 403, description = "Denied, if `deny` is 403; or a request by a page of another site",
+        (status = 403, description = "Denied, if `deny` is 403; or the caller lacks the right `take`, or a page of another site asks",
             content((TakeAnswer = "application/json"), (Problem = "application/problem+json"))),
         Wrong,
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
-    )
+    ),
+    security((), ("token" = []))
 )]
 pub(crate) async fn take(
     State(app): State<Arc<App>>,

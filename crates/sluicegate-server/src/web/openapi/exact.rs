@@ -94,7 +94,13 @@ fn refusals() -> Map<String, Value> {
     });
     [
         ("401", problem("The token is missing or unknown", challenge)),
-        ("403", problem("The role does not suffice, or a page of another site asks", json!({}))),
+        (
+            "403",
+            problem(
+                "The role or the rights do not suffice, or a page of another site asks",
+                json!({}),
+            ),
+        ),
         ("429", problem("Too many wrong tokens from this address", retry_after())),
         ("503", problem("The tokens are not loaded yet", retry_after())),
     ]

@@ -54,11 +54,13 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     request_body = Call,
     responses(
         (status = 200, description = "Allowed", body = Reply),
-        (status = 429, description = "Denied", body = Reply),
+        (status = 429, description = "Denied; or too many wrong tokens from this address",
+            content((Reply = "application/json"), (Problem = "application/problem+json"))),
         Wrong,
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
-    )
+    ),
+    security((), ("token" = []))
 )]
 async fn answer(
     State(app): State<Arc<App>>,

@@ -77,7 +77,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 fn denied_by_403(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     if let Some(RefOr::T(mut denied)) = responses.get("429").cloned() {
-        denied.description = "Denied, if the parameter `deny` is 403".into();
+        denied.description =
+            "Denied, if the parameter `deny` is 403; or the caller lacks the right `authorize`"
+                .into();
         responses.insert("403".into(), denied.into());
     }
 }

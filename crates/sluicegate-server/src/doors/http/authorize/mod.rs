@@ -69,8 +69,6 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         ("X-Forwarded-For" = Option<String>, Header, description = "Address of the client"),
         ("X-Original-URI" = Option<String>, Header, description = "Same as `X-Forwarded-Uri`"),
         ("X-Original-Method" = Option<String>, Header, description = "Same as `X-Forwarded-Method`"),
-        ("X-Sluicegate-Token" = Option<String>, Header,
-            description = "Token of the proxy's caller, which needs the right `authorize`; ignored while no caller is needed"),
     ),
     responses(
         (status = 200, description = "Allowed", headers(
@@ -84,7 +82,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             ("x-sluicegate-delay-ms" = u64,
                 description = "Milliseconds to wait in the queue; present if a `leaky_bucket` rule applies"),
         )),
-        (status = 429, description = "Denied", body = QuotaExceeded, content_type = "application/problem+json", headers(
+        (status = 429, description = "Denied; or too many wrong tokens from this address", body = QuotaExceeded, content_type = "application/problem+json", headers(
             ("x-sluicegate-decision" = String, description = "`denied`"),
             ("x-sluicegate-degraded" = String, description = "`true` if decided without the store"),
             ("ratelimit-policy" = String, description = "Limits"),
@@ -102,7 +100,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         (status = 431, description = "Denied: the header is too long. Without a body"),
         (status = 503, description = "The store is unavailable, and no policy may answer in its place", body = Problem,
             content_type = "application/problem+json"),
-    )
+    ),
+    security((), ("caller_token" = []))
 )]
 async fn authorize(
     State(app): State<Arc<App>>,
