@@ -22,7 +22,8 @@ CREATE TABLE rate_limit_history (
     is_raw     BOOLEAN NOT NULL DEFAULT FALSE
 );
 
-CREATE INDEX rate_limit_history_at ON rate_limit_history (at, history_id);
+-- With the act: the rows of one kind are counted in the index alone.
+CREATE INDEX rate_limit_history_at ON rate_limit_history (at, history_id, act);
 CREATE INDEX rate_limit_history_who ON rate_limit_history (who, at, history_id);
 CREATE INDEX rate_limit_history_act ON rate_limit_history (act, at, history_id);
 CREATE INDEX rate_limit_history_rule ON rate_limit_history (rule_id, at, history_id) WHERE rule_id IS NOT NULL;

@@ -42,7 +42,7 @@ pub struct Database {
     recording: Option<Arc<dyn Recording>>,
 }
 
-/// Maximum time to load rules, overrides, tokens and callers. No check waits for it.
+/// Maximum time to load rules, overrides, tokens and callers, and to count the history. No check waits for it.
 const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of concurrent queries on violations; others wait. They can be slow, and must leave connections to
@@ -204,6 +204,11 @@ impl Database {
             session.end(loaded).await
         };
         within(limit, Box::pin(load)).await
+    }
+
+    /// A handle whose calls may take as long as loading does, for background work that reads many rows.
+    pub(super) fn patient(&self) -> Self {
+        Self { timeout: self.timeout.max(LOAD_LIMIT), ..self.clone() }
     }
 
     /// Generation: grows with every change of a rule, an override, a token or a caller, also by hand.

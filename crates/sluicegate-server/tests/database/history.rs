@@ -411,6 +411,17 @@ async fn rows_are_kept_by_age_and_number(place: Place) {
     let excess = database.history_excess(HistoryKind::Acts, 2).await.unwrap().unwrap();
     assert_eq!(excess.at, minute(2));
     assert_eq!(all(&database).await.len(), 7);
+
+    // Acts are counted in the index, without reading rows.
+    let count = "SELECT at, history_id FROM rate_limit_history WHERE act NOT IN ('sign_in.failed', 'caller.refund') \
+                 ORDER BY at DESC, history_id DESC LIMIT 1 OFFSET 1000";
+    place.by_hand("ANALYZE rate_limit_history").await.unwrap();
+    let plan = place.plan(count).await;
+    let is_covered = [
+        "COVERING INDEX rate_limit_history_at",
+        "Index Only Scan Backward using rate_limit_history_at",
+    ];
+    assert!(is_covered.iter().any(|words| plan.contains(words)), "{plan}");
 }
 
 async fn batches_are_written_once(place: Place) {

@@ -73,7 +73,8 @@ impl Database {
         transaction!(self, Aim::Write, session => write::batch(session, batch))
     }
 
-    /// Position of the newest row of this kind that is too many if `keep` rows are kept; `None` if none is.
+    /// Position of the newest row of this kind that is too many if `keep` rows are kept; `None` if none is. Reads
+    /// `keep` entries of an index, and has the time limit of [`load`](Self::load).
     ///
     /// # Errors
     ///
@@ -83,7 +84,8 @@ impl Database {
         kind: HistoryKind,
         keep: u64,
     ) -> Result<Option<HistoryOrder>, DataError> {
-        transaction!(self, Aim::Read, session => retain::excess(session, kind, keep))
+        let patient = self.patient();
+        transaction!(patient, Aim::Read, session => retain::excess(session, kind, keep))
     }
 
     /// Deletes at most `limit` rows up to and including this position, oldest first, and returns their number. Without
