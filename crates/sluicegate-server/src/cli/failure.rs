@@ -52,9 +52,10 @@ impl fmt::Display for Failure {
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         match error {
-            DataError::Unavailable(_) | DataError::TooSlow | DataError::Unexpected(_) => {
-                Self::unavailable(error.to_string())
-            }
+            DataError::Unavailable(_)
+            | DataError::TooSlow
+            | DataError::Unrecorded(_)
+            | DataError::Unexpected(_) => Self::unavailable(error.to_string()),
             DataError::NotFound(_)
             | DataError::Conflict { .. }
             | DataError::Stale { .. }

@@ -49,6 +49,9 @@ pub enum DataError {
     /// The new row is invalid.
     #[error("{}", FieldErrors(.0))]
     Refused(Vec<FieldError>),
+    /// The record in the history could not be written, so the change was rolled back. The cause is for the log.
+    #[error("the history cannot be written, so nothing was changed: {0}")]
+    Unrecorded(String),
     /// A stored row is invalid, or the schema is not that of this version.
     #[error("the database contains an invalid row or schema: {0}")]
     Unexpected(String),
@@ -92,6 +95,14 @@ impl DataError {
     /// Error of a value that a column does not allow.
     pub(super) fn field(field: &'static str, reason: impl Into<String>) -> Self {
         Self::Refused(vec![FieldError { field, of: None, at: None, reason: reason.into() }])
+    }
+
+    /// Error of writing the record of a change. A database that does not answer stays [`Unavailable`](Self::Unavailable).
+    pub(super) fn unrecorded(error: sqlx::Error) -> Self {
+        match Self::from(error) {
+            Self::Unavailable(cause) => Self::Unavailable(cause),
+            error => Self::Unrecorded(error.to_string()),
+        }
     }
 }
 

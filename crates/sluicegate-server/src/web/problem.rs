@@ -7,10 +7,15 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sluicegate::Trouble;
 use sluicegate::rules::FieldError;
+use tracing::warn;
 use utoipa::ToSchema;
 
 use crate::app::store_trouble_message;
 use crate::data::DataError;
+use crate::log_limit::LogLimit;
+
+/// Log lines about changes that could not be recorded.
+static UNRECORDED_LINES: LogLimit = LogLimit::new();
 
 /// Problem details (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -95,7 +100,11 @@ impl Problem {
     pub(crate) fn unrecorded(error: &DataError) -> Self {
         let detail = "the history cannot be written, so nothing was changed: try again";
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        problem.cause = Some(Box::new(Cause(error.to_string())));
+        let cause = match error {
+            DataError::Unrecorded(cause) => cause.clone(),
+            error => error.to_string(),
+        };
+        problem.cause = Some(Box::new(Cause(cause)));
         problem
     }
 
@@ -108,6 +117,15 @@ impl Problem {
                 let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, detail);
                 problem.cause = Some(Box::new(Cause(cause.clone())));
                 problem
+            }
+            DataError::Unrecorded(cause) => {
+                if let Some(suppressed) = UNRECORDED_LINES.admit() {
+                    warn!(
+                        error = cause,
+                        suppressed, "change refused: it cannot be recorded in the history"
+                    );
+                }
+                Self::unrecorded(error)
             }
             DataError::TooSlow => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             // The stored row is invalid: it must be corrected in the database first.

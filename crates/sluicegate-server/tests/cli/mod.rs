@@ -8,6 +8,7 @@ mod callers;
 mod checks;
 mod client;
 mod converters;
+mod history;
 mod migrate;
 mod overrides;
 mod postgres;

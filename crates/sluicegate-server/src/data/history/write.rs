@@ -140,7 +140,8 @@ async fn insert(
             });
             let query = query.push(" RETURNING history_id").build_query_scalar();
             query.persistent(false).fetch_all(connection).await
-        })?;
+        })
+        .map_err(DataError::unrecorded)?;
         last = ids.into_iter().max();
     }
     if let Some(recording) = session.recording().filter(|_| !session.is_dry_run()) {
