@@ -18,19 +18,15 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::subject;
 use crate::app::App;
-use crate::data::{Act, Author, DataError, OverrideKind};
+use crate::data::{Act, Author, DataError, OverrideKind, require_plain};
 use crate::json::Whole;
+use crate::normalize::NAMESPACE;
 use crate::observe::history::{Failed, Recorded};
 use crate::web::access::{Admin, Reader};
 use crate::web::body::{Object, parse, read};
 use crate::web::openapi::parts::{BucketPath, Reason, Wrong};
 use crate::web::problem::Problem;
 use crate::web::query::Query;
-
-/// Query parameter with the namespace of a key without a rule.
-const NAMESPACE: &str = "namespace";
-/// Most bytes of a namespace.
-const NAMESPACE_BYTES_MAX: usize = 64;
 
 #[derive(OpenApi)]
 #[openapi(paths(forget, peek, reset, grant, refund))]
@@ -399,12 +395,8 @@ fn other_placeholders(
 /// The namespace of the query parameter of that name; `None` if it is absent.
 fn namespace(query: &Query) -> Result<Option<&str>, Problem> {
     let Some(namespace) = query.text(NAMESPACE) else { return Ok(None) };
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if (1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) && namespace.bytes().all(is_allowed) {
-        return Ok(Some(namespace));
-    }
-    let detail = format!("must have 1 to {NAMESPACE_BYTES_MAX} letters, digits, `.`, `_` or `-`");
-    Err(Problem::field(NAMESPACE, detail))
+    require_plain(NAMESPACE, namespace).map_err(|error| Problem::data(&error))?;
+    Ok(Some(namespace))
 }
 
 /// Resets the bucket of a key: it is full again. A caller with a namespace has buckets of its own: the parameter

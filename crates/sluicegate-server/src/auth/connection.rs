@@ -81,7 +81,8 @@ impl ConnectionInfo {
 fn names(certificate: &CertificateDer<'_>) -> Box<[Box<str>]> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Box::default() };
     let dns_names = certificate.valid_dns_names().map(str::to_ascii_lowercase);
-    let uris = certificate.valid_uri_names().map(str::to_owned);
+    // A URI has a scheme. Without one it could pass for a DNS name.
+    let uris = certificate.valid_uri_names().filter(|uri| uri.contains(':')).map(str::to_owned);
     dns_names
         .chain(uris)
         .filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))

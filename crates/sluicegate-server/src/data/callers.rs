@@ -9,7 +9,7 @@ use super::session::{Aim, Session, on};
 use super::values::{BY_BYTES_MAX, Time, clipped, signed, unsigned};
 use super::{
     Act, Author, CALLERS_MAX, CERTIFICATE_BYTES_MAX, CallerSpec, DataError, Database,
-    NAME_BYTES_MAX, Right, Rights, StoredCaller,
+    NAME_BYTES_MAX, Right, StoredCaller,
 };
 use crate::time::Timestamp;
 
@@ -139,6 +139,7 @@ async fn create(
     hash: Option<&[u8; 32]>,
     by: &Author,
 ) -> Result<StoredCaller, DataError> {
+    let spec = &normalized(spec);
     check(spec, hash.is_some())?;
     let others = all(session).await?;
     if others.len() >= CALLERS_MAX {
@@ -188,7 +189,7 @@ async fn change(
     changed: impl FnOnce(&StoredCaller) -> Result<CallerSpec, DataError>,
 ) -> Result<StoredCaller, DataError> {
     let before = get(session, name).await?;
-    let spec = CallerSpec { name: before.name.clone(), ..changed(&before)? };
+    let spec = normalized(&CallerSpec { name: before.name.clone(), ..changed(&before)? });
     check(&spec, before.hash.is_some())?;
     let mut others = all(session).await?;
     others.retain(|other| other.caller_id != before.caller_id);
@@ -248,6 +249,12 @@ async fn record_uses(
     Ok(())
 }
 
+/// The caller as it is stored: the DNS name of a certificate in lower case, because case does not matter there.
+fn normalized(spec: &CallerSpec) -> CallerSpec {
+    let lower = |name: &String| if name.contains(':') { name.clone() } else { name.to_lowercase() };
+    CallerSpec { certificate: spec.certificate.as_ref().map(lower), ..spec.clone() }
+}
+
 /// Rejects values that a column cannot hold or that cannot be used, with the name of the field.
 fn check(spec: &CallerSpec, has_token: bool) -> Result<(), DataError> {
     require_plain("name", &spec.name)?;
@@ -282,8 +289,12 @@ fn is_alternative_name(text: &str) -> bool {
     (1..=CERTIFICATE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Requires a text that fits header fields, user names of Redis and shell arguments.
-fn require_plain(field: &'static str, text: &str) -> Result<(), DataError> {
+/// Requires a name or a namespace: a text that fits header fields, user names of Redis and shell arguments.
+///
+/// # Errors
+///
+/// [`DataError::Refused`] with the field.
+pub(crate) fn require_plain(field: &'static str, text: &str) -> Result<(), DataError> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain) {
         return Ok(());
@@ -313,9 +324,14 @@ impl CallerRow {
             DataError::Unexpected(format!("caller {} ({}): {what}", self.caller_id, self.name))
         };
         let hash = self.hash.map(TryInto::try_into).transpose();
-        let rights = self.rights.split(',').map(str::parse).collect::<Result<Rights, _>>();
         Ok(StoredCaller {
-            rights: rights.map_err(|error| wrong(&format!("rights: {error}")))?,
+            // Rights written by hand, or by a later version, that do not exist here are none: the caller exists, others
+            // are not affected, and it can be revoked.
+            rights: self
+                .rights
+                .split(',')
+                .filter_map(|right| right.parse::<Right>().ok())
+                .collect(),
             hash: hash.map_err(|_| wrong("its hash must have 32 bytes"))?,
             caller_id: unsigned("caller_id", self.caller_id)?,
             name: self.name,
@@ -331,6 +347,7 @@ impl CallerRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Rights;
 
     fn spec() -> CallerSpec {
         CallerSpec {

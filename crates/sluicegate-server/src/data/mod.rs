@@ -25,6 +25,7 @@ mod values;
 mod violations;
 
 pub use self::author::Author;
+pub(crate) use self::callers::require_plain;
 pub use self::changes::Changes;
 pub use self::database::{Database, Migration, TopBy};
 pub use self::error::DataError;

@@ -100,3 +100,24 @@ fn a_revocation_counts_while_the_rules_are_invalid() {
     });
     assert_eq!(post(&mut http, "/v1/check", Some(&tokens[1]), "{}").status, 200);
 }
+
+/// A right that this version does not know, written by hand: that caller may do nothing, and the others are not affected.
+#[test]
+fn a_caller_with_an_unknown_right_affects_no_other() {
+    let place = Place::sqlite();
+    let server = place.launch(&[]).start();
+    let tokens = [create(&server, "one"), create(&server, "other")];
+    place.sql(
+        "INSERT INTO rate_limit_callers (name, rights, hash) VALUES ('hand', 'chek', randomblob(32)); \
+         DELETE FROM rate_limit_callers WHERE name = 'one'",
+    );
+    let mut http = Client::connect(server.address).unwrap();
+    let revoked = now();
+    soon("the revocation", revoked, || {
+        post(&mut http, "/v1/check", Some(&tokens[0]), "{}").status == 401
+    });
+    assert_eq!(post(&mut http, "/v1/check", Some(&tokens[1]), "{}").status, 200);
+    let listed = administer(&server, "GET", "/v1/callers", &json!({}));
+    assert_eq!(listed.json()["callers"][1]["rights"], json!([]), "{}", listed.body);
+    assert_eq!(administer(&server, "DELETE", "/v1/callers/hand", &json!({})).status, 204);
+}

@@ -82,6 +82,7 @@ fn the_document_describes_every_route() {
         "/v1/check/batch",
         "/v1/events",
         "/v1/explain",
+        "/v1/history",
         "/v1/overrides",
         "/v1/overrides/{id}",
         "/v1/refund",

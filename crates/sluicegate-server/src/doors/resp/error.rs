@@ -45,7 +45,7 @@ impl Fault {
                 "read and delete buckets over HTTP, at /v1/buckets/{key}"
             }
             () => {
-                "this is Sluicegate, a rate limiter; its commands are CL.THROTTLE, SG.CHECK and SG.TAKE"
+                "this is Sluicegate, a rate limiter; its commands are CL.THROTTLE, SG.CHECK, SG.TAKE and SG.REFUND"
             }
         };
         Self(format!("ERR unknown command '{shown}': {hint}").into())

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::config::reason;
 use crate::data::{
-    Loaded, OverrideSpec, StoredCaller, StoredOverride, StoredRule, StoredToken, rule_json,
+    Loaded, OverrideSpec, Right, StoredCaller, StoredOverride, StoredRule, StoredToken, rule_json,
 };
 use crate::json::rule::Columns;
 use crate::private_file;
@@ -146,7 +146,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<(Loaded, Timestamp), FileError> {
         rules: rules.iter().map(rule).collect::<Result<_, _>>()?,
         overrides: overrides.into_iter().map(OverrideRow::stored).collect::<Result<_, _>>()?,
         tokens: tokens.into_iter().map(TokenRow::stored).collect::<Result<_, _>>()?,
-        callers: callers.into_iter().map(CallerRow::stored).collect::<Result<_, _>>()?,
+        callers: callers.into_iter().map(CallerRow::stored).collect(),
     };
     Ok((loaded, written_at))
 }
@@ -289,10 +289,11 @@ impl CallerRow {
         }
     }
 
-    fn stored(self) -> Result<StoredCaller, FileError> {
-        Ok(StoredCaller {
+    fn stored(self) -> StoredCaller {
+        StoredCaller {
             caller_id: self.caller_id,
-            rights: self.rights.iter().map(|right| named(right)).collect::<Result<_, _>>()?,
+            // As from the database: rights that do not exist here are none.
+            rights: self.rights.iter().filter_map(|right| right.parse::<Right>().ok()).collect(),
             name: self.name,
             namespace: self.namespace,
             hash: self.hash,
@@ -300,7 +301,7 @@ impl CallerRow {
             expires_at: self.expires_at,
             created_by: self.created_by,
             created_at: self.created_at,
-        })
+        }
     }
 }
 
@@ -313,7 +314,7 @@ mod tests {
     use sluicegate::{Mode, OnError, Scope};
 
     use super::*;
-    use crate::data::{Right, Rights, Role};
+    use crate::data::{Rights, Role};
 
     fn loaded() -> Loaded {
         let spec = |rule_id, key_pattern: &str| RuleSpec {
@@ -398,7 +399,6 @@ mod tests {
             ("\"format\":2", "\"format\":1"),
             ("shadow", "dark"),
             ("\"role\":\"read\"", "\"role\":\"root\""),
-            ("\"refund\"", "\"refunds\""),
             ("\"kind\":\"blocked\"", "\"kind\":\"?\""),
             ("\"tokens\":5,", "\"tokens\":0,"),
             ("\"rules\":[", "\"rules\":"),
