@@ -29,7 +29,7 @@ const LEVELS: [(&str, u8); 21] = [
 ];
 
 /// Levels inside folders whose parts are large enough to have an order of their own.
-const DOORS: [(&str, u8); 10] = [
+const DOORS: [(&str, u8); 11] = [
     ("listen", 1),
     ("dispatch", 2),
     ("http", 3),
@@ -38,6 +38,7 @@ const DOORS: [(&str, u8); 10] = [
     ("admission", 5),
     ("answer_bytes", 5),
     ("progress", 5),
+    ("refunds", 5),
     ("stream", 5),
     ("socket", 6),
 ];

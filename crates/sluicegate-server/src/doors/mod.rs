@@ -8,6 +8,7 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod listen;
 mod progress;
+mod refunds;
 pub(crate) mod resp;
 mod socket;
 mod stream;

@@ -209,7 +209,7 @@ pub(crate) async fn app(config: &Config, start: Start) -> Result<Arc<App>, Serve
     };
     let keeper = Keeper::new(config, start, parts.clone());
     let Parts { limiter, metrics, ready, guard, callers } = parts;
-    let admission = Admission::new(callers, Arc::clone(&guard), config.listen.is_anonymous_allowed);
+    let admission = Admission::new(callers, Arc::clone(&guard), config).map_err(uncountable)?;
     let audit = Audit::new(&config.audit, keeper.database_handle(), &metrics);
     let history = History::new(
         &config.history,

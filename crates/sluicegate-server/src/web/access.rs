@@ -11,7 +11,8 @@ use tracing::warn;
 use super::problem::{Problem, whole_seconds};
 use crate::app::App;
 use crate::auth::connection::{ConnectionInfo, Source};
-use crate::auth::guard::{ForeignSite, Refusal};
+use crate::auth::guard::{ForeignSite, Refusal, bearer};
+use crate::auth::tokens;
 use crate::config::Door;
 use crate::data::{Author, REASON_BYTES_MAX, Role};
 use crate::log_limit::LogLimit;
@@ -21,11 +22,11 @@ static REJECTED_LINES: LogLimit = LogLimit::new();
 static FORWARDED_LINES: LogLimit = LogLimit::new();
 static FOREIGN_SITE_LINES: LogLimit = LogLimit::new();
 
-/// Extractor for callers with the role `read` or `admin`, with their name.
+/// Extractor for clients with the role `read` or `admin`, with their name.
 #[derive(Debug)]
 pub(crate) struct Reader(pub(crate) String);
 
-/// Extractor for callers with the role `admin`, as authors of the changes that they make.
+/// Extractor for clients with the role `admin`, as authors of the changes that they make.
 #[derive(Debug)]
 pub(crate) struct Admin(pub(crate) Author);
 
@@ -89,6 +90,10 @@ impl From<Refusal> for Problem {
             Refusal::Role => {
                 Self::new(StatusCode::FORBIDDEN, "this needs a token whose role is admin")
             }
+            Refusal::Caller => Self::new(
+                StatusCode::FORBIDDEN,
+                "this is the token of a caller: the administration needs one of `sluicegate tokens create`",
+            ),
             Refusal::TooMany(wait) => {
                 let seconds = whole_seconds(wait);
                 let detail =
@@ -104,21 +109,32 @@ impl From<Refusal> for Problem {
 }
 
 impl App {
-    /// Requires this role and returns the caller's name for the records. Refusals are counted and logged.
+    /// Requires this role and returns the name of the token's owner for the records. Refusals are counted and logged.
     pub(crate) fn require(&self, parts: &Parts, role: Role) -> Result<String, Problem> {
         if let Some(Operator(name)) = parts.extensions.get() {
             return Ok(name.clone());
         }
-        let result = self.guard.require(&parts.headers, source(parts), role);
-        result.map_err(|refusal| self.refuse(refusal, parts))
+        self.authorize(parts, role).map_err(|refusal| self.refuse(refusal, parts))
     }
 
-    /// True if the caller may see the details that an otherwise public answer reserves for readers.
+    fn authorize(&self, parts: &Parts, role: Role) -> Result<String, Refusal> {
+        let source = source(parts);
+        // Clients may send their token with every request: it is not a guess.
+        if !self.guard.is_open_to(source.is_local)
+            && let Some(token) = bearer(&parts.headers)
+            && self.admission.callers.by_hash(&tokens::hash(token)).is_some()
+        {
+            return Err(Refusal::Caller);
+        }
+        self.guard.require(&parts.headers, source, role)
+    }
+
+    /// True if the client may see the details that an otherwise public answer reserves for readers.
     pub(crate) fn is_reader(&self, parts: &Parts) -> bool {
-        match self.guard.require(&parts.headers, source(parts), Role::Read) {
+        match self.authorize(parts, Role::Read) {
             Ok(_) => true,
             // Without a token there is no attempt to count or log.
-            Err(Refusal::Missing | Refusal::Forwarded) => false,
+            Err(Refusal::Missing | Refusal::Forwarded | Refusal::Caller) => false,
             // The details may explain why the database is not reached.
             Err(Refusal::Unknown) => self.guard.is_open_to(source(parts).is_local),
             Err(refusal) => {
@@ -144,7 +160,9 @@ impl App {
             Refusal::Forwarded => {
                 ("administration through a proxy without a token rejected", &FORWARDED_LINES)
             }
-            Refusal::Missing | Refusal::Role | Refusal::Unknown => return refusal.into(),
+            Refusal::Missing | Refusal::Role | Refusal::Caller | Refusal::Unknown => {
+                return refusal.into();
+            }
         };
         let Some(peer) = peer(parts) else { return refusal.into() };
         if let Refusal::Wrong | Refusal::TooMany(_) = refusal {

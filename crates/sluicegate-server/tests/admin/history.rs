@@ -193,3 +193,36 @@ fn without_a_database_the_log_is_the_history() {
     );
     assert_eq!(server.get("/v1/history").status, 503);
 }
+
+/// With the token of an operator, a refund over a data door is an act, with the operator's name.
+#[test]
+fn refunds_of_administrators_are_acts_on_every_door() {
+    const TOKEN: &str = "correct-horse-battery-staple";
+    let server = Launch::serve(&[]).env("SLUICEGATE_ADMIN_TOKEN", TOKEN).start();
+    let bearer = format!("Bearer {TOKEN}");
+    let ask = |method: &str, path: &str, body: &str| {
+        server.request(method, path, &[("authorization", &bearer)], body)
+    };
+    let key = r#"{"key": "uploads", "capacity": 9, "refill_rate": 1, "amount": 3}"#;
+    assert_eq!(ask("POST", "/v1/refund", key).status, 200);
+    assert_eq!(ask("POST", "/v1/refund", r#"{"user_id": "42", "amount": 5}"#).status, 200);
+    // A caller is only added up, and a refund without a bucket not at all.
+    let caller = ask("POST", "/v1/callers", r#"{"name": "shop", "rights": ["check", "refund"]}"#);
+    let descriptors = r#"{"domain": "edge", "descriptors": [
+        {"entries": [{"key": "user_id", "value": "42"}], "isNegativeHits": true, "hitsAddend": 4}]}"#;
+    assert_eq!(ask("POST", "/json", descriptors).status, 200);
+    let shop = format!("Bearer {}", caller.json()["token"].as_str().unwrap());
+    let given = server.request("POST", "/v1/refund", &[("authorization", &shop)], key);
+    assert_eq!(given.status, 200, "{}", given.body);
+
+    let acts = list(&ask("GET", "/v1/history?act=bucket.refund", ""));
+    let shown = |act: &Value| {
+        let (who, target) = (act["who"].clone(), act["target"].clone());
+        (who, target, act["after"]["tokens"].clone(), act["outcome"].clone())
+    };
+    let expected = [(Value::Null, 4), (Value::Null, 5), (json!("uploads"), 3)];
+    let expected =
+        expected.map(|(target, tokens)| (json!("admin"), target, json!(tokens), json!("done")));
+    assert_eq!(acts.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert!(acts.iter().all(|act| act["address"] == "127.0.0.1"));
+}

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use sluicegate_server::data::{Right, Role};
+use sluicegate_server::data::Right;
 
 use super::doors::{Doors, post};
-use super::support::{RULES, admin_token, create, launch, spec};
-use crate::common::{Client, PATIENCE, eventually, now};
+use super::support::{RULES, create, launch, spec};
+use crate::common::{Client, PATIENCE, now};
 use crate::envoy::rls::{Rls, call, descriptor};
-use crate::resp::support::Redis;
+use crate::resp::support::{Redis, Reply};
 
 #[test]
 fn refusals_say_what_to_do() {
@@ -113,14 +113,6 @@ fn guesses_are_limited_by_address() {
         rls.call(request).map(drop).map_err(|status| status.code())
     };
     assert_eq!(ask("sg_4"), Err(tonic::Code::ResourceExhausted));
-    // They count together with wrong tokens of the administration.
-    admin_token(&server, "ops", Role::Admin);
-    let mut guesses = 5..;
-    eventually("the token", || {
-        let wrong = format!("Bearer sg_{}", guesses.next().unwrap());
-        let answer = server.request("GET", "/v1/rules", &[("authorization", &wrong)], "");
-        (answer.status == 429).then_some(())
-    });
     // Callers behind the same address are not locked out.
     assert_eq!(post(&mut client, "/v1/check", Some(&tokens[0]), "{}").status, 200);
     assert_eq!(ask(&tokens[0]), Ok(()));
@@ -139,4 +131,68 @@ fn a_connection_that_guesses_is_closed() {
     // Five are free, the next ones wait for 250, 500 and 1000 ms.
     assert!(now() - started >= Duration::from_millis(1750));
     assert!(redis.try_reply().is_err(), "closed");
+}
+
+/// A caller could otherwise leave its namespace: the password in the settings may be short.
+#[test]
+fn a_caller_guesses_the_password_no_faster_than_others() {
+    let password = "correct-horse-battery";
+    let server = launch(RULES).env("SLUICEGATE_RESP_PASSWORD", password).start();
+    let token = &create(&server, &[spec("a", &Right::ALL)])[0];
+    let mut redis = Redis::connect(Doors::of(&server).resp).unwrap();
+    let started = now();
+    assert_eq!(redis.ask(&format!("AUTH a {token}")), Reply::Status("OK".into()));
+    for guess in 0..7 {
+        let error = redis.error(&format!("AUTH default guess{guess}"));
+        assert!(error.starts_with("WRONGPASS "), "{error}");
+    }
+    // To authenticate as itself again is not delayed, and forgives nothing.
+    assert_eq!(redis.ask(&format!("AUTH a {token}")), Reply::Status("OK".into()));
+    assert!(redis.error("AUTH default guess").starts_with("WRONGPASS "));
+    assert!(now() - started >= Duration::from_millis(1750), "guesses are delayed");
+    assert!(redis.try_reply().is_err(), "closed after the eighth");
+}
+
+/// The clients of a proxy send what they want in `X-Sluicegate-Token`, from the address of the proxy.
+#[test]
+fn wrong_tokens_of_data_doors_lock_no_operator_out() {
+    let operator = "correct-horse-battery-staple";
+    let server = launch(RULES).env("SLUICEGATE_ADMIN_TOKEN", operator).start();
+    let token = &create(&server, &[spec("proxy", &[Right::Authorize])])[0];
+    let mut client = Client::connect(server.address).unwrap();
+    let authorize = |client: &mut Client, token: &str| {
+        let headers = [("x-sluicegate-token", token), ("x-original-uri", "/")];
+        client.request("GET", "/v1/authorize", &headers, b"").unwrap().status
+    };
+    for guess in 0..30 {
+        assert_eq!(authorize(&mut client, &format!("guess{guess}")), 401);
+        assert!(post(&mut client, "/v1/check", Some(&format!("guess{guess}")), "{}").status > 400);
+    }
+    let bearer = format!("Bearer {operator}");
+    let rules = client.request("GET", "/v1/rules", &[("authorization", &bearer)], b"").unwrap();
+    assert_eq!(rules.status, 200, "{}", rules.body);
+    assert_eq!(authorize(&mut client, token), 200);
+    assert_eq!(authorize(&mut client, operator), 401, "only callers authorize");
+    // Unset variables of a proxy are empty fields: no token, and no guess.
+    assert_eq!(authorize(&mut client, ""), 401);
+}
+
+/// Clients may send their token with every request.
+#[test]
+fn the_token_of_a_caller_is_not_a_guess_for_the_administration() {
+    let server =
+        launch(RULES).env("SLUICEGATE_ADMIN_TOKEN", "correct-horse-battery-staple").start();
+    let token = &create(&server, &[spec("a", &Right::ALL)])[0];
+    let bearer = format!("Bearer {token}");
+    let mut client = Client::connect(server.address).unwrap();
+    for _ in 0..30 {
+        let headers = [("authorization", &*bearer)];
+        let refused = client.request("GET", "/v1/rules", &headers, b"").unwrap();
+        assert_eq!(refused.status, 403, "{}", refused.body);
+        assert!(refused.body.contains("the token of a caller"), "{}", refused.body);
+        assert_eq!(client.request("GET", "/readyz?verbose", &headers, b"").unwrap().status, 200);
+    }
+    let wrong =
+        client.request("GET", "/v1/rules", &[("authorization", "Bearer sg_x")], b"").unwrap();
+    assert_eq!(wrong.status, 401, "not locked out: {}", wrong.body);
 }

@@ -67,8 +67,8 @@ fn while_callers_exist() {
         expired       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         revoked       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         unknown       | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
-        read-token    | 403   403   403  403    403       403  403   403    | 403  403   403    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
-        admin-token   | ok    ok    ok   ok     ok        ok   ok    ok     | ok   ok    ok     | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        read-token    | 403   403   403  403    401       403  403   403    | 403  403   403    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
+        admin-token   | ok    ok    ok   ok     401       ok   ok    ok     | ok   ok    ok     | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         forged        | 401   401   401  401    401       401  401   401    | 401  401   401    | WRONGPASS NOAUTH NOAUTH NOAUTH   NOAUTH NOAUTH
         password      | 401   401   401  401    401       401  401   401    | 401  401   401    | ok        ok     ok     ok       NOAUTH ok
         ",

@@ -9,6 +9,8 @@
 //!                                   any other                            refused
 //! ```
 //!
+//! `X-Sluicegate-Token` has tokens of callers only.
+//!
 //! A listener is open if `listen.anonymous` is set, or if no caller exists and it is local or requires client
 //! certificates. While no caller exists, an open listener ignores credentials.
 
@@ -19,13 +21,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use sluicegate::QuotaError;
 
 pub(crate) use self::verified::VerifiedCaller;
 use crate::auth::callers::{Caller, Callers};
 use crate::auth::connection::{ConnectionInfo, ListenerTraits};
+use crate::auth::failures::Failures;
 use crate::auth::guard::{self, Guard};
 use crate::auth::tokens;
-use crate::config::Door;
+use crate::config::{Config, Door};
 use crate::data::{Right, Role};
 
 /// Header with a caller's token on `/v1/authorize`, where `Authorization` belongs to the client of the proxy.
@@ -37,6 +41,9 @@ pub(crate) struct Admission {
     /// The callers in force.
     pub(crate) callers: Arc<Callers>,
     guard: Arc<Guard>,
+    /// Wrong tokens of the data doors. Apart from those of the administration: the clients of a proxy send tokens from
+    /// its address, and must not lock its operator out.
+    failures: Failures,
     /// True if every listener is open (`listen.anonymous`).
     is_anonymous_allowed: bool,
 }
@@ -46,8 +53,8 @@ pub(crate) struct Admission {
 pub(crate) enum Asker {
     /// No credentials, on an open listener; or the password of the Redis protocol.
     Anonymous,
-    /// A token of the administration whose role is `admin`.
-    Administrator,
+    /// The owner of a token of the administration whose role is `admin`, by its recorded name.
+    Administrator(Arc<str>),
     Caller(Arc<Caller>),
 }
 
@@ -88,12 +95,22 @@ pub(crate) enum Refused {
 }
 
 impl Admission {
+    /// Admission with these settings.
+    ///
+    /// # Errors
+    ///
+    /// If `failures_per_minute` cannot be counted, which the bounds of that setting rule out.
     pub(crate) fn new(
         callers: Arc<Callers>,
         guard: Arc<Guard>,
-        is_anonymous_allowed: bool,
-    ) -> Self {
-        Self { callers, guard, is_anonymous_allowed }
+        config: &Config,
+    ) -> Result<Self, QuotaError> {
+        Ok(Self {
+            callers,
+            guard,
+            failures: Failures::new(config.admin.failures_per_minute)?,
+            is_anonymous_allowed: config.listen.is_anonymous_allowed,
+        })
     }
 
     /// True if this listener answers requests without credentials.
@@ -150,7 +167,7 @@ impl Admission {
                 let hash = tokens::hash(token);
                 match self.callers.by_hash(&hash) {
                     Some(caller) => Some(caller),
-                    None => return self.administrator(hash, connection.peer.ip()),
+                    None => return self.not_a_caller(field, hash, connection.peer.ip()),
                 }
             }
             None => self.callers.by_certificate(&connection.certificate_names),
@@ -162,11 +179,20 @@ impl Admission {
         if self.is_open(connection.listener) { Ok(Asker::Anonymous) } else { Err(Refused::Missing) }
     }
 
-    /// Owner of a token of the administration. Wrong tokens are counted with those of the administration.
+    /// Owner of a token that no caller has: an administrator, if the field may have such tokens.
     #[cold]
-    fn administrator(&self, hash: [u8; 32], peer: IpAddr) -> Result<Asker, Refused> {
-        match self.guard.owner(hash, peer) {
-            Ok((Role::Admin, _)) => Ok(Asker::Administrator),
+    fn not_a_caller(
+        &self,
+        field: CredentialField,
+        hash: [u8; 32],
+        peer: IpAddr,
+    ) -> Result<Asker, Refused> {
+        if field == CredentialField::Token {
+            let wait = self.failures.wait(peer).or_else(|| self.failures.note(peer, hash));
+            return Err(wait.map_or(Refused::Wrong, Refused::TooMany));
+        }
+        match self.guard.owner(hash, peer, &self.failures) {
+            Ok((Role::Admin, name)) => Ok(Asker::Administrator(name.into())),
             Ok((Role::Read, _)) => Err(Refused::Role),
             Err(guard::Refusal::TooMany(wait)) => Err(Refused::TooMany(wait)),
             Err(_) => Err(Refused::Wrong),
@@ -187,7 +213,7 @@ impl Asker {
     pub(crate) fn may(&self, right: Right) -> bool {
         match self {
             Self::Anonymous => right != Right::Refund,
-            Self::Administrator => true,
+            Self::Administrator(_) => true,
             Self::Caller(caller) => caller.may(right),
         }
     }
@@ -196,7 +222,7 @@ impl Asker {
     pub(crate) fn refused(&self, right: Right) -> Refused {
         match self {
             Self::Anonymous => Refused::Missing,
-            Self::Administrator | Self::Caller(_) => Refused::Right(right),
+            Self::Administrator(_) | Self::Caller(_) => Refused::Right(right),
         }
     }
 
@@ -205,7 +231,7 @@ impl Asker {
     pub(crate) fn caller(&self) -> Option<&Caller> {
         match self {
             Self::Caller(caller) => Some(caller),
-            Self::Anonymous | Self::Administrator => None,
+            Self::Anonymous | Self::Administrator(_) => None,
         }
     }
 
@@ -233,13 +259,12 @@ impl CredentialField {
     fn credentials(self, value: Option<&HeaderValue>) -> Credentials<'_> {
         let Some(value) = value else { return Credentials::Absent };
         let Ok(text) = value.to_str() else { return Credentials::Ambiguous };
-        match self {
-            Self::Token => Credentials::Token(text.trim()),
-            Self::Authorization => match guard::bearer_token(text) {
-                Some(token) => Credentials::Token(token),
-                None => Credentials::Absent,
-            },
-        }
+        let token = match self {
+            // A proxy sends an empty field for a variable that is not set.
+            Self::Token => Some(text.trim()).filter(|token| !token.is_empty()),
+            Self::Authorization => guard::bearer_token(text),
+        };
+        token.map_or(Credentials::Absent, Credentials::Token)
     }
 }
 

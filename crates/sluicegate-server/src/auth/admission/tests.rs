@@ -36,7 +36,8 @@ fn admission(callers: &[StoredCaller], is_anonymous_allowed: bool) -> Admission 
     guard.set_tokens(vec![reader]);
     let in_force = Callers::default();
     in_force.set(callers, NOW);
-    Admission::new(Arc::new(in_force), guard, is_anonymous_allowed)
+    config.listen.is_anonymous_allowed = is_anonymous_allowed;
+    Admission::new(Arc::new(in_force), guard, &config).unwrap()
 }
 
 fn connection(is_local: bool, requires_certificates: bool) -> ConnectionInfo {
@@ -62,7 +63,7 @@ fn check(
     let field = CredentialField::Authorization;
     Ok(match admission.admit(connection, headers, field, Right::Check)? {
         Asker::Anonymous => "anonymous".into(),
-        Asker::Administrator => "administrator".into(),
+        Asker::Administrator(_) => "administrator".into(),
         Asker::Caller(caller) => caller.name.to_string(),
     })
 }
@@ -161,7 +162,7 @@ fn requests_without_a_caller_never_refund() {
     };
     assert_eq!(admit(&HeaderMap::new()).unwrap_err(), Refused::Missing);
     assert_eq!(admit(&bearer("sg_wrong")).unwrap_err(), Refused::Wrong);
-    assert!(matches!(admit(&bearer(BOOTSTRAP)), Ok(Asker::Administrator)));
+    assert!(matches!(admit(&bearer(BOOTSTRAP)), Ok(Asker::Administrator(_))));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_FORWARDED: &str = "x-forwarded";
 
-/// Name of callers that need no token: those on this machine, while no token exists.
+/// Name of clients that need no token: those on this machine, while no token exists.
 pub(crate) const LOCAL: &str = "local";
 
 /// Path of the page, which other sites may link to.
@@ -85,6 +85,8 @@ pub(crate) enum Refusal {
     Wrong,
     /// The token's role does not suffice.
     Role,
+    /// The token is one of a caller, which administers nothing.
+    Caller,
     /// Too many wrong tokens from this address. For this long every guessable token, including a right one, gets this
     /// answer.
     TooMany(Duration),
@@ -170,16 +172,21 @@ impl Guard {
             }
         }
         let hash = tokens::hash(token.ok_or(Refusal::Missing)?);
-        let (owned_role, name) = self.owner(hash, source.peer)?;
+        let (owned_role, name) = self.owner(hash, source.peer, &self.failures)?;
         (owned_role >= role).then_some(name).ok_or(Refusal::Role)
     }
 
-    /// Role and name of the owner of a token's hash. Wrong tokens are counted.
+    /// Role and name of the owner of a token's hash. Wrong tokens are counted in `failures`.
     ///
     /// # Errors
     ///
     /// [`Refusal::Wrong`], [`Refusal::TooMany`] or [`Refusal::Unknown`].
-    pub(crate) fn owner(&self, hash: [u8; 32], peer: IpAddr) -> Result<(Role, String), Refusal> {
+    pub(crate) fn owner(
+        &self,
+        hash: [u8; 32],
+        peer: IpAddr,
+        failures: &Failures,
+    ) -> Result<(Role, String), Refusal> {
         let stored = self.stored.load();
         let is_known = stored.is_some();
         let stored = stored.as_ref().map_or(&[][..], |stored| stored.as_slice());
@@ -190,13 +197,13 @@ impl Guard {
         }
         // The token in the settings may be guessable, so it is locked out too: otherwise guessing could continue during
         // the lockout.
-        if let Some(wait) = self.failures.wait(peer) {
+        if let Some(wait) = failures.wait(peer) {
             return Err(Refusal::TooMany(wait));
         }
         if let Owner::Bootstrap = owner {
             return Ok((Role::Admin, "admin".into()));
         }
-        Err(match self.failures.note(peer, hash) {
+        Err(match failures.note(peer, hash) {
             Some(wait) => Refusal::TooMany(wait),
             None if is_known => Refusal::Wrong,
             None => Refusal::Unknown,
@@ -310,7 +317,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// Bearer token of a request; `None` without one, or with several `Authorization` fields.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     // With two, a proxy may have checked the other one.
     let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -331,6 +338,7 @@ impl Refusal {
             Self::Forwarded => "forwarded",
             Self::Wrong => "wrong",
             Self::Role => "role",
+            Self::Caller => "caller",
             Self::TooMany(_) => "too_many",
             Self::Unknown => "unknown",
         }

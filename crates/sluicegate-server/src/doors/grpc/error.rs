@@ -7,6 +7,7 @@ use tonic::Status;
 
 use crate::app::store_trouble_message;
 use crate::auth::admission::Refused;
+use crate::data::DataError;
 use crate::doors::admission;
 
 /// Error of a call.
@@ -22,6 +23,8 @@ pub(crate) enum CallError {
     Refused(Refused),
     /// The store is in trouble, and no policy could answer.
     Store(Trouble),
+    /// A refund of an administrator cannot be recorded, and nothing was done.
+    Unrecorded(DataError),
 }
 
 impl CallError {
@@ -37,6 +40,12 @@ impl From<Trouble> for CallError {
     }
 }
 
+impl From<DataError> for CallError {
+    fn from(error: DataError) -> Self {
+        Self::Unrecorded(error)
+    }
+}
+
 impl From<CallError> for Status {
     fn from(error: CallError) -> Self {
         match error {
@@ -45,6 +54,9 @@ impl From<CallError> for Status {
             }
             CallError::Refused(refused) => admission::status(refused),
             CallError::Store(trouble) => Self::unavailable(store_trouble_message(&trouble)),
+            CallError::Unrecorded(_) => Self::unavailable(
+                "the history cannot be written, so nothing was changed: try again",
+            ),
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::body_budget::{CountedBody, Late, NoRoom};
 use crate::config::Door;
 use crate::data::Right;
 use crate::doors::answer_bytes::AnswerBytes;
+use crate::doors::refunds::{RefundRecord, RefundSource, has_bucket};
 use crate::observe::metrics::Metrics;
 use crate::observe::metrics::grpc::CallOutcome;
 use crate::observe::metrics::refunds::RefundDoor;
@@ -70,7 +71,8 @@ where
     let decide = service_fn(move |call: tonic::Request<RateLimitRequest>| {
         let (app, asker) = (Arc::clone(&state), asker.clone());
         async move {
-            let decided = decide(&app, call.get_ref(), &asker).await;
+            let source = RefundSource { asker: &asker, peer: Some(peer), door: RefundDoor::Grpc };
+            let decided = decide(&app, call.get_ref(), source).await;
             let message = decided.inspect_err(|error| {
                 if let CallError::Refused(refused) = error {
                     app.note_refused(Door::Grpc, peer, *refused);
@@ -143,10 +145,10 @@ async fn answered(
 async fn decide(
     app: &App,
     call: &RateLimitRequest,
-    asker: &Asker,
+    source: RefundSource<'_>,
 ) -> Result<RateLimitResponse, CallError> {
-    require_rights(app, call, asker)?;
-    let response = should_rate_limit(app, call, asker, RefundDoor::Grpc).await?;
+    require_rights(app, call, source.asker)?;
+    let response = should_rate_limit(app, call, source).await?;
     app.metrics.grpc.called(match response.overall_code() {
         Code::OverLimit => CallOutcome::OverLimit,
         Code::Ok | Code::Unknown => CallOutcome::Ok,
@@ -180,7 +182,7 @@ pub(crate) fn require_rights(
                 let field = format!("descriptors[{position}].is_negative_hits");
                 return Err(CallError::field(field, REFUNDS_OFF));
             }
-            Asker::Administrator | Asker::Caller(_) => {
+            Asker::Administrator(_) | Asker::Caller(_) => {
                 return Err(CallError::Refused(asker.refused(right)));
             }
         }
@@ -197,16 +199,14 @@ pub(crate) fn require_rights(
 pub(crate) async fn should_rate_limit(
     app: &App,
     call: &RateLimitRequest,
-    asker: &Asker,
-    door: RefundDoor,
+    source: RefundSource<'_>,
 ) -> Result<RateLimitResponse, CallError> {
     let descriptors = descriptors::read(call, &app.limits)?;
-    let part = |descriptor| Descriptor::part(descriptor, asker.namespace());
+    let part = |descriptor| Descriptor::part(descriptor, source.asker.namespace());
     let parts: Vec<_> = descriptors.iter().map(part).collect();
     let asks: Vec<_> = parts.iter().filter_map(Part::ask).collect();
     if asks.len() < parts.len() {
-        let note = |amount| app.note_refund(door, asker.caller(), amount);
-        return Box::pin(with_refunds(app, &parts, &asks, note)).await;
+        return Box::pin(with_refunds(app, &parts, &asks, source)).await;
     }
     let together = app.check_together(&asks).await?;
     let answers = together.answers().iter().map(Some);
@@ -214,21 +214,28 @@ pub(crate) async fn should_rate_limit(
     Ok(answer::response(app.headers, &answered, together.is_degraded()))
 }
 
-/// Decides a call with refunds, and takes a note of the amount of each that was made.
+/// Decides a call with refunds, and records them.
 async fn with_refunds(
     app: &App,
     parts: &[Part<'_>],
     asks: &[Ask<'_, '_>],
-    note: impl Fn(u64),
+    source: RefundSource<'_>,
 ) -> Result<RateLimitResponse, CallError> {
+    let amounts = parts.iter().filter_map(Part::refund);
+    let total = amounts.fold(0_u64, u64::saturating_add);
+    let mut record = RefundRecord::begin(app, source, None, total).await?;
     let together = if asks.is_empty() { None } else { Some(app.check_together(asks).await?) };
     let mut refunds = Vec::new();
-    for (given, amount) in refund(app, parts).await {
-        match given {
-            Ok(answer) => {
-                note(amount);
-                refunds.push(Some(answer));
-            }
+    let given = refund(app, parts).await;
+    for (answer, amount) in &given {
+        if answer.as_ref().is_ok_and(has_refunded) {
+            record.note(*amount);
+        }
+    }
+    record.end().await;
+    for (answer, _) in given {
+        match answer {
+            Ok(answer) => refunds.push(Some(answer)),
             Err(trouble) if asks.is_empty() => return Err(trouble.into()),
             // The decisions about the other descriptors are still reported.
             Err(_) => refunds.push(None),
@@ -244,6 +251,14 @@ async fn with_refunds(
     let answered: Vec<_> = parts.iter().zip(answers).collect();
     let is_degraded = together.as_ref().is_some_and(Together::is_degraded);
     Ok(answer::response(app.headers, &answered, is_degraded))
+}
+
+/// True if a refund found a bucket.
+fn has_refunded(answer: &Answer) -> bool {
+    match answer {
+        Answer::Verdict(verdict) => has_bucket(verdict),
+        Answer::Decision(_) => true,
+    }
 }
 
 /// Refunds tokens of the descriptors that ask for it, in order, to the buckets that a call with the

@@ -8,16 +8,18 @@ use axum::extract::State;
 use axum::http::Request as HttpRequest;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use sluicegate::{Algorithm, Decision, Override, Refill, Tier, Verdict};
+use sluicegate::{Algorithm, Decision, Refill, Verdict};
 use utoipa::ToSchema;
 
 use super::check::TierAnswer;
 use super::take::TakeBody;
 use crate::app::App;
 use crate::auth::admission::Asker;
+use crate::doors::refunds::{RefundRecord, RefundSource, has_bucket};
 use crate::json::schema::{AlgorithmName, RefillName, address};
 use crate::json::{Choice, Id, Number, Text, Whole};
 use crate::observe::metrics::refunds::RefundDoor;
+use crate::web::access::peer_in;
 use crate::web::answer::answer;
 use crate::web::body::{self, Object};
 use crate::web::check_body::{Attributes, CheckBody, attributes};
@@ -121,29 +123,64 @@ pub(crate) async fn refund(
     Extension(asker): Extension<Asker>,
     request: HttpRequest<Body>,
 ) -> Result<Response, Problem> {
-    let (limits, namespace) = (&app.limits, asker.namespace());
+    let (limits, peer) = (&app.limits, peer_in(request.extensions()));
     let bytes = body::read(&app, request, limits.body_bytes_max).await?;
     let Object(body): Object<RefundBody<'_>> = body::parse(&bytes)?;
     let amount = body.amount.0;
     if amount == 0 {
         return Err(Problem::field("amount", "must be at least 1"));
     }
-    let response = match body.target()? {
-        Target::Key(body) => {
-            let quota = body.checked_quota(limits)?;
-            let key = body.key.0.as_bytes();
-            let decision = app.refund_key(key, namespace, &quota, amount).await?;
-            answer(&RefundAnswer::of_bucket(&decision), false)
-        }
-        Target::Request(body) => {
-            body.validate(limits)?;
-            let ip = body.ip()?;
-            let verdict = app.refund(&body.request_in(namespace, ip.as_deref()), amount).await?;
-            answer(&RefundAnswer::of_request(&verdict), false)
-        }
-    };
-    app.note_refund(RefundDoor::Http, asker.caller(), amount);
-    Ok(response)
+    let source = RefundSource { asker: &asker, peer, door: RefundDoor::Http };
+    match body.target()? {
+        Target::Key(body) => refund_key(&app, source, &body, amount).await,
+        Target::Request(body) => refund_request(&app, source, &body, amount).await,
+    }
+}
+
+async fn refund_key(
+    app: &App,
+    source: RefundSource<'_>,
+    body: &TakeBody<'_>,
+    amount: u64,
+) -> Result<Response, Problem> {
+    let (quota, key) = (body.checked_quota(&app.limits)?, &*body.key.0);
+    let mut record = begin(app, source, Some(key), amount).await?;
+    let namespace = source.asker.namespace();
+    let given = app.refund_key(key.as_bytes(), namespace, &quota, amount).await;
+    if given.is_ok() {
+        record.note(amount);
+    }
+    record.end().await;
+    Ok(answer(&RefundAnswer::of_bucket(&given?), false))
+}
+
+async fn refund_request(
+    app: &App,
+    source: RefundSource<'_>,
+    body: &CheckBody<'_>,
+    amount: u64,
+) -> Result<Response, Problem> {
+    body.validate(&app.limits)?;
+    let ip = body.ip()?;
+    let mut record = begin(app, source, None, amount).await?;
+    let request = body.request_in(source.asker.namespace(), ip.as_deref());
+    let given = app.refund(&request, amount).await;
+    if given.as_ref().is_ok_and(has_bucket) {
+        record.note(amount);
+    }
+    record.end().await;
+    Ok(answer(&RefundAnswer::of_request(&given?), false))
+}
+
+/// Begins the record of a refund.
+async fn begin<'a>(
+    app: &'a App,
+    source: RefundSource<'a>,
+    key: Option<&str>,
+    amount: u64,
+) -> Result<RefundRecord<'a>, Problem> {
+    let begun = RefundRecord::begin(app, source, key, amount).await;
+    begun.map_err(|error| Problem::unrecorded(&error))
 }
 
 impl<'a> RefundBody<'a> {
@@ -218,10 +255,9 @@ impl<'a> RefundAnswer<'a> {
     }
 
     fn of_request(verdict: &'a Verdict) -> Self {
-        let has_bucket = |tier: Tier<'_>| !matches!(tier.overridden, Some(Override::Blocked));
         let tightest = verdict.tightest();
         Self {
-            refunded: verdict.is_allowed() && verdict.tiers().any(has_bucket),
+            refunded: has_bucket(verdict),
             limit: tightest.map(|tier| tier.decision.limit),
             remaining: tightest.map(|tier| tier.decision.remaining),
             reset_after_ms: tightest.map(|tier| tier.decision.reset_after_ms()),

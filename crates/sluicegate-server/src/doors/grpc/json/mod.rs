@@ -23,6 +23,7 @@ use crate::data::Role;
 use crate::doors::admission::problem;
 use crate::doors::grpc::CallError;
 use crate::doors::grpc::service::{require_rights, should_rate_limit};
+use crate::doors::refunds::RefundSource;
 use crate::observe::metrics::refunds::RefundDoor;
 use crate::web::access::peer;
 use crate::web::body::{self, Object};
@@ -64,7 +65,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 )]
 async fn answer(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(mut asker): Extension<Asker>,
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let limits = &app.limits;
@@ -80,9 +81,10 @@ async fn answer(
     })?;
     // Without a caller, a refund requires an admin token, as for any bucket.
     if is_anonymous_refund {
-        app.require(&parts, Role::Admin)?;
+        asker = Asker::Administrator(app.require(&parts, Role::Admin)?.into());
     }
-    let message = should_rate_limit(&app, &call, &asker, RefundDoor::Http).await?;
+    let source = RefundSource { asker: &asker, peer: peer(&parts), door: RefundDoor::Http };
+    let message = should_rate_limit(&app, &call, source).await?;
     let reply = Reply::new(&message);
     let status = if reply.is_over_limit() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     Ok((status, Json(reply)).into_response())
@@ -94,6 +96,7 @@ impl From<CallError> for Problem {
             CallError::Field { field, reason } => Self::field(field, reason),
             CallError::Refused(refused) => problem(refused, CredentialField::Authorization),
             CallError::Store(trouble) => trouble.into(),
+            CallError::Unrecorded(error) => Self::unrecorded(&error),
         }
     }
 }

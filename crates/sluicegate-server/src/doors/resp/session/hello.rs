@@ -45,7 +45,7 @@ impl ClientSession {
             }
         }
         if let Some((user, password)) = shown_password {
-            if let Some(delay) = self.delay(shared_config) {
+            if let Some(delay) = self.delay(user, shared_config) {
                 return Ok(Next::Wait(delay));
             }
             if !self.authenticate(user, password, shared_config) {

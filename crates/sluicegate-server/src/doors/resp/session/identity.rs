@@ -86,6 +86,15 @@ impl Identity {
         !matches!(self, Self::Unknown | Self::Revoked)
     }
 
+    /// Returns whether it has shown the credentials of this user.
+    pub(super) fn is_of(&self, user: &[u8]) -> bool {
+        match self {
+            Self::Password => user == DEFAULT_USER,
+            Self::Certificate(caller) | Self::Token(caller, _) => caller.name.as_bytes() == user,
+            Self::Unknown | Self::Anonymous | Self::Revoked => false,
+        }
+    }
+
     /// Returns whether it has shown right credentials.
     pub(super) fn is_authenticated(&self) -> bool {
         matches!(self, Self::Password | Self::Certificate(_) | Self::Token(..))

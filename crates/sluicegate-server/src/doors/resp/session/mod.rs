@@ -264,7 +264,7 @@ impl ClientSession {
             3 => (command.argument(1), command.argument(2)),
             _ => return Err(Fault::arguments(known)),
         };
-        if let Some(delay) = self.delay(shared_config) {
+        if let Some(delay) = self.delay(user, shared_config) {
             return Ok(Next::Wait(delay));
         }
         let is_right = self.authenticate(user, password, shared_config);
@@ -277,11 +277,11 @@ impl ClientSession {
     }
 
     /// Time that an attempt to authenticate must wait because of wrong passwords of this address; `None` if it may be
-    /// checked. Clients that are authenticated do not wait.
-    fn delay(&mut self, shared_config: &SharedConfig) -> Option<Duration> {
+    /// checked. Clients that are authenticated as this user do not wait: they have nothing to guess.
+    fn delay(&mut self, user: &[u8], shared_config: &SharedConfig) -> Option<Duration> {
         let can_guess =
             shared_config.password.is_some() || !shared_config.admission.callers.is_empty();
-        if take(&mut self.has_waited) || self.identity.is_authenticated() || !can_guess {
+        if take(&mut self.has_waited) || self.identity.is_of(user) || !can_guess {
             return None;
         }
         shared_config.delays.delay(self.peer().ip())
@@ -292,8 +292,11 @@ impl ClientSession {
         let epoch = shared_config.admission.callers.epoch();
         let authenticated = Identity::authenticate(&self.connection, user, password, shared_config);
         if let Some(identity) = authenticated {
+            // A client that can authenticate as one user could otherwise guess the password of another for ever.
+            if !self.identity.is_authenticated() {
+                self.auth_failures = 0;
+            }
             (self.identity, self.epoch) = (identity, epoch);
-            self.auth_failures = 0;
             return true;
         }
         shared_config.metrics.auth_failures.inc();
