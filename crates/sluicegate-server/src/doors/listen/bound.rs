@@ -1,11 +1,14 @@
 //! Bound sockets of listeners: TCP, or a Unix socket with its file.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use sluicegate::client_ip::canonical;
@@ -20,6 +23,12 @@ const BACKLOG: u32 = 1024;
 /// Address of every client of a Unix socket, which has none of its own.
 const UNIX_PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
+/// Attempts to lock the folder of a socket: other processes that bind one in it take microseconds each.
+const LOCK_ATTEMPTS: u32 = 200;
+
+/// Time between two attempts to lock the folder.
+const LOCK_RETRY: Duration = Duration::from_millis(5);
+
 /// File in which the groups of this machine are listed.
 const GROUPS: &str = "/etc/group";
 
@@ -27,7 +36,8 @@ const GROUPS: &str = "/etc/group";
 #[derive(Debug)]
 pub(super) enum Bound {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// The file comes first, to be removed while the socket still listens: another process does not take it for stale.
+    Unix(SocketFile, UnixListener),
 }
 
 /// File of a Unix socket, removed on drop.
@@ -44,8 +54,8 @@ impl Bound {
         match address {
             Address::Tcp(address) => tcp(*address, keeps_alive).map(Self::Tcp),
             Address::Unix(address) => {
-                let (listener, file) = unix(address)?;
-                Ok(Self::Unix(listener, file))
+                let (file, listener) = unix(address)?;
+                Ok(Self::Unix(file, listener))
             }
         }
     }
@@ -68,7 +78,7 @@ impl Bound {
                 let peer = SocketAddr::new(canonical(peer.ip()), peer.port());
                 Ok((Socket::Tcp(stream), peer))
             }
-            Self::Unix(listener, _) => {
+            Self::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok((Socket::Unix(stream), UNIX_PEER))
             }
@@ -78,7 +88,7 @@ impl Bound {
     /// Removes the file of a Unix socket, so that clients see that it is gone. Connections already queued can still be
     /// accepted.
     pub(super) fn retire(&self) {
-        if let Self::Unix(_, file) = self {
+        if let Self::Unix(file, _) = self {
             file.remove();
         }
     }
@@ -95,9 +105,10 @@ fn tcp(address: SocketAddr, keeps_alive: bool) -> io::Result<TcpListener> {
 }
 
 /// Binds a Unix socket. Nothing can connect before its file has its mode and group.
-fn unix(address: &UnixAddress) -> io::Result<(UnixListener, SocketFile)> {
+fn unix(address: &UnixAddress) -> io::Result<(SocketFile, UnixListener)> {
     let UnixAddress { path, mode, group } = address;
     let group = group.as_deref().map(group_id).transpose()?;
+    let _lock = lock_folder(path);
     remove_stale(path)?;
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
@@ -107,7 +118,27 @@ fn unix(address: &UnixAddress) -> io::Result<(UnixListener, SocketFile)> {
         chown(path, None, group)?;
     }
     fs::set_permissions(path, Permissions::from_mode(*mode))?;
-    Ok((socket.listen(BACKLOG)?, file))
+    Ok((file, socket.listen(BACKLOG)?))
+}
+
+/// Locks the folder of a socket until the result is dropped: a socket that another process has bound, and on which it
+/// does not listen yet, would be taken for stale. `None` if the folder cannot be locked: the start does not depend on
+/// it, because every user who can read the folder can hold the lock.
+fn lock_folder(path: &Path) -> Option<File> {
+    let folder = File::open(path.parent()?).ok()?;
+    for _ in 0..LOCK_ATTEMPTS {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(folder),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => wait_for_lock(),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[expect(clippy::disallowed_methods, reason = "at the start, before anything is served")]
+fn wait_for_lock() {
+    thread::sleep(LOCK_RETRY);
 }
 
 /// Removes the socket that an ended process left.
@@ -145,7 +176,7 @@ fn group_id(group: &str) -> io::Result<u32> {
     let unknown = || {
         let message =
             format!("{GROUPS} has no group `{group}`: name another one, or give its number");
-        io::Error::new(io::ErrorKind::NotFound, message)
+        io::Error::new(io::ErrorKind::InvalidInput, message)
     };
     found.ok_or_else(unknown)
 }
@@ -163,5 +194,58 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Number of starts at once.
+    const STARTS: usize = 8;
+
+    #[test]
+    fn of_several_starts_at_once_one_gets_the_socket() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        let address = UnixAddress { path: path.clone(), mode: 0o600, group: None };
+        for round in 0..50 {
+            // An ended process has left its file.
+            drop(net::UnixListener::bind(&path).unwrap());
+            let barrier = Barrier::new(STARTS);
+            let start = || {
+                let _context = runtime.enter();
+                barrier.wait();
+                unix(&address)
+            };
+            let bound: Vec<_> = thread::scope(|scope| {
+                let starts: Vec<_> = (0..STARTS).map(|_| scope.spawn(start)).collect();
+                starts.into_iter().map(|start| start.join().unwrap()).collect()
+            });
+            let (started, refused): (Vec<_>, Vec<_>) = bound.into_iter().partition(Result::is_ok);
+            assert_eq!(started.len(), 1, "round {round}");
+            for error in refused.into_iter().filter_map(Result::err) {
+                assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+            }
+            net::UnixStream::connect(&path).unwrap();
+            drop(started);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_another_process_has_locked_stops_no_start() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _context = runtime.enter();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        let _lock = lock_folder(&path).unwrap();
+        let bound = unix(&UnixAddress { path: path.clone(), mode: 0o600, group: None });
+        net::UnixStream::connect(&path).unwrap();
+        drop(bound);
     }
 }
