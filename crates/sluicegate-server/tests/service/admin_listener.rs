@@ -80,7 +80,12 @@ fn the_administration_is_there_and_nowhere_else() {
     for path in HEALTH.into_iter().chain(["/metrics"]) {
         assert_eq!(answers(&server, path), (true, true), "{path}");
     }
-    // Commands ask the administration.
+    // Commands ask the administration, and say so where it is not.
+    let url = format!("http://{http}");
+    let finished = Launch::new(&["rules", "list", "--server", &url]).run();
+    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+    let hint = "If listen.admin is set, the administration is on that listener alone";
+    assert!(finished.stderr.contains(hint), "{}", finished.stderr);
     let url = format!("http://{admin}");
     let finished = Launch::new(&["rules", "list", "--server", &url]).run();
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);

@@ -21,6 +21,7 @@ pub(super) use self::remote::Remote;
 use super::database::Needs;
 use super::failure::{CliResult, Failure};
 use super::options;
+use crate::doors::http::NO_SUCH_PATH;
 use crate::web::problem::Cause;
 
 /// Sends calls to the administration and blocks until they are answered.
@@ -105,6 +106,9 @@ impl Client {
         let hint = match (status, self) {
             (StatusCode::UNAUTHORIZED, Self::Server(server)) if !server.has_token() => {
                 "\n  Set SLUICEGATE_TOKEN, or name a file that holds the token: --token-file FILE."
+            }
+            (StatusCode::NOT_FOUND, Self::Server(_)) if detail.starts_with(NO_SUCH_PATH) => {
+                "\n  If listen.admin is set, the administration is on that listener alone: name its address with --server."
             }
             _ => "",
         };

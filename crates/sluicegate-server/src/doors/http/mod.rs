@@ -51,8 +51,11 @@ pub(crate) fn router(app: Arc<App>, routes: HttpRoutes) -> Router {
         .with_state(app)
 }
 
+/// Beginning of the detail of an answer to a path that a listener does not have.
+pub(crate) const NO_SUCH_PATH: &str = "no such path: ";
+
 pub(crate) async fn not_found(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()))
+    Problem::new(StatusCode::NOT_FOUND, format!("{NO_SUCH_PATH}{}", uri.path()))
 }
 
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
