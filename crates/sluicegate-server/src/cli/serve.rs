@@ -108,7 +108,7 @@ fn open_note(config: &Config) -> String {
     open.map_or_else(String::new, |open| {
         format!(
             "note: other machines can reach {open}, so that the service starts only if a caller exists; otherwise {}\n",
-            serve::OPEN_HELP
+            config.ways_to_protect()
         )
     })
 }

@@ -303,6 +303,21 @@ impl Config {
             open.map(|(door, address)| format!("{} ({address})", door.setting())).collect();
         (!shown.is_empty()).then(|| shown.join(" and "))
     }
+
+    /// Ways to protect the open listeners, for a hint: only settings that concern them.
+    pub(crate) fn ways_to_protect(&self) -> String {
+        let open = self.open_listeners();
+        let authority = |(door, _): &(Door, _)| format!("{}_tls_client_ca", door.setting());
+        let authorities: Vec<_> = open.iter().map(authority).collect();
+        let authorities = authorities.join(" and ");
+        let has_resp = open.iter().any(|(door, _)| *door == Door::Resp);
+        let password = if has_resp { "set resp.password, for listen.resp; or " } else { "" };
+        format!(
+            "create a caller with `sluicegate callers create NAME --may check,take`; or require client certificates with \
+             listen.tls_client_ca for all listeners, or with {authorities}; or {password}set listen.anonymous = true, to \
+             answer every client that can connect"
+        )
+    }
 }
 
 impl Default for Config {

@@ -48,11 +48,6 @@ const END_AFTER: Duration = Duration::from_secs(4);
 /// Time for the last writes of the audit and of callers' uses, beyond that.
 const WRITES_AFTER: Duration = Duration::from_millis(500);
 
-/// Ways to protect data listeners.
-pub(crate) const OPEN_HELP: &str = "create a caller with `sluicegate callers create NAME --may check,take`; or require client \
-     certificates with listen.tls_client_ca, or with listen.http_tls_client_ca for listen.http alone; or set resp.password, for \
-     listen.resp; or set listen.anonymous = true, to answer every client that can connect";
-
 /// Error that keeps the service from starting.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
@@ -67,6 +62,8 @@ pub(crate) enum ServeError {
     Open {
         /// The listeners with their addresses.
         listeners: String,
+        /// Ways to protect them.
+        help: String,
     },
     /// The certificate or key of a listener cannot be used.
     #[error("cannot listen with TLS: {0}")]
@@ -107,7 +104,7 @@ impl ServeError {
                 "correct them with `sluicegate rules import --database URL FILE` or by SQL, or start from a \
                  file with --rules"
             }
-            Self::Open { .. } => OPEN_HELP,
+            Self::Open { help, .. } => help,
             Self::Store(error) => store::help(error),
             Self::Listen { door, address, source } => &help_to_listen(*door, address, source),
             _ => "",
@@ -179,7 +176,7 @@ fn help_with_socket(door: &str, path: &Path, error: &io::Error) -> String {
             format!("remove {path}, or choose another path with --listen-{door}")
         }
         io::ErrorKind::NotFound => {
-            format!("the folder of {path} must exist, and the group of the socket if one is named")
+            format!("the folder of {path} must exist")
         }
         io::ErrorKind::PermissionDenied => format!(
             "this user must be able to write to the folder of {path}, and be a member of the socket's group"
@@ -344,7 +341,7 @@ impl Service {
             && start.is_without_callers(&config)
             && let Some(listeners) = config.open_listeners_shown()
         {
-            return Err(ServeError::Open { listeners });
+            return Err(ServeError::Open { listeners, help: config.ways_to_protect() });
         }
         let (source, text) = (start.source.clone(), start.text.clone());
         let app = app(&config, start).await?;

@@ -8,13 +8,9 @@ use sluicegate_tests::tls::{Certificates, ServerCertificate};
 use crate::common::{Finished, Launch, PATIENCE, Server};
 
 const TOKEN: &str = "correct-horse-battery-staple";
-/// Ways that the message names.
-const WAYS: [&str; 4] = [
-    "sluicegate callers create",
-    "listen.http_tls_client_ca",
-    "resp.password",
-    "listen.anonymous = true",
-];
+/// Ways that the message names for every listener.
+const WAYS: [&str; 3] =
+    ["sluicegate callers create", "listen.tls_client_ca", "listen.anonymous = true"];
 
 fn launch(listener: &str, address: &str) -> Launch {
     Launch::serve(&[])
@@ -29,6 +25,13 @@ fn assert_refused(finished: &Finished, listener: &str) {
     for way in WAYS {
         assert!(finished.stderr.contains(way), "{way} in {}", finished.stderr);
     }
+    // And those of the listeners that are refused.
+    for other in ["http", "grpc", "resp"] {
+        let way = format!("listen.{other}_tls_client_ca");
+        assert_eq!(finished.stderr.contains(&way), other == listener, "{}", finished.stderr);
+    }
+    let has_password = finished.stderr.contains("resp.password");
+    assert_eq!(has_password, listener == "resp", "{}", finished.stderr);
 }
 
 /// Creates a caller in the database `d.db` of the launch's folder, by the API of a local service.

@@ -84,6 +84,7 @@ fn mode_and_group_are_set() {
     let finished = self::launch("?group=no-such-group").run();
     assert_eq!(finished.code, Some(3));
     assert!(finished.stderr.contains("no group `no-such-group`"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("the folder of"), "{}", finished.stderr);
 }
 
 #[test]
