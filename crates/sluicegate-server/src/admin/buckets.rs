@@ -16,6 +16,7 @@ use sluicegate::{AnyStore, Bucket, Decision, Request, Rule, Store};
 use tracing::info;
 use utoipa::{OpenApi, ToSchema};
 
+use super::perform::perform;
 use super::subject;
 use crate::app::App;
 use crate::data::{Act, Author, DataError, OverrideKind, require_plain};
@@ -117,7 +118,8 @@ async fn peek(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store failed: the bucket may or may not be reset", body = Problem,
+        (status = 503, description = "The store failed: the bucket may or may not be reset; or the history cannot be written, \
+            and nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -142,7 +144,8 @@ async fn reset(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store failed: the tokens may or may not be granted", body = Problem,
+        (status = 503, description = "The store failed: the tokens may or may not be granted; or the history cannot be written, \
+            and nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -169,7 +172,8 @@ async fn grant(
     responses(
         (status = 200, description = "The bucket afterwards", body = BucketView),
         Wrong,
-        (status = 503, description = "The store failed: the tokens may or may not be refunded", body = Problem,
+        (status = 503, description = "The store failed: the tokens may or may not be refunded; or the history cannot be written, \
+            and nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -287,17 +291,14 @@ impl NamedBucket {
         Ok(peeked.decisions[0])
     }
 
-    /// Records a change, makes it, and answers with the bucket. Completes even if the client disconnects: a recorded
-    /// change is made.
+    /// Records a change, makes it, and answers with the bucket.
     async fn make(
         self,
         app: Arc<App>,
         by: Author,
         change: BucketChange,
     ) -> Result<Json<BucketView>, Problem> {
-        let task = tokio::spawn(async move { self.recorded_change(&app, &by, change).await });
-        let internal = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
-        task.await.map_err(internal)?
+        perform(async move { self.recorded_change(&app, &by, change).await }).await
     }
 
     async fn recorded_change(
@@ -415,7 +416,8 @@ fn namespace(query: &Query) -> Result<Option<&str>, Problem> {
         (status = 204, description = "The bucket is full"),
         (status = "4XX", description = "The key is invalid, or the caller lacks the role", body = Problem,
             content_type = "application/problem+json"),
-        (status = 503, description = "The store failed: the bucket may or may not be reset", body = Problem,
+        (status = 503, description = "The store failed: the bucket may or may not be reset; or the history cannot be written, \
+            and nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -431,9 +433,7 @@ pub(crate) async fn forget(
     app.limits.check_length("key", key.len())?;
     let namespace = namespace(&query)?;
     let namespace = namespace.map(str::to_owned);
-    let task = tokio::spawn(async move { reset_key(&app, &by, &key, namespace.as_deref()).await });
-    let internal = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
-    task.await.map_err(internal)?
+    perform(async move { reset_key(&app, &by, &key, namespace.as_deref()).await }).await
 }
 
 /// Records and makes the reset of a bucket without a rule.

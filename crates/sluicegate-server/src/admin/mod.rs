@@ -7,6 +7,7 @@ mod expiry;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod overrides;
+mod perform;
 pub(crate) mod preview;
 pub(crate) mod rules;
 pub(crate) mod stats;

@@ -18,8 +18,9 @@ pub(in crate::admin) use self::query::format;
 use self::view::DeletedViolations;
 pub(in crate::admin) use self::view::ViolationFormat;
 pub(crate) use self::view::{TopBy, TopOffenders, ViolationList, ViolationMode, ViolationView};
+use super::perform::perform;
 use crate::app::App;
-use crate::data::{Act, DataError};
+use crate::data::{Act, Author, DataError, ViolationFilter};
 use crate::observe::history::{Failed, Recorded};
 use crate::web::access::{Admin, Reader};
 use crate::web::openapi::parts::{Reason, Wrong, WrongOrDown};
@@ -147,7 +148,8 @@ async fn top(
     responses(
         (status = 200, description = "The violations were deleted", body = DeletedViolations),
         Wrong,
-        (status = 503, description = "The database does not answer: some violations may be deleted", body = Problem,
+        (status = 503, description = "The database does not answer: some violations may be deleted; or the history \
+            cannot be written, and nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),
     security(("token" = []))
@@ -163,6 +165,16 @@ async fn delete(
     }
     let filter = query::filter(&query, &app.audit)?;
     let fields: Vec<_> = query.pairs().map(|(name, _)| name.to_owned()).collect();
+    perform(async move { recorded_delete(&app, &by, &filter, &fields).await }).await
+}
+
+/// Records the deletion, and makes it.
+async fn recorded_delete(
+    app: &App,
+    by: &Author,
+    filter: &ViolationFilter,
+    fields: &[String],
+) -> Result<Json<DeletedViolations>, Problem> {
     let recorded = Recorded {
         act: Act::ViolationsDelete,
         rule_id: None,
@@ -172,9 +184,9 @@ async fn delete(
         // Not the subject: the caller asked to erase it.
         after: Some(json!({"by": fields})),
     };
-    let receipt = app.history.record(&by, recorded).await;
+    let receipt = app.history.record(by, recorded).await;
     let receipt = receipt.map_err(|error| Problem::unrecorded(&error))?;
-    let deleted = app.audit.delete(&filter).await;
+    let deleted = app.audit.delete(filter).await;
     let result = match &deleted {
         Ok(deleted) => Ok(json!({"by": fields, "deleted": deleted})),
         Err(_) => Err(Failed),
