@@ -38,6 +38,14 @@ export function RecordItem({ record }: RecordProps): JSX.Element {
               <span class="badge denied">✕ failed</span>
             </>
           )}
+          {outcome === "started" && (
+            <>
+              {" "}
+              <span class="badge" title="The process ended or lost the database before it recorded the result">
+                ? not known
+              </span>
+            </>
+          )}
         </span>
         <time class="muted small record-time" dateTime={at}>
           {formatTime(at)} UTC
@@ -90,10 +98,10 @@ function About({ record: { rule_id, subject, target } }: RecordProps): JSX.Eleme
   );
 }
 
-/** A change by its columns; what was created or deleted is folded. A failed act changed nothing. */
+/** A change by its columns; what was created or deleted is folded. Absent without a known result: a failed act changed nothing. */
 function Difference({ record: { before, after, outcome } }: RecordProps): JSX.Element | null {
   const changes = differenceOf(before, after);
-  if (changes.length === 0 || outcome === "failed") return null;
+  if (changes.length === 0 || outcome !== "done") return null;
   if (before !== null && after !== null) return <ColumnChanges changes={changes} />;
   const rule = after ?? before;
   return (

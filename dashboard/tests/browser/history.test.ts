@@ -103,11 +103,13 @@ test("failed acts and those that were added up are marked", async ({ page }) => 
     outcome: "done",
   };
   const failed = { ...record, history_id: 1, act: "bucket.grant", rule_id: 5, count: 1, outcome: "failed" };
-  const json = { history: [record, failed], next: null };
+  const started = { ...failed, history_id: 3, outcome: "started" };
+  const json = { history: [record, failed, started], next: null };
   await page.route("**/v1/history?*", (route) => route.fulfill({ json }));
   await page.goto("/#/history");
   await expect(records(page).first()).toContainText(/Sign-in failed.*4,120 times.*from 203\.0\.113\.0\/24/s);
   await expect(records(page).nth(1)).toContainText(/Tokens granted rule 5.*failed/s);
+  await expect(records(page).nth(2)).toContainText(/Tokens granted rule 5.*not known/s);
 });
 
 test("a read-only token sees the history", async ({ page, service }) => {

@@ -17,7 +17,8 @@ CREATE TABLE rate_limit_history (
     reason     TEXT    NOT NULL DEFAULT '' CHECK (octet_length(reason) <= 1024),
     -- Number of acts added up in this row.
     count      BIGINT  NOT NULL DEFAULT 1 CHECK (count >= 1),
-    outcome    TEXT    NOT NULL DEFAULT 'done' CHECK (outcome IN ('done', 'failed')),
+    -- `started`: an act outside this database, whose result is not known.
+    outcome    TEXT    NOT NULL DEFAULT 'done' CHECK (outcome IN ('started', 'done', 'failed')),
     -- True: subject and address are as they were, and audit.privacy is still to be applied.
     is_raw     BOOLEAN NOT NULL DEFAULT FALSE
 );

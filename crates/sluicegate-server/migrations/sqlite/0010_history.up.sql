@@ -18,7 +18,8 @@ CREATE TABLE rate_limit_history (
     reason     TEXT    NOT NULL DEFAULT '' CHECK (length(CAST(reason AS BLOB)) <= 1024),
     -- Number of acts added up in this row.
     count      INTEGER NOT NULL DEFAULT 1 CHECK (count >= 1),
-    outcome    TEXT    NOT NULL DEFAULT 'done' CHECK (outcome IN ('done', 'failed')),
+    -- `started`: an act outside this database, whose result is not known.
+    outcome    TEXT    NOT NULL DEFAULT 'done' CHECK (outcome IN ('started', 'done', 'failed')),
     -- 1: subject and address are as they were, and audit.privacy is still to be applied.
     is_raw     INTEGER NOT NULL DEFAULT 0 CHECK (is_raw IN (0, 1))
 ) STRICT;

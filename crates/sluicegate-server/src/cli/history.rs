@@ -138,10 +138,10 @@ fn show(list: &HistoryList, output: Output) -> CliResult {
         table.row([
             Shown::from(entry.at),
             Shown::from(entry.who.as_str()),
-            if entry.outcome == "failed" {
-                Shown::bad(&format!("{act} (failed)"))
-            } else {
-                Shown::from(act)
+            match &*entry.outcome {
+                "failed" => Shown::bad(&format!("{act} (failed)")),
+                "started" => Shown::bad(&format!("{act} (result not known)")),
+                _ => Shown::from(act),
             },
             Shown::from(on(entry)),
             Shown::from(change(entry)),

@@ -431,6 +431,8 @@ async fn batches_are_written_once(place: Place) {
     database.write_history(&batch).await.unwrap();
     assert_eq!(all(&database).await.len(), 1);
     let id = database.record_act(&sum(1, Timestamp::now())).await.unwrap();
+    let entry = all(&database).await.remove(0);
+    assert_eq!((entry.history_id, entry.outcome), (id, Outcome::Started), "not known");
     database.record_result(id, None).await.unwrap();
     let entry = all(&database).await.remove(0);
     assert_eq!((entry.history_id, entry.outcome), (id, Outcome::Failed));

@@ -50,8 +50,9 @@ pub(crate) struct HistoryView {
     /// Number of acts: more than 1 in a sum, and for the rest of a large SQL statement.
     #[schema(minimum = 1)]
     pub(crate) count: u64,
-    /// `done`, or `failed` if the act failed after it was recorded.
-    #[schema(value_type = String, pattern = "^(done|failed)$")]
+    /// `done`; `failed` if the act failed after it was recorded; `started` if its result is not known: it is being done,
+    /// or the process ended or lost the database before it recorded the result.
+    #[schema(value_type = String, pattern = "^(started|done|failed)$")]
     pub(crate) outcome: String,
 }
 

@@ -42,7 +42,8 @@ impl Database {
         found.map_err(|error| survey.said(error))
     }
 
-    /// Records an act that is not a change of this database, and returns the id of the row.
+    /// Records an act that is about to be done outside this transaction, and returns the id of the row. Its outcome is
+    /// [`Outcome::Started`] until [`record_result`](Self::record_result).
     ///
     /// # Errors
     ///

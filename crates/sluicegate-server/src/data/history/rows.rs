@@ -79,7 +79,10 @@ impl HistoryKind {
 /// Outcome of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done, or its failure could not be recorded.
+    /// It was recorded, and its result is not known: it is being done, the process ended, or the result could not be
+    /// recorded.
+    Started,
+    /// It was done.
     Done,
     /// It failed after it was recorded.
     Failed,
@@ -87,6 +90,7 @@ pub enum Outcome {
 
 named_values! {
     Outcome:
+    Started = "started",
     Done = "done",
     Failed = "failed",
 }

@@ -10,7 +10,7 @@ use crate::data::violations::claim;
 use crate::data::{Author, DataError, REASON_BYTES_MAX, SUBJECT_BYTES_MAX};
 use crate::time::Timestamp;
 
-/// Maximum number of rows in a statement: each has 12 values, and SQLite allows 32,766.
+/// Maximum number of rows in a statement: each has 13 values, and SQLite allows 32,766.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// Largest count of a row.
@@ -71,19 +71,19 @@ pub(in crate::data) async fn record(
     };
     let rows: Vec<_> = changes.into_iter().map(row).collect();
     // Where the privacy setting is not known, it is applied later.
-    insert(session, &rows, recording.is_none()).await.map(drop)
+    insert(session, &rows, Outcome::Done, recording.is_none()).await.map(drop)
 }
 
-/// Records one act, and returns the id of its row.
+/// Records one act that is about to be done, and returns the id of its row.
 pub(super) async fn one(session: &mut Session, row: &HistoryRow) -> Result<u64, DataError> {
-    let history_id = insert(session, std::slice::from_ref(row), false).await?;
+    let history_id = insert(session, std::slice::from_ref(row), Outcome::Started, false).await?;
     unsigned("history_id", history_id.unwrap_or_default())
 }
 
 /// Writes a batch, unless it was written already.
 pub(super) async fn batch(session: &mut Session, batch: &HistoryBatch) -> Result<(), DataError> {
     if claim(session, batch.writer, batch.sequence).await? {
-        insert(session, &batch.rows, false).await?;
+        insert(session, &batch.rows, Outcome::Done, false).await?;
     }
     Ok(())
 }
@@ -112,6 +112,7 @@ pub(super) async fn result(
 async fn insert(
     session: &mut Session,
     rows: &[HistoryRow],
+    outcome: Outcome,
     is_raw: bool,
 ) -> Result<Option<i64>, DataError> {
     let mut last = None;
@@ -121,7 +122,7 @@ async fn insert(
         let ids: Vec<i64> = on!(session, connection: Dialect => {
             let mut query = QueryBuilder::<Dialect>::new(
                 "INSERT INTO rate_limit_history (at, who, act, rule_id, subject, target, before, after, address, \
-                 reason, count, is_raw) ",
+                 reason, count, outcome, is_raw) ",
             );
             query.push_values(rows, |mut values, row| {
                 let who = if row.who.is_empty() { UNKNOWN } else { &row.who };
@@ -136,6 +137,7 @@ async fn insert(
                     .push_bind(row.address.clone())
                     .push_bind(clipped(&row.reason, REASON_BYTES_MAX))
                     .push_bind(signed(row.count.clamp(1, COUNT_MAX)))
+                    .push_bind(outcome.name())
                     .push_bind(is_raw);
             });
             let query = query.push(" RETURNING history_id").build_query_scalar();
