@@ -36,7 +36,7 @@ pub struct Database {
     is_dry_run: bool,
     /// Maximum number of rules that one request may meet: a set of which every request meets more is refused.
     tiers_max: usize,
-    /// Permits of queries on violations.
+    /// Permits of queries on violations and the history.
     surveys: Arc<Semaphore>,
     /// Privacy setting of the history; `None` if it is not known here.
     recording: Option<Arc<dyn Recording>>,
@@ -45,11 +45,11 @@ pub struct Database {
 /// Maximum time to load rules, overrides, tokens and callers, and to count the history. No check waits for it.
 const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum number of concurrent queries on violations; others wait. They can be slow, and must leave connections to
+/// Maximum number of concurrent queries on violations and the history; others wait. They can be slow, and must leave connections to
 /// changes, reloads and the audit.
 const SURVEYS_MAX: usize = 2;
 
-/// A query on violations.
+/// A query on violations or the history.
 pub(super) struct Survey {
     _turn: OwnedSemaphorePermit,
     /// End of its time limit.

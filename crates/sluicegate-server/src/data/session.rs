@@ -22,7 +22,7 @@ pub(super) enum Aim {
     Read,
     /// Writes of rows that do not affect decisions.
     Write,
-    /// Changes of rules, overrides or tokens: serialised over all processes.
+    /// Changes of rules, overrides, tokens or callers: serialised over all processes.
     Change,
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         ("who" = Option<String>, Query, description = "Only acts of this author, such as `token:ops`"),
         ("rule_id" = Option<u64>, Query, minimum = 0, description = "Only acts on this rule, its overrides and buckets"),
         ("subject" = Option<String>, Query, description = "Only acts on this subject of a rule"),
-        ("target" = Option<String>, Query, description = "Only acts on this token, caller or bucket key, or failed sign-ins at this listener"),
+        ("target" = Option<String>, Query, description = "Only acts on this token, caller or bucket key, or failed sign-ins at this listener. Bucket keys match as recorded: where ids or addresses are hashed or truncated, use `rule_id` and `subject`"),
         ("from" = Option<String>, Query, format = DateTime, description = "Only acts at this time or later"),
         ("to" = Option<String>, Query, format = DateTime, description = "Only acts before this time"),
         ("after" = Option<String>, Query, pattern = "^[0-9a-f]{1,16}-[0-9a-f]{1,16}$", description = "Cursor: `next` of the previous page"),
@@ -120,8 +120,11 @@ fn filter(query: &Query, pseudonyms: &Pseudonyms) -> Result<HistoryFilter, Probl
 /// Forms in which a subject or a target may be recorded: as it is, or as an id or an address.
 fn forms(pseudonyms: &Pseudonyms, text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), pseudonyms.id(text).into_owned()];
-    if text.parse::<IpAddr>().is_ok() {
-        forms.push(pseudonyms.ip(text).into_owned());
+    if let Ok(address) = text.parse::<IpAddr>() {
+        // Addresses are recorded in canonical form.
+        let address = address.to_canonical().to_string();
+        forms.push(pseudonyms.ip(&address).into_owned());
+        forms.push(address);
     }
     forms.dedup();
     forms

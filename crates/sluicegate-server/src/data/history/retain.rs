@@ -1,4 +1,4 @@
-//! Deletes old rows of the history, and recording those that were written without the privacy setting.
+//! Deletes old rows of the history, and masks those that were written without the privacy setting.
 
 use sqlx::QueryBuilder;
 
