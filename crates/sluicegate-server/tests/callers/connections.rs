@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sluicegate_server::data::Right;
 
 use super::doors::{Credentials, Doors, check_grpc, post};
 use super::support::{RULES, create, in_namespace, launch, metric, revoke, spec};
-use crate::common::{Client, eventually, now};
+use crate::common::{Client, Launch, eventually, now};
 use crate::envoy::rls::Rls;
 use crate::resp::support::{Redis, Reply, frame, words};
 
@@ -104,6 +105,33 @@ fn a_connection_may_change_its_caller() {
     }
     assert_eq!(post(&mut http, "/v1/take", Some("sg_unknown"), body).status, 401);
     assert_eq!(post(&mut http, "/v1/take", None, body).status, 401);
+}
+
+/// Failed sign-ins have the name of a caller only if there is one.
+#[test]
+fn a_wrong_token_is_recorded_with_the_name_of_its_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("t.db").display());
+    let commands: [&[&str]; 2] = [&["migrate"], &["callers", "create", "a", "--may", "check"]];
+    for command in commands {
+        let done = Launch::new(command).env("SLUICEGATE_DATABASE_URL", &url).run();
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    let server = launch(RULES).env("SLUICEGATE_DATABASE_URL", &url).start();
+    let mut redis = Redis::connect(Doors::of(&server).resp).unwrap();
+    for name in ["a", "made-up"] {
+        assert!(redis.error(&format!("AUTH {name} sg_unknown")).starts_with("WRONGPASS "));
+    }
+    server.signal("TERM");
+    server.wait();
+    let list = ["history", "--database", &url, "--act", "sign_in.failed", "--json"];
+    let list = Launch::new(&list).run();
+    let list: Value = serde_json::from_str(&list.stdout).unwrap_or_else(|_| panic!("{list:?}"));
+    let rows = list["history"].as_array().unwrap();
+    let mut who: Vec<_> = rows.iter().map(|row| row["who"].as_str().unwrap()).collect();
+    who.sort_unstable();
+    assert_eq!(who, ["caller:a", "unknown"]);
+    assert!(!list.to_string().contains("made-up"), "{list}");
 }
 
 #[test]

@@ -116,6 +116,13 @@ impl Callers {
         (caller.name.as_bytes() == name).then_some(caller)
     }
 
+    /// Caller of this name, which the client has not verified: only for the record of a failed sign-in.
+    pub(crate) fn unverified(&self, name: &[u8]) -> Option<Arc<Caller>> {
+        let table = self.table.load();
+        let found = table.iter().find(|entry| entry.caller.name.as_bytes() == name);
+        found.map(|entry| Arc::clone(&entry.caller))
+    }
+
     /// Caller with one of the names of a verified certificate: the first in the order of the names.
     pub(crate) fn by_certificate(&self, names: &[Box<str>]) -> Option<Arc<Caller>> {
         if names.is_empty() {

@@ -37,6 +37,8 @@ fn a_caller_is_found_by_its_token_and_its_name() {
     }
     let hash = tokens::hash("a");
     assert_eq!(name(callers.by_name(b"b", &hash)), None, "the token of another");
+    assert_eq!(name(callers.unverified(b"b")).as_deref(), Some("b"));
+    assert_eq!(name(callers.unverified(b"made up")), None);
     assert_eq!(name(callers.by_hash(&tokens::hash("d"))), None);
     assert_eq!(name(callers.by_hash(&[0; 32])), None);
     let mut near = hash;

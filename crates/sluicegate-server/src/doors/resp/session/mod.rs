@@ -302,7 +302,9 @@ impl ClientSession {
         shared_config.metrics.auth_failures.inc();
         shared_config.caller_metrics.refused(RESP_DOOR, Refused::Wrong.name());
         shared_config.delays.note(self.peer().ip());
-        shared_config.history.sign_in_failed(Door::Resp, self.peer().ip(), None);
+        let named = shared_config.admission.callers.unverified(user);
+        let name = named.as_deref().map(|caller| &*caller.name);
+        shared_config.history.sign_in_failed(Door::Resp, self.peer().ip(), name);
         self.auth_failures += 1;
         self.log_failure();
         false
