@@ -77,6 +77,7 @@ impl<'a> Request<'a> {
     }
 
     /// Sets the attribute `endpoint`: a path, or better the route's template.
+    #[inline]
     #[must_use]
     pub fn endpoint(mut self, endpoint: &'a str) -> Self {
         self.endpoint = Some(endpoint);
@@ -95,6 +96,7 @@ impl<'a> Request<'a> {
     /// let request = Request::new().normalized_endpoint("/login/x/..;", "/login/x/..;", 1024);
     /// assert_eq!(request.folded_endpoint(), Some("/login"));
     /// ```
+    #[inline]
     #[must_use]
     pub fn normalized_endpoint(
         mut self,
@@ -130,6 +132,7 @@ impl<'a> Request<'a> {
 
     /// Sets any attribute by name. The names of the methods above set the same attributes; of two values for one name
     /// the last counts.
+    #[inline]
     #[must_use]
     pub fn attribute(mut self, name: &'a str, value: &'a str) -> Self {
         match name {
