@@ -110,8 +110,8 @@ fn other_commands_are_refused_and_end_nothing() {
     let mut redis = connect(&server);
     assert_eq!(
         redis.error("GET key"),
-        "ERR unknown command 'GET': this is Sluicegate, a rate limiter; its commands are CL.THROTTLE, SG.CHECK and \
-         SG.TAKE"
+        "ERR unknown command 'GET': this is Sluicegate, a rate limiter; its commands are CL.THROTTLE, SG.CHECK, \
+         SG.TAKE and SG.REFUND"
     );
     assert!(redis.error("MULTI").contains("pipeline without"));
     assert!(redis.error("THROTTLE k 1 1 1").contains("use CL.THROTTLE"));
