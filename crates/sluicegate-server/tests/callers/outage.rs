@@ -133,3 +133,22 @@ fn a_start_without_callers_is_logged() {
     let mut http = Client::connect(server.address).unwrap();
     assert_eq!(post(&mut http, "/v1/check", None, "{}").status, 200);
 }
+
+/// With rules from a file and nothing that could be loaded completely, callers are in force and expire all the same.
+#[test]
+fn a_caller_expires_although_the_rules_of_the_database_are_invalid() {
+    let (place, folder) = (Place::sqlite(), tempfile::tempdir().unwrap());
+    let before = prepared(&place, &folder.path().join("snapshot.json")).start();
+    let ends = create(&before, &json!({"name": "ends", "rights": ["check"], "expires_in": 3600}));
+    drop(before);
+    place.sql("PRAGMA ignore_check_constraints = ON; UPDATE rate_limit_rules SET tokens = 0");
+    let server = prepared(&place, &folder.path().join("none.json")).start();
+    let mut http = Client::connect(server.address).unwrap();
+    let mut status = || post(&mut http, "/v1/check", Some(&ends), "{}").status;
+    eventually("the caller", || (status() == 200).then_some(()));
+    place.sql(
+        "UPDATE rate_limit_callers \
+         SET expires_at = (CAST(strftime('%s', 'now') AS INTEGER) + 3) * 1000000",
+    );
+    eventually("the expiry", || (status() == 401).then_some(()));
+}

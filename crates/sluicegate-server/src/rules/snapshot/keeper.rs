@@ -71,6 +71,8 @@ struct State {
     loaded: Option<Arc<Loaded>>,
     /// Time at which the next override expires.
     next_expiry: Option<Timestamp>,
+    /// Callers that were put in force last, including expired ones; also without anything else that could be loaded.
+    callers: Vec<StoredCaller>,
     /// Time at which the next caller expires.
     next_caller_expiry: Option<Timestamp>,
     /// Refreshes up to this number are done.
@@ -110,6 +112,7 @@ impl Keeper {
         // An empty list of callers is believed, also that of the file: it never opens a door that the settings close.
         let next_caller_expiry =
             loaded.as_ref().and_then(|loaded| parts.set_callers(&loaded.callers, now));
+        let callers = loaded.as_ref().map(|loaded| loaded.callers.clone()).unwrap_or_default();
         let first = loaded.clone().filter(|_| !is_from_file);
         let (rules, overrides) = (start.rules, start.overrides);
         let keeper = Self {
@@ -129,6 +132,7 @@ impl Keeper {
                     overrides,
                     loaded,
                     next_expiry,
+                    callers,
                     next_caller_expiry,
                     done: 0,
                 }),
@@ -245,10 +249,8 @@ impl Keeper {
         let mut state = self.inner.state.lock().await;
         let now = Timestamp::now();
         let has_come = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if has_come(state.next_caller_expiry)
-            && let Some(loaded) = state.loaded.clone()
-        {
-            state.next_caller_expiry = self.inner.parts.set_callers(&loaded.callers, now);
+        if has_come(state.next_caller_expiry) {
+            state.next_caller_expiry = self.inner.parts.set_callers(&state.callers, now);
             info!(callers = self.inner.parts.callers.len(), "callers in force");
         }
         if has_come(state.next_expiry) {
@@ -282,7 +284,7 @@ impl Keeper {
         self.inner.parts.guard.set_tokens(loaded.tokens.clone());
         let generation = loaded.generation;
         let now = Timestamp::now();
-        state.next_caller_expiry = self.inner.parts.set_callers(&loaded.callers, now);
+        self.put_callers(state, &loaded.callers);
         let of_database = matches!(self.inner.source, RulesSource::Database(_));
         let before = state.loaded.as_ref();
         let has_same_rules = before.is_some_and(|before| before.rules == loaded.rules);
@@ -332,8 +334,7 @@ impl Keeper {
             self.inner.parts.guard.set_tokens(tokens.clone());
         }
         if let Some(callers) = &callers {
-            let now = Timestamp::now();
-            state.next_caller_expiry = self.inner.parts.set_callers(callers, now);
+            self.put_callers(state, callers);
         }
         let Some(before) = state.loaded.clone() else { return };
         let loaded = Loaded {
@@ -350,6 +351,12 @@ impl Keeper {
         if !has_same_overrides {
             self.compose_overrides(state).await;
         }
+    }
+
+    /// Puts the callers in force that have not expired.
+    fn put_callers(&self, state: &mut State, callers: &[StoredCaller]) {
+        state.next_caller_expiry = self.inner.parts.set_callers(callers, Timestamp::now());
+        state.callers = callers.to_vec();
     }
 
     /// Puts the overrides in force that have not expired.
